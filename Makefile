@@ -1,0 +1,50 @@
+# Sluice: the everyday commands. `make help` lists them.
+#
+#   JOBS=n    compile and test with n jobs (default: the number of cores)
+#   SETUP=:   do not look for missing packages first
+
+JOBS ?= $(shell nproc)
+SETUP ?= tools/setup
+FUZZ_SECONDS ?= 30
+export JOBS
+
+configure = cmake --preset $(1) >build/$(1).log 2>&1 || { cat build/$(1).log; exit 1; }
+build = $(call configure,$(1)); cmake --build --preset $(1) --parallel $(JOBS)
+test = ctest --preset $(1) --parallel $(JOBS)
+
+.PHONY: all test check sanitize format clean help setup
+
+all: setup  ## the release build: build/release/sluice
+	@$(call build,release)
+
+test: setup  ## builds the dev preset and runs every test
+	@$(call build,dev)
+	@$(call test,dev)
+
+check: setup  ## the gate: format, layers, file lengths, lint, fast tests
+	tools/format --check
+	tools/check-layers
+	tools/check-length
+	@$(call configure,clang)
+	tools/lint
+	@$(call build,dev)
+	@$(call test,dev) --label-regex fast
+
+sanitize: setup  ## every test under the sanitizers, g++ and clang++, then a short fuzzing run
+	@set -e; for preset in asan-ubsan tsan clang; do \
+	  $(call build,$$preset); $(call test,$$preset); \
+	done
+	tools/fuzz $(FUZZ_SECONDS)
+
+format:  ## formats every C++ source
+	tools/format
+
+clean:  ## removes build/
+	rm -rf build
+
+help:  ## this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup:
+	@mkdir -p build
+	@$(SETUP)

@@ -1,0 +1,17 @@
+# Writes a source file that holds the clusters/*.toml of an explicit list of names.
+
+function(sluice_embed_clusters output)
+  set(rows "")
+  foreach(name IN LISTS ARGN)
+    set(file "${PROJECT_SOURCE_DIR}/clusters/${name}.toml")
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${file}")
+    file(READ "${file}" text)
+    string(APPEND rows "    {\"${name}\", R\"toml(${text})toml\"},\n")
+  endforeach()
+  set(head "#include \"plan/embedded_clusters.h\"\n\nnamespace sluice {\nnamespace {\n\n")
+  string(APPEND head "constexpr EmbeddedCluster kClusters[] = {\n")
+  set(tail "};\n\n}  // namespace\n\n")
+  string(APPEND tail "std::span<const EmbeddedCluster> embedded_clusters() { return kClusters; }\n\n")
+  string(APPEND tail "}  // namespace sluice\n")
+  file(CONFIGURE OUTPUT "${output}" CONTENT "${head}${rows}${tail}" @ONLY)
+endfunction()

@@ -1,0 +1,18 @@
+# cmake --install: the library, its headers, the command, and what find_package(sluice CONFIG) reads.
+
+include(CMakePackageConfigHelpers)
+set(config_folder "${CMAKE_INSTALL_LIBDIR}/cmake/sluice")
+
+install(TARGETS sluice EXPORT sluice-targets ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+install(TARGETS sluice_cli RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
+install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/sluice" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"
+        FILES_MATCHING PATTERN "*.h")
+install(EXPORT sluice-targets NAMESPACE sluice:: DESTINATION "${config_folder}")
+
+write_basic_package_version_file("${PROJECT_BINARY_DIR}/sluice-config-version.cmake"
+                                 COMPATIBILITY SameMinorVersion)
+configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/sluice-config.cmake.in"
+                              "${PROJECT_BINARY_DIR}/sluice-config.cmake"
+                              INSTALL_DESTINATION "${config_folder}")
+install(FILES "${PROJECT_BINARY_DIR}/sluice-config.cmake"
+              "${PROJECT_BINARY_DIR}/sluice-config-version.cmake" DESTINATION "${config_folder}")

@@ -1,0 +1,41 @@
+# A folder under src/ is a layer: one object library, built from an explicit list of sources.
+#
+#   sluice_add_layer(schedule SOURCES program.cc verify.cc DEPENDS base [LIBRARIES hwy::hwy])
+#
+# makes sluice_schedule. DEPENDS names lower layers, which must have been added before; that #includes
+# keep to the order is what tools/check-layers proves. LIBRARIES are what the layer links besides; the
+# installed library's consumers link them too, so cmake/sluice-config.cmake.in finds them.
+
+function(sluice_add_layer name)
+  cmake_parse_arguments(PARSE_ARGV 1 layer "" "" "SOURCES;DEPENDS;LIBRARIES")
+  if(layer_UNPARSED_ARGUMENTS)
+    message(FATAL_ERROR "sluice_add_layer(${name}): unknown argument ${layer_UNPARSED_ARGUMENTS}")
+  endif()
+  add_library(sluice_${name} OBJECT ${layer_SOURCES})
+  target_link_libraries(sluice_${name} PRIVATE sluice_build ${layer_LIBRARIES})
+  foreach(lower IN LISTS layer_DEPENDS)
+    if(NOT TARGET sluice_${lower})
+      message(FATAL_ERROR "layer ${name} depends on ${lower}, which is not below it")
+    endif()
+    target_link_libraries(sluice_${name} PUBLIC sluice_${lower})
+  endforeach()
+  set_property(GLOBAL APPEND PROPERTY SLUICE_LAYERS sluice_${name})
+  set_property(GLOBAL APPEND PROPERTY SLUICE_LIBRARIES ${layer_LIBRARIES})
+endfunction()
+
+# The installed library: the objects of all layers added so far.
+function(sluice_add_library)
+  get_property(layers GLOBAL PROPERTY SLUICE_LAYERS)
+  get_property(libraries GLOBAL PROPERTY SLUICE_LIBRARIES)
+  add_library(sluice STATIC)
+  add_library(sluice::sluice ALIAS sluice)
+  foreach(layer IN LISTS layers)
+    target_sources(sluice PRIVATE $<TARGET_OBJECTS:${layer}>)
+  endforeach()
+  target_link_libraries(sluice PRIVATE ${libraries})
+  target_compile_features(sluice PUBLIC cxx_std_20)
+  target_include_directories(
+    sluice INTERFACE "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>"
+                     "$<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>")
+  set_target_properties(sluice PROPERTIES LINKER_LANGUAGE CXX)
+endfunction()

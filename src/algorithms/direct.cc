@@ -1,0 +1,106 @@
+// direct.cc - every rank reduces its own slice from all others, in rank order, then hands it out.
+//   2 steps; each rank sends 2(n-1)/n of the buffer.
+//   The sum of every element is rank 0 + rank 1 + ... + rank n-1, from left to right, whoever
+//   reduces it: the bits do not depend on how gradients were put together into buffers.
+//
+//   n = 3   0: c1 -> 1, c2 -> 2   1: c0 -> 0, c2 -> 2   2: c0 -> 0, c1 -> 1   (c_r added up at r)
+//           0: c0 -> 1, 2         1: c1 -> 0, 2         2: c2 -> 0, 1
+#include <numeric>
+#include <vector>
+
+#include "algorithms/builtin.h"
+#include "algorithms/phases.h"
+
+namespace sluice {
+namespace {
+
+// The collective as at most two steps; each says which messages it has. The chunk of a message from
+// a to b is b's in the first step (its slice goes to the one that reduces or hands it out) and a's
+// in the second.
+bool has_first_step(Collective collective) { return collective != Collective::AllGather; }
+bool has_second_step(Collective collective) { return collective != Collective::ReduceScatter; }
+bool reduces(Collective collective) {
+  return collective == Collective::Reduce || has_reduce_phase(collective);
+}
+
+bool in_first_step(const Shape& shape, Rank from, Rank /*to*/) {
+  return shape.collective != Collective::Broadcast || from == shape.root;
+}
+
+bool in_second_step(const Shape& shape, Rank /*from*/, Rank to) {
+  if (shape.collective == Collective::Reduce) return to == shape.root;
+  if (shape.collective == Collective::Broadcast) return to != shape.root;  // it has all of it
+  return true;
+}
+
+template <class Visit>
+void for_peers(const Shape& shape, Rank rank, Visit&& visit) {
+  for (Rank peer = 0; peer < shape.ranks; ++peer) {
+    if (peer != rank) visit(peer);
+  }
+}
+
+}  // namespace
+
+Program direct(const Shape& shape, Rank rank) {
+  Program program{Layout{shape.ranks}};
+  if (shape.ranks == 1) return program;
+  const auto slice = [](Rank owner) { return Range{.first = owner}; };
+
+  if (has_first_step(shape.collective)) {
+    program.begin_step();
+    for_peers(shape, rank, [&](Rank peer) {
+      if (in_first_step(shape, rank, peer)) program.send(peer, slice(peer));
+    });
+    if (reduces(shape.collective)) {
+      std::vector<Rank> in_rank_order(static_cast<std::size_t>(shape.ranks));
+      std::iota(in_rank_order.begin(), in_rank_order.end(), 0);
+      in_rank_order[static_cast<std::size_t>(rank)] = kOwn;
+      program.receive_reduce(slice(rank), in_rank_order);
+    } else if (rank != shape.root) {
+      program.receive_copy(shape.root, slice(rank));
+    }
+  }
+  if (has_second_step(shape.collective)) {
+    program.begin_step();
+    for_peers(shape, rank, [&](Rank peer) {
+      if (in_second_step(shape, rank, peer)) program.send(peer, slice(rank));
+    });
+    for_peers(shape, rank, [&](Rank peer) {
+      if (in_second_step(shape, peer, rank)) program.receive_copy(peer, slice(peer));
+    });
+  }
+  return program;
+}
+
+int direct_steps(const Shape& shape) {
+  if (shape.ranks == 1) return 0;
+  return int{has_first_step(shape.collective)} + int{has_second_step(shape.collective)};
+}
+
+Fraction direct_sent(const Shape& shape, Rank rank) {
+  const int n = shape.ranks;
+  const bool root = rank == shape.root;
+  if (n == 1) return 0;
+  if (shape.collective == Collective::Broadcast) return root ? Fraction{2 * (n - 1), n} : Fraction{n - 2, n};
+  if (shape.collective == Collective::Reduce) return root ? Fraction{n - 1, n} : Fraction{1};
+  return {phases(shape.collective) * (n - 1), n};
+}
+
+void direct_traffic(const Shape& shape, TrafficSink& sink) {
+  const int n = shape.ranks;
+  if (n == 1) return;
+  const auto tell = [&](auto&& has_message, bool adds) {
+    for (Rank rank = 0; rank < n; ++rank) {
+      for_peers(shape, rank, [&](Rank peer) {
+        if (has_message(shape, rank, peer)) sink.message(rank, peer, 1.0 / n);
+      });
+      if (adds) sink.reduce(rank, static_cast<double>(n - 1) / n);
+    }
+    sink.end_step(1);
+  };
+  if (has_first_step(shape.collective)) tell(in_first_step, reduces(shape.collective));
+  if (has_second_step(shape.collective)) tell(in_second_step, false);
+}
+
+}  // namespace sluice

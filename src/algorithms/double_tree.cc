@@ -1,0 +1,201 @@
+// double_tree.cc - two binary trees, each carrying half of the buffer (Sanders, Speck and Traeff,
+// 2009), in segments, the way up and the way down overlapped.
+//   Tree A is a heap: the children of position h are 2h+1 and 2h+2. Tree B is its mirror, rank
+//   n-1-r at position r. Inner positions are below floor(n/2), so no rank is inner in both.
+//   2 floor(log2 n) + segments - 1 steps, segments counted a tree; at most 2 buffers sent and 2
+//   received a rank.
+//   With D the depth of the tree, a rank at depth d sends segment s up in step s + D - d and down in
+//   step s + D + d (counted from 0): the root's sum of a segment goes down as soon as it is there.
+//
+//   n = 6   A:      0          B:      5
+//                 1   2              4   3
+//                3 4 5              2 1 0
+//
+// Broadcast and reduce: the trees span the ranks other than the root, and the root feeds (or is fed
+// by) the tops of both: floor(log2(n-1)) + segments steps, at most 1 buffer sent and received.
+#include <algorithm>
+#include <array>
+#include <utility>
+#include <vector>
+
+#include "algorithms/builtin.h"
+#include "base/bits.h"
+
+namespace sluice {
+namespace {
+
+// The two trees' members, in order: all ranks, or all but the root.
+struct Members {
+  explicit Members(const Shape& shape)
+      : rooted{shape.collective != Collective::AllReduce},
+        root{shape.root},
+        size{rooted ? shape.ranks - 1 : shape.ranks},
+        depth{size > 0 ? floor_log2(size) : 0} {}
+
+  // Heap position in a tree of a rank, and back. REQUIRES: the rank is a member.
+  int position(int tree, Rank rank) const {
+    const int member = rooted && rank > root ? rank - 1 : rank;
+    return tree == 0 ? member : size - 1 - member;
+  }
+  Rank rank_at(int tree, int position) const {
+    const int member = tree == 0 ? position : size - 1 - position;
+    return rooted && member >= root ? member + 1 : member;
+  }
+
+  bool rooted;
+  Rank root;
+  int size;
+  int depth;
+};
+
+// A rank's place in one tree. Above the top of a tree is the root of a broadcast or reduce, which is
+// at depth -1 of both trees and has their tops for children.
+struct Place {
+  int depth = 0;
+  bool has_parent = false;
+  Rank parent = 0;
+  std::array<Rank, 2> children{};
+  int child_count = 0;
+
+  std::span<const Rank> all_children() const {
+    return std::span{children}.first(static_cast<std::size_t>(child_count));
+  }
+};
+
+Place place_of(const Members& members, int tree, Rank rank) {
+  Place place;
+  if (members.rooted && rank == members.root) {
+    place.depth = -1;
+    place.children[0] = members.rank_at(tree, 0);
+    place.child_count = 1;
+    return place;
+  }
+  const int h = members.position(tree, rank);
+  place.depth = floor_log2(h + 1);
+  place.has_parent = h > 0 || members.rooted;
+  if (place.has_parent) {
+    place.parent = h > 0 ? members.rank_at(tree, (h - 1) / 2) : members.root;
+  }
+  for (int child = 2 * h + 1; child <= 2 * h + 2 && child < members.size; ++child) {
+    place.children[static_cast<std::size_t>(place.child_count++)] = members.rank_at(tree, child);
+  }
+  return place;
+}
+
+bool goes_up(Collective collective) { return collective != Collective::Broadcast; }
+bool goes_down(Collective collective) { return collective != Collective::Reduce; }
+
+// Steps in which a rank at depth d sends up and down the first segment; segment s follows s later.
+int up_begin(const Members& members, int depth) { return members.depth - depth; }
+int down_begin(const Shape& shape, const Members& members, int depth) {
+  return shape.collective == Collective::Broadcast ? depth + 1 : members.depth + depth;
+}
+
+}  // namespace
+
+Program double_tree(const Shape& shape, Rank rank) {
+  const Members members{shape};
+  const int segments = shape.segments;
+  Program program{Layout{2 * segments}};
+  const int steps = double_tree_steps(shape);
+  for (int step = 0; step < steps; ++step) {
+    program.begin_step();
+    for (const int tree : {0, 1}) {
+      const Place place = place_of(members, tree, rank);
+      const auto with_segment = [&](int begin, auto&& transfer) {
+        const int segment = step - begin;
+        if (segment >= 0 && segment < segments) transfer(Range{.first = tree * segments + segment});
+      };
+      if (goes_up(shape.collective)) {
+        if (place.has_parent) {
+          with_segment(up_begin(members, place.depth),
+                       [&](Range range) { program.send(place.parent, range); });
+        }
+        if (place.child_count > 0) {
+          std::vector<Rank> sum{kOwn};
+          sum.insert(sum.end(), place.all_children().begin(), place.all_children().end());
+          with_segment(up_begin(members, place.depth + 1),
+                       [&](Range range) { program.receive_reduce(range, sum); });
+        }
+      }
+      if (goes_down(shape.collective)) {
+        if (place.has_parent) {
+          with_segment(down_begin(shape, members, place.depth - 1),
+                       [&](Range range) { program.receive_copy(place.parent, range); });
+        }
+        with_segment(down_begin(shape, members, place.depth), [&](Range range) {
+          for (const Rank child : place.all_children()) program.send(child, range);
+        });
+      }
+    }
+  }
+  return program;
+}
+
+int double_tree_steps(const Shape& shape) {
+  if (shape.ranks == 1) return 0;
+  if (shape.collective != Collective::AllReduce) return floor_log2(shape.ranks - 1) + shape.segments;
+  return 2 * floor_log2(shape.ranks) + shape.segments - 1;
+}
+
+Fraction double_tree_sent(const Shape& shape, Rank rank) {
+  if (shape.ranks == 1) return 0;
+  const Members members{shape};
+  int halves = 0;
+  for (const int tree : {0, 1}) {
+    const Place place = place_of(members, tree, rank);
+    if (goes_up(shape.collective) && place.has_parent) ++halves;
+    if (goes_down(shape.collective)) halves += place.child_count;
+  }
+  return {halves, 2};
+}
+
+void double_tree_traffic(const Shape& shape, TrafficSink& sink) {
+  const Members members{shape};
+  const int steps = double_tree_steps(shape);
+  const int segments = shape.segments;
+  const double share = 0.5 / segments;
+  std::vector<std::array<Place, 2>> places;
+  if (steps > 0) {
+    for (Rank rank = 0; rank < shape.ranks; ++rank) {
+      places.push_back({place_of(members, 0, rank), place_of(members, 1, rank)});
+    }
+  }
+  // What a rank sends in one step: to one peer in both trees is still one message.
+  std::vector<std::pair<Rank, double>> outgoing;
+  const auto add = [&](Rank peer) {
+    const auto same_peer = std::find_if(outgoing.begin(), outgoing.end(),
+                                        [&](const auto& message) { return message.first == peer; });
+    if (same_peer == outgoing.end()) {
+      outgoing.emplace_back(peer, share);
+    } else {
+      same_peer->second += share;
+    }
+  };
+  const auto tell = [&](int step, int repeat) {
+    const auto active = [&](int begin) { return step >= begin && step < begin + segments; };
+    for (Rank rank = 0; rank < shape.ranks; ++rank) {
+      outgoing.clear();
+      for (const Place& place : places[static_cast<std::size_t>(rank)]) {
+        if (goes_up(shape.collective)) {
+          if (place.has_parent && active(up_begin(members, place.depth))) add(place.parent);
+          if (active(up_begin(members, place.depth + 1))) sink.reduce(rank, share * place.child_count);
+        }
+        if (goes_down(shape.collective) && active(down_begin(shape, members, place.depth))) {
+          for (const Rank child : place.all_children()) add(child);
+        }
+      }
+      for (const auto& [peer, sum] : outgoing) sink.message(rank, peer, sum);
+    }
+    sink.end_step(repeat);
+  };
+  // Once all depths are at work both ways, steps are alike until the first segment count is used up.
+  const int all_begun = 2 * members.depth;
+  for (int step = 0; step < steps;) {
+    const int alike = step >= all_begun && step < segments ? segments - step : 1;
+    tell(step, alike);
+    step += alike;
+  }
+}
+
+}  // namespace sluice

@@ -1,0 +1,258 @@
+// registry.cc - the table of built-in algorithms, and what can be asked of a row.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "algorithms/builtin.h"
+#include "base/text.h"
+#include "schedule/traffic.h"
+
+namespace sluice {
+namespace {
+
+constexpr Collective kAllReduce[] = {Collective::AllReduce};
+constexpr Collective kScatterGather[] = {Collective::AllReduce, Collective::ReduceScatter,
+                                         Collective::AllGather};
+constexpr Collective kRooted[] = {Collective::AllReduce, Collective::Broadcast, Collective::Reduce};
+
+constexpr Algorithm kRing{.name = "ring",
+                          .version = 1,
+                          .collectives = kScatterGather,
+                          .ordered = false,
+                          .uses_grid = false,
+                          .uses_segments = false,
+                          .program = ring,
+                          .steps = ring_steps,
+                          .sent = ring_sent,
+                          .traffic = ring_traffic};
+
+constexpr Algorithm kRecursiveDoubling{.name = "recursive_doubling",
+                                       .version = 1,
+                                       .collectives = kAllReduce,
+                                       .ordered = false,
+                                       .uses_grid = false,
+                                       .uses_segments = false,
+                                       .program = recursive_doubling,
+                                       .steps = recursive_doubling_steps,
+                                       .sent = recursive_doubling_sent,
+                                       .traffic = recursive_doubling_traffic};
+
+constexpr Algorithm kHalvingDoubling{.name = "halving_doubling",
+                                     .version = 1,
+                                     .collectives = kScatterGather,
+                                     .ordered = false,
+                                     .uses_grid = false,
+                                     .uses_segments = false,
+                                     .program = halving_doubling_near,
+                                     .steps = halving_doubling_steps,
+                                     .sent = halving_doubling_sent,
+                                     .traffic = halving_doubling_near_traffic};
+
+constexpr Algorithm kHalvingDoublingFar{.name = "halving_doubling:far",
+                                        .version = 1,
+                                        .collectives = kScatterGather,
+                                        .ordered = false,
+                                        .uses_grid = false,
+                                        .uses_segments = false,
+                                        .program = halving_doubling_far,
+                                        .steps = halving_doubling_steps,
+                                        .sent = halving_doubling_sent,
+                                        .traffic = halving_doubling_far_traffic};
+
+constexpr Algorithm kTorus{.name = "torus",
+                           .version = 1,
+                           .collectives = kAllReduce,
+                           .ordered = false,
+                           .uses_grid = true,
+                           .uses_segments = false,
+                           .program = torus,
+                           .steps = torus_steps,
+                           .sent = torus_sent,
+                           .traffic = torus_traffic};
+
+constexpr Algorithm kDoubleTree{.name = "double_tree",
+                                .version = 1,
+                                .collectives = kRooted,
+                                .ordered = false,
+                                .uses_grid = false,
+                                .uses_segments = true,
+                                .program = double_tree,
+                                .steps = double_tree_steps,
+                                .sent = double_tree_sent,
+                                .traffic = double_tree_traffic};
+
+constexpr Algorithm kDirect{.name = "direct",
+                            .version = 1,
+                            .collectives = kCollectives,
+                            .ordered = true,
+                            .uses_grid = false,
+                            .uses_segments = false,
+                            .program = direct,
+                            .steps = direct_steps,
+                            .sent = direct_sent,
+                            .traffic = direct_traffic};
+
+// Raised whenever hierarchical.cc's Program changes; an inner algorithm's version adds to it, and
+// both only grow, so no sum comes back.
+constexpr int kHierarchicalVersion = 0;
+
+template <const Algorithm& kInner>
+constexpr Algorithm hierarchical_with(std::string_view name) {
+  return {.name = name,
+          .version = kHierarchicalVersion + kInner.version,
+          .collectives = kAllReduce,
+          .ordered = false,
+          .uses_grid = true,
+          .uses_segments = kInner.uses_segments,
+          .program = [](const Shape& shape, Rank rank) { return hierarchical(shape, rank, kInner); },
+          .steps = [](const Shape& shape) { return hierarchical_steps(shape, kInner); },
+          .sent = [](const Shape& shape,
+                     Rank rank) { return hierarchical_sent(shape, rank, kInner); },
+          .traffic = [](const Shape& shape,
+                        TrafficSink& sink) { hierarchical_traffic(shape, sink, kInner); }};
+}
+
+constexpr Algorithm kAlgorithms[] = {
+    kRing,
+    kRecursiveDoubling,
+    kHalvingDoubling,
+    kHalvingDoublingFar,
+    kTorus,
+    kDoubleTree,
+    hierarchical_with<kHalvingDoubling>("hierarchical"),
+    hierarchical_with<kHalvingDoublingFar>("hierarchical:halving_doubling:far"),
+    hierarchical_with<kRing>("hierarchical:ring"),
+    hierarchical_with<kRecursiveDoubling>("hierarchical:recursive_doubling"),
+    hierarchical_with<kTorus>("hierarchical:torus"),
+    hierarchical_with<kDoubleTree>("hierarchical:double_tree"),
+    hierarchical_with<kDirect>("hierarchical:direct"),
+    kDirect,
+};
+
+bool is_hierarchical(const Algorithm& algorithm) {
+  return algorithm.name.starts_with("hierarchical");
+}
+
+std::string listed(const std::vector<int>& grid) {
+  return fmt::format("{}", fmt::join(grid, "+"));
+}
+
+Status check_grid(const Algorithm& algorithm, const Shape& shape) {
+  std::int64_t sum = 0;
+  for (const int ranks : shape.grid) {
+    if (ranks < 1) {
+      return {Code::InvalidArgument,
+              fmt::format("grid {}: every node needs at least 1 rank", listed(shape.grid))};
+    }
+    sum += ranks;
+  }
+  if (sum != shape.ranks) {
+    return {Code::InvalidArgument, fmt::format("grid {} has {} ranks, not {}: give a grid that fits",
+                                               listed(shape.grid), sum, shape.ranks)};
+  }
+  if (is_hierarchical(algorithm)) return check_hierarchical_grid(shape);
+  if (std::any_of(shape.grid.begin(), shape.grid.end(),
+                  [&](int ranks) { return ranks != shape.grid.front(); })) {
+    return {Code::InvalidArgument,
+            fmt::format("{} needs rows of equal length, not {}: use hierarchical for ragged nodes",
+                        algorithm.name, listed(shape.grid))};
+  }
+  return {};
+}
+
+}  // namespace
+
+bool Algorithm::supports(Collective collective) const {
+  return std::find(collectives.begin(), collectives.end(), collective) != collectives.end();
+}
+
+std::span<const Algorithm> algorithms() { return kAlgorithms; }
+
+Result<const Algorithm*> find_algorithm(std::string_view name) {
+  std::vector<std::string_view> names;
+  for (const Algorithm& algorithm : kAlgorithms) {
+    if (algorithm.name == name) return &algorithm;
+    names.push_back(algorithm.name);
+  }
+  const std::string_view nearest = nearest_name(name, names);
+  return Status{Code::InvalidArgument,
+                fmt::format("there is no algorithm {}: {}", quote(name),
+                            nearest.empty() ? fmt::format("choose from {}", fmt::join(names, ", "))
+                                            : fmt::format("did you mean {}?", nearest))};
+}
+
+Result<Shape> complete_shape(const Algorithm& algorithm, Shape shape) {
+  const auto refuse = [&](std::string why) { return Status{Code::InvalidArgument, std::move(why)}; };
+  if (shape.ranks < 1) return refuse(fmt::format("ranks must be 1 or more, not {}", shape.ranks));
+  if (!algorithm.supports(shape.collective)) {
+    std::vector<std::string_view> can;
+    for (const Collective collective : algorithm.collectives) can.push_back(name(collective));
+    return refuse(fmt::format("{} does not do {}: it does {}", algorithm.name,
+                              name(shape.collective), fmt::join(can, ", ")));
+  }
+  const bool rooted =
+      shape.collective == Collective::Broadcast || shape.collective == Collective::Reduce;
+  if (!rooted) shape.root = 0;
+  if (shape.root < 0 || shape.root >= shape.ranks) {
+    return refuse(fmt::format("root {} is not one of {} ranks", shape.root, shape.ranks));
+  }
+  if (!algorithm.uses_segments) shape.segments = 1;
+  if (shape.segments < 1) return refuse(fmt::format("segments must be 1 or more, not {}", shape.segments));
+  if (!algorithm.uses_grid) {
+    shape.grid.clear();
+  } else if (shape.grid.empty()) {
+    shape.grid = most_square_grid(shape.ranks);
+  } else if (Status status = check_grid(algorithm, shape); !status.ok()) {
+    return status;
+  }
+  return shape;
+}
+
+Schedule build_schedule(const Algorithm& algorithm, const Shape& shape) {
+  Schedule schedule{std::string{algorithm.name}, shape, algorithm.ordered, {}};
+  schedule.programs.reserve(static_cast<std::size_t>(shape.ranks));
+  for (Rank rank = 0; rank < shape.ranks; ++rank) {
+    schedule.programs.push_back(algorithm.program(shape, rank));
+  }
+  return schedule;
+}
+
+Proof prove(const Algorithm& algorithm, const Shape& shape) {
+  const Schedule schedule = build_schedule(algorithm, shape);
+  Proof proof = verify(schedule);
+  if (!proof.proven) return proof;
+  const auto refuse = [&](std::string reason) {
+    proof.proven = false;
+    proof.reason = std::move(reason);
+    return proof;
+  };
+  if (proof.steps != algorithm.steps(shape)) {
+    return refuse(fmt::format("it has {} steps, but the closed form of {} says {}", proof.steps,
+                              algorithm.name, algorithm.steps(shape)));
+  }
+  for (Rank rank = 0; rank < shape.ranks; ++rank) {
+    const Fraction sent = sent_share(schedule.programs[static_cast<std::size_t>(rank)]);
+    if (sent != algorithm.sent(shape, rank)) {
+      return refuse(fmt::format("rank {} sends {} of the buffer, but the closed form of {} says {}",
+                                rank, to_string(sent), algorithm.name,
+                                to_string(algorithm.sent(shape, rank))));
+    }
+  }
+  return proof;
+}
+
+Load load_of(const Algorithm& algorithm, const Shape& shape, const Topology& topology) {
+  Traffic traffic{topology};
+  algorithm.traffic(shape, traffic);
+  return traffic.take();
+}
+
+std::vector<int> most_square_grid(int ranks) {
+  int rows = 1;
+  for (int x = 1; x * x <= ranks; ++x) {
+    if (ranks % x == 0) rows = x;
+  }
+  return std::vector<int>(static_cast<std::size_t>(rows), ranks / rows);
+}
+
+}  // namespace sluice

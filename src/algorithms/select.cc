@@ -1,0 +1,96 @@
+#include "sluice/select.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace sluice {
+namespace {
+
+constexpr int kMostSegments = 1024;
+constexpr int kLaneCounts[] = {1, 2, 4, 8, 16};
+
+int ranks_of(const Topology& topology) {
+  int ranks = 0;
+  for (const int node : topology.nodes) ranks += node;
+  return ranks;
+}
+
+// The nodes are the grid where there is something to gain: several nodes, some with several ranks.
+std::vector<int> grid_of(const Topology& topology) {
+  const bool several = std::any_of(topology.nodes.begin(), topology.nodes.end(),
+                                   [](int ranks) { return ranks > 1; });
+  return several && topology.nodes.size() > 1 ? topology.nodes : std::vector<int>{};
+}
+
+}  // namespace
+
+Selector::Selector(Collective collective, Topology topology, CostConstants constants, Rank root)
+    : constants_{constants} {
+  const Shape asked{collective, ranks_of(topology), grid_of(topology), root, 1};
+  Shape without_grid = asked;
+  without_grid.grid.clear();
+  for (const Algorithm& algorithm : algorithms()) {
+    if (!algorithm.supports(collective)) continue;
+    // Ragged nodes are no grid for a torus: it takes the most square one instead.
+    Result<Shape> shape = complete_shape(algorithm, asked);
+    if (!shape.ok()) shape = complete_shape(algorithm, without_grid);
+    if (!shape.ok()) throw Error{shape.status()};
+    for (int segments = 1; segments <= (algorithm.uses_segments ? kMostSegments : 1); segments *= 2) {
+      Shape with_segments = shape.value();
+      with_segments.segments = segments;
+      priced_.push_back({&algorithm, with_segments, load_of(algorithm, with_segments, topology)});
+    }
+  }
+}
+
+Candidate Selector::cheapest(const Algorithm& algorithm, std::int64_t bytes) const {
+  Candidate best;
+  for (const Priced& priced : priced_) {
+    if (priced.algorithm != &algorithm) continue;
+    for (const int lanes : kLaneCounts) {
+      const double seconds =
+          predict_seconds(priced.load, static_cast<double>(bytes), lanes, constants_);
+      if (best.algorithm == nullptr || seconds < best.seconds) {
+        best = {&algorithm, priced.shape, lanes, seconds};
+      }
+    }
+  }
+  return best;
+}
+
+std::vector<Candidate> Selector::candidates(std::int64_t bytes) const {
+  std::vector<Candidate> candidates;
+  for (const Algorithm& algorithm : algorithms()) {
+    Candidate candidate = cheapest(algorithm, bytes);
+    if (candidate.algorithm != nullptr) candidates.push_back(std::move(candidate));
+  }
+  std::stable_sort(candidates.begin(), candidates.end(),
+                   [](const Candidate& a, const Candidate& b) { return a.seconds < b.seconds; });
+  return candidates;
+}
+
+Candidate Selector::choose(std::int64_t bytes) const { return candidates(bytes).front(); }
+
+std::vector<Selector::Flip> Selector::flips(std::int64_t least, std::int64_t most) const {
+  std::vector<Flip> flips{{least, choose(least).algorithm}};
+  for (std::int64_t low = least; low < most;) {
+    const std::int64_t high = std::min(most, std::max(low + 1, low + low / 2));
+    // The first size in (low, high] whose choice is another one, if high's is.
+    const Algorithm* const next = choose(high).algorithm;
+    if (next != flips.back().algorithm) {
+      std::int64_t same = low;
+      std::int64_t other = high;
+      while (other - same > 1) {
+        const std::int64_t middle = same + (other - same) / 2;
+        (choose(middle).algorithm == flips.back().algorithm ? same : other) = middle;
+      }
+      flips.push_back({other, choose(other).algorithm});
+      low = other;
+    } else {
+      low = high;
+    }
+  }
+  return flips;
+}
+
+}  // namespace sluice

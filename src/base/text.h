@@ -1,0 +1,37 @@
+// text.h - reading what people type and telling them what was wrong with it.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sluice/status.h"
+
+namespace sluice {
+
+// The candidate with the fewest edits from `word`, or "" when none is near enough to be meant.
+std::string_view nearest_name(std::string_view word, std::span<const std::string_view> candidates);
+
+// A whole decimal number in [least, most]; the message names `what`: "ranks must be ...".
+Result<std::int64_t> parse_whole(std::string_view text, std::int64_t least, std::int64_t most,
+                                 std::string_view what);
+
+// "51M", "64KB", "1.5G", "4096": K, M, G, T are powers of 1,024; KB, MB, GB, TB powers of 1,000.
+Result<std::int64_t> parse_bytes(std::string_view text);
+
+// "51.0 MiB", "4 B".
+std::string format_bytes(double bytes);
+
+// "12.3 us", "4.56 ms", "7.8 s".
+std::string format_seconds(double seconds);
+
+// "1-64,96" as a sorted list without repeats; every number within [least, most].
+Result<std::vector<int>> parse_list(std::string_view text, int least, int most,
+                                    std::string_view what);
+
+// Bytes that may be unprintable and long, as a short quoted text for a message.
+std::string quote(std::string_view text);
+
+}  // namespace sluice

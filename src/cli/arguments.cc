@@ -1,0 +1,105 @@
+#include "cli/arguments.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "base/bits.h"
+#include "base/text.h"
+#include "sluice/status.h"
+
+namespace sluice::cli {
+namespace {
+
+[[noreturn]] void refuse(std::string sentence) {
+  throw Error{Status{Code::InvalidArgument, std::move(sentence)}};
+}
+
+std::vector<std::string_view> split(std::string_view text, char separator) {
+  std::vector<std::string_view> parts;
+  while (true) {
+    const std::size_t at = text.find(separator);
+    parts.push_back(text.substr(0, at));
+    if (at == std::string_view::npos) return parts;
+    text.remove_prefix(at + 1);
+  }
+}
+
+std::vector<std::vector<int>> grids_of(std::string_view text) {
+  std::vector<std::vector<int>> grids;
+  if (text.find('x') != std::string_view::npos) {
+    const auto sides = split(text, 'x');
+    if (sides.size() != 2) refuse(fmt::format("{} is not a grid: give NODESxRANKS or 3+5", quote(text)));
+    const auto nodes = parse_list(sides[0], 1, kMostRanks, "nodes of a grid").value();
+    const auto ranks = parse_list(sides[1], 1, kMostRanks, "ranks of a grid's node").value();
+    for (const int x : nodes) {
+      for (const int y : ranks) {
+        if (std::int64_t{x} * y > kMostRanks) {
+          refuse(fmt::format("grid {}x{} has more than {} ranks", x, y, kMostRanks));
+        }
+        grids.emplace_back(static_cast<std::size_t>(x), y);
+      }
+    }
+    return grids;
+  }
+  std::vector<int>& grid = grids.emplace_back();
+  std::int64_t sum = 0;
+  for (const std::string_view part : split(text, '+')) {
+    const auto ranks = parse_whole(part, 1, kMostRanks, "ranks of a grid's node").value();
+    sum += ranks;
+    grid.push_back(static_cast<int>(ranks));
+  }
+  if (sum > kMostRanks) refuse(fmt::format("grid {} has more than {} ranks", quote(text), kMostRanks));
+  return grids;
+}
+
+}  // namespace
+
+Collective parse_collective(std::string_view text) {
+  std::vector<std::string_view> names;
+  for (const Collective collective : kCollectives) {
+    if (name(collective) == text) return collective;
+    names.push_back(name(collective));
+  }
+  const std::string_view nearest = nearest_name(text, names);
+  refuse(fmt::format("there is no collective {}: {}", quote(text),
+                     nearest.empty() ? fmt::format("choose from {}", fmt::join(names, ", "))
+                                     : fmt::format("did you mean {}?", nearest)));
+}
+
+std::vector<int> parse_grid(std::string_view text) {
+  auto grids = grids_of(text);
+  if (grids.size() != 1) refuse(fmt::format("{} is more than one grid: give one", quote(text)));
+  return std::move(grids.front());
+}
+
+std::vector<std::vector<int>> parse_grids(std::string_view text) {
+  std::vector<std::vector<int>> grids;
+  for (const std::string_view part : split(text, ',')) {
+    for (auto& grid : grids_of(part)) grids.push_back(std::move(grid));
+  }
+  return grids;
+}
+
+std::string show_grid(const std::vector<int>& grid) {
+  if (grid.empty()) return {};
+  const bool equal = std::all_of(grid.begin(), grid.end(), [&](int n) { return n == grid.front(); });
+  return equal ? fmt::format("{}x{}", grid.size(), grid.front())
+               : fmt::format("{}", fmt::join(grid, "+"));
+}
+
+nlohmann::ordered_json grid_json(const std::vector<int>& grid) {
+  if (grid.empty()) return nullptr;
+  return show_grid(grid);
+}
+
+std::vector<int> parse_segments(std::string_view text) {
+  auto counts = parse_list(text, 1, kMostSegments, "segments").value();
+  for (const int count : counts) {
+    if (!is_power_of_two(count)) refuse(fmt::format("segments must be powers of two, not {}", count));
+  }
+  return counts;
+}
+
+}  // namespace sluice::cli

@@ -1,0 +1,33 @@
+// arguments.h - the values that several commands take. All throw Error with one sentence.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sluice/schedule.h"
+
+namespace sluice::cli {
+
+inline constexpr int kMostRanks = 1 << 16;
+inline constexpr int kMostSegments = 1 << 12;
+
+Collective parse_collective(std::string_view text);
+
+// "2x4": 2 nodes of 4 ranks. "3+5": a node of 3 and one of 5.
+std::vector<int> parse_grid(std::string_view text);
+
+// Grids separated by commas; either side of an x may be a range: "1-16x1-16,3+5".
+std::vector<std::vector<int>> parse_grids(std::string_view text);
+
+// "2x4" where the nodes are equal, else "3+5"; "" for none.
+std::string show_grid(const std::vector<int>& grid);
+
+// The same for a JSON document: null for none.
+nlohmann::ordered_json grid_json(const std::vector<int>& grid);
+
+// Each a power of two.
+std::vector<int> parse_segments(std::string_view text);
+
+}  // namespace sluice::cli

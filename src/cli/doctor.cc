@@ -1,0 +1,109 @@
+// doctor.cc - `sluice doctor`: what was found on this machine, what was not, and why that matters.
+#include <dlfcn.h>
+#include <fmt/format.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "base/text.h"
+#include "cli/command.h"
+#include "sluice/algorithms.h"
+
+namespace sluice::cli {
+namespace {
+
+struct Finding {
+  std::string what;
+  bool found;
+  std::string detail;
+};
+
+std::string cpu_model() {
+  std::ifstream file{"/proc/cpuinfo"};
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with("model name")) return line.substr(line.find(": ") + 2);
+  }
+  return "unknown processor";
+}
+
+// Cores that this process may run on, which a container or taskset may have made fewer.
+int usable_cores() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set)
+                                                     : static_cast<int>(std::thread::hardware_concurrency());
+}
+
+double memory_bytes(const char* key) {
+  std::ifstream file{"/proc/meminfo"};
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with(key)) return std::stod(line.substr(line.find(':') + 1)) * 1024;
+  }
+  return 0;
+}
+
+Finding library(const std::string& what, std::initializer_list<const char*> names, const std::string& package,
+                const std::string& use) {
+  for (const char* const name : names) {
+    if (void* const handle = dlopen(name, RTLD_LAZY | RTLD_LOCAL); handle != nullptr) {
+      dlclose(handle);
+      return {what, true, fmt::format("{} ({})", name, use)};
+    }
+  }
+  return {what, false, fmt::format("{} is not on this machine; {}: {}", *names.begin(), use, package)};
+}
+
+std::vector<Finding> findings() {
+  std::vector<Finding> all;
+  all.push_back({"processor", true, fmt::format("{}, {} of {} cores usable", cpu_model(), usable_cores(),
+                                                sysconf(_SC_NPROCESSORS_CONF))});
+  all.push_back({"memory", true, fmt::format("{}, {} available", format_bytes(memory_bytes("MemTotal")),
+                                             format_bytes(memory_bytes("MemAvailable")))});
+  all.push_back({"compiler", true, fmt::format("built with {}", __VERSION__)});
+  all.push_back({"algorithms", true, fmt::format("{} built in", algorithms().size())});
+  all.push_back(library("libtorch", {"libtorch.so", "libtorch.so.1.13"}, "apt install libtorch-dev",
+                        "for training, which this version does not do yet"));
+  all.push_back(library("openblas", {"libopenblas.so.0", "libopenblas.so"}, "apt install libopenblas0-pthread",
+                        "fast Linear layers under libtorch"));
+  all.push_back(library("mpi", {"libmpi.so.40", "libmpi.so", "libmpich.so.12"}, "apt install libopenmpi-dev",
+                        "for clusters, which this version does not run on yet"));
+  all.push_back(library("cuda", {"libcuda.so.1"}, "install the NVIDIA driver",
+                        "for GPUs, which this version does not use yet"));
+  all.push_back(library("nccl", {"libnccl.so.2"}, "install NCCL", "for GPUs, which this version does not use yet"));
+  return all;
+}
+
+void run(bool json) {
+  const std::vector<Finding> all = findings();
+  if (json) {
+    nlohmann::ordered_json document{{"version", SLUICE_VERSION}};
+    for (const Finding& finding : all) {
+      document["findings"].push_back(
+          {{"what", finding.what}, {"found", finding.found}, {"detail", finding.detail}});
+    }
+    fmt::print("{}\n", document.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+    return;
+  }
+  fmt::print("sluice {}\n", SLUICE_VERSION);
+  for (const Finding& finding : all) {
+    fmt::print("  {:<4} {:<11} {}\n", finding.found ? "yes" : "no", finding.what, finding.detail);
+  }
+}
+
+}  // namespace
+
+void add_doctor(CLI::App& app, int& exit_status) {
+  auto json = std::make_shared<bool>(false);
+  CLI::App* const command = app.add_subcommand("doctor", "Say what was found on this machine");
+  command->add_flag("--json", *json, "One JSON document");
+  command->footer("Example:\n  sluice doctor --json");
+  command->callback([json, &exit_status] {
+    run(*json);
+    exit_status = kExitDone;
+  });
+}
+
+}  // namespace sluice::cli

@@ -1,0 +1,78 @@
+// main.cc - the command: finds out which one was asked for, runs it, turns its end into a status.
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <exception>
+#include <new>
+#include <string>
+#include <vector>
+
+#include "base/text.h"
+#include "cli/command.h"
+#include "sluice/status.h"
+
+namespace {
+
+int fail(const std::string& sentence) {
+  fmt::print(stderr, "sluice: {}\n", sentence);
+  return sluice::cli::kExitUsage;
+}
+
+// CLI11 says that a word was not expected; people want to know which word was.
+std::string usage_error(const CLI::App& app, const CLI::ParseError& error, int argc, char** argv) {
+  std::vector<std::string_view> names;
+  std::vector<std::string> held;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    held.push_back(command->get_name());
+  }
+  names.assign(held.begin(), held.end());
+  const std::string first = argc > 1 ? argv[1] : "";
+  const bool known = std::find(names.begin(), names.end(), first) != names.end();
+  if (!known && !first.empty() && first[0] != '-') {
+    const std::string_view nearest = sluice::nearest_name(first, names);
+    return fmt::format("there is no command {}: {}", sluice::quote(first),
+                       nearest.empty() ? fmt::format("choose from {}", fmt::join(names, ", "))
+                                       : fmt::format("did you mean {}?", nearest));
+  }
+  return fmt::format("{} (sluice{}{} --help shows examples)", error.what(), known ? " " : "",
+                     known ? first : "");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app{"Sluice: collectives as schedules that are proven, priced and explained.", "sluice"};
+  app.set_version_flag("--version", "sluice " SLUICE_VERSION);
+  app.require_subcommand(1);
+  app.footer(
+      "Examples:\n"
+      "  sluice verify                            prove every built-in schedule up to 64 ranks\n"
+      "  sluice explain --ranks 2048 --bytes 51M  which algorithm, and why\n"
+      "  sluice doctor                            what was found on this machine\n"
+      "'sluice COMMAND --help' shows a command's options and more examples.");
+  int exit_status = sluice::cli::kExitDone;
+  sluice::cli::add_verify(app, exit_status);
+  sluice::cli::add_explain(app, exit_status);
+  sluice::cli::add_doctor(app, exit_status);
+
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& success) {
+    return app.exit(success);  // --help, --version
+  } catch (const CLI::ParseError& error) {
+    return fail(usage_error(app, error, argc, argv));
+  } catch (const sluice::Error& error) {
+    return fail(error.what());
+  } catch (const std::bad_alloc&) {
+    fmt::print(stderr, "sluice: this needs more memory than the machine gives: ask for fewer ranks\n");
+    return sluice::cli::kExitMachine;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "sluice: {}\n", error.what());
+    return sluice::cli::kExitMachine;
+  }
+  if (std::fflush(stdout) != 0) {
+    fmt::print(stderr, "sluice: standard output cannot be written\n");
+    return sluice::cli::kExitMachine;
+  }
+  return exit_status;
+}

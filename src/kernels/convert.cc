@@ -1,0 +1,180 @@
+// convert.cc - narrow() goes block by block and keeps only the largest magnitude it meets: as an
+// integer, the bits of |x| grow with |x|, infinity above all numbers and NaN above infinity. A
+// block whose largest magnitude fits has nothing to count; the others are counted one by one.
+#include "kernels/convert.h"
+
+#include "kernels/targets.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/convert.cc"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include <algorithm>
+#include <bit>
+#include <cassert>
+#include <cstring>
+
+#include "kernels/lanes_inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace sluice::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+// Converts and scales; returns the largest magnitude's bits, each lane's own.
+template <class Lanes>
+class Narrower {
+ public:
+  using V = typename Lanes::V;
+  using Bits = hn::RebindToSigned<typename Lanes::D>;
+  static constexpr std::size_t kLanes = lane_count<Lanes>();
+
+  explicit HWY_INLINE Narrower(float scale) : scale_{scale}, scaled_{scale != 1} {}
+
+  HWY_INLINE void convert(std::uint16_t* to, const float* from) {
+    const typename Lanes::D d;
+    V value = hn::LoadU(d, from);
+    if (scaled_) value = hn::Mul(value, hn::Set(d, scale_));
+    largest_ = hn::Max(largest_, hn::BitCast(Bits{}, hn::Abs(value)));
+    Lanes::store(value, to);
+  }
+
+  HWY_INLINE void convert_part(std::uint16_t* to, const float* from, std::size_t count) {
+    float part[kLanes] = {};
+    std::uint16_t narrowed[kLanes];
+    std::memcpy(part, from, count * sizeof(float));
+    convert(narrowed, part);
+    std::memcpy(to, narrowed, count * sizeof(std::uint16_t));
+  }
+
+  // The largest since the last call.
+  HWY_INLINE std::int32_t take_largest() {
+    HWY_ALIGN std::int32_t lanes[kLanes];
+    hn::Store(largest_, Bits{}, lanes);
+    largest_ = hn::Zero(Bits{});
+    return *std::max_element(lanes, lanes + kLanes);
+  }
+
+ private:
+  float scale_;
+  bool scaled_;
+  hn::Vec<Bits> largest_ = hn::Zero(Bits{});
+};
+
+template <class Lanes>
+HWY_INLINE std::int32_t narrow_block(std::uint16_t* to, const float* from, std::size_t count,
+                                     float scale) {
+  constexpr std::size_t n = lane_count<Lanes>();
+  Narrower<Lanes> first{scale};
+  Narrower<Lanes> second{scale};
+  std::size_t i = 0;
+  for (; i + 2 * n <= count; i += 2 * n) {
+    first.convert(to + i, from + i);
+    second.convert(to + i + n, from + i + n);
+  }
+  for (; i + n <= count; i += n) first.convert(to + i, from + i);
+  if (i < count) first.convert_part(to + i, from + i, count - i);
+  return std::max(first.take_largest(), second.take_largest());
+}
+
+std::int32_t narrow_block_f16(std::uint16_t* to, const float* from, std::size_t count,
+                              float scale) {
+  return narrow_block<F16Lanes>(to, from, count, scale);
+}
+
+std::int32_t narrow_block_bf16(std::uint16_t* to, const float* from, std::size_t count,
+                               float scale) {
+  return narrow_block<Bf16Lanes>(to, from, count, scale);
+}
+
+template <class Lanes>
+HWY_INLINE void widen_all(float* to, const std::uint16_t* from, std::size_t count, float scale) {
+  const typename Lanes::D d;
+  constexpr std::size_t n = lane_count<Lanes>();
+  const auto factor = hn::Set(d, scale);
+  const bool scaled = scale != 1;
+  std::size_t i = 0;
+  for (; i + n <= count; i += n) {
+    auto value = Lanes::load(from + i);
+    if (scaled) value = hn::Mul(value, factor);
+    hn::StoreU(value, d, to + i);
+  }
+  if (i == count) return;
+  std::uint16_t part[n] = {};
+  float widened[n];
+  std::memcpy(part, from + i, (count - i) * sizeof(std::uint16_t));
+  auto value = Lanes::load(part);
+  if (scaled) value = hn::Mul(value, factor);
+  hn::StoreU(value, d, widened);
+  std::memcpy(to + i, widened, (count - i) * sizeof(float));
+}
+
+void widen_all_f16(float* to, const std::uint16_t* from, std::size_t count, float scale) {
+  widen_all<F16Lanes>(to, from, count, scale);
+}
+
+void widen_all_bf16(float* to, const std::uint16_t* from, std::size_t count, float scale) {
+  widen_all<Bf16Lanes>(to, from, count, scale);
+}
+
+}  // namespace sluice::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace sluice {
+namespace {
+
+HWY_EXPORT(narrow_block_f16);
+HWY_EXPORT(narrow_block_bf16);
+HWY_EXPORT(widen_all_f16);
+HWY_EXPORT(widen_all_bf16);
+
+constexpr std::int32_t kInfinity = 0x7f800000;
+// The smallest magnitudes that round to infinity: 65,520, and 2^128 - 2^119.
+constexpr std::int32_t kOverflowF16 = 0x477ff000;
+constexpr std::int32_t kOverflowBf16 = 0x7f7f8000;
+
+std::int32_t magnitude_bits(float value) { return std::bit_cast<std::int32_t>(value) & 0x7fffffff; }
+
+ConvertCounts count_block(const float* from, std::size_t count, float scale,
+                          std::int32_t overflow) {
+  ConvertCounts counts;
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::int32_t after = magnitude_bits(scale == 1 ? from[i] : scale * from[i]);
+    if (after > kInfinity) {
+      ++counts.nan;
+    } else if (after >= overflow) {
+      ++(magnitude_bits(from[i]) == kInfinity ? counts.inf : counts.overflow);
+    }
+  }
+  return counts;
+}
+
+}  // namespace
+
+ConvertCounts narrow(DataType type, void* to, const float* from, std::size_t count, float scale) {
+  assert(type == DataType::F16 || type == DataType::BF16);
+  constexpr std::size_t block = 4096;  // its input still in L1 should it have to be counted
+  const bool f16 = type == DataType::F16;
+  const std::int32_t overflow = f16 ? kOverflowF16 : kOverflowBf16;
+  const auto convert =
+      f16 ? HWY_DYNAMIC_DISPATCH(narrow_block_f16) : HWY_DYNAMIC_DISPATCH(narrow_block_bf16);
+  auto* target = static_cast<std::uint16_t*>(to);
+  ConvertCounts counts;
+  for (std::size_t i = 0; i < count; i += block) {
+    const std::size_t size = std::min(block, count - i);
+    if (convert(target + i, from + i, size, scale) < overflow) continue;
+    counts += count_block(from + i, size, scale, overflow);
+  }
+  return counts;
+}
+
+void widen(DataType type, float* to, const void* from, std::size_t count, float scale) {
+  assert(type == DataType::F16 || type == DataType::BF16);
+  const auto convert = type == DataType::F16 ? HWY_DYNAMIC_DISPATCH(widen_all_f16)
+                                             : HWY_DYNAMIC_DISPATCH(widen_all_bf16);
+  convert(to, static_cast<const std::uint16_t*>(from), count, scale);
+}
+
+}  // namespace sluice
+#endif

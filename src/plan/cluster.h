@@ -1,0 +1,33 @@
+// cluster.h - the links of a machine room, from a TOML file.
+//
+// docs/clusters.md describes the file. The clusters of clusters/*.toml are part of the library, by
+// name; any other is read from a path.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sluice/cost.h"
+#include "sluice/status.h"
+
+namespace sluice {
+
+struct Cluster {
+  std::string name;
+  int ranks_per_node = 1;
+  CostConstants constants;
+
+  // `ranks` on as few nodes as hold them, the last one perhaps not full.
+  Topology topology(int ranks) const;
+};
+
+std::vector<std::string_view> built_in_clusters();
+
+// A built-in name, or the path of a file. A wrong file is named with the line.
+Result<Cluster> find_cluster(const std::string& name_or_path);
+
+// `source` names the text in messages.
+Result<Cluster> parse_cluster(std::string_view toml, const std::string& source);
+
+}  // namespace sluice

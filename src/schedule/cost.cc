@@ -1,0 +1,108 @@
+#include "sluice/cost.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "schedule/traffic.h"
+#include "sluice/verify.h"
+
+namespace sluice {
+
+Topology Topology::flat(int ranks) {
+  return {std::vector<int>(static_cast<std::size_t>(ranks), 1)};
+}
+
+Traffic::Traffic(const Topology& topology) {
+  for (std::size_t node = 0; node < topology.nodes.size(); ++node) {
+    node_of_.insert(node_of_.end(), static_cast<std::size_t>(topology.nodes[node]),
+                    static_cast<int>(node));
+  }
+  inside_.resize(node_of_.size());
+  between_.resize(node_of_.size());
+  node_link_.resize(topology.nodes.size());
+  reduced_.resize(node_of_.size());
+}
+
+void Traffic::message(Rank from, Rank to, double share) {
+  const auto f = static_cast<std::size_t>(from);
+  const auto t = static_cast<std::size_t>(to);
+  const bool same_node = node_of_[f] == node_of_[t];
+  auto& ranks = same_node ? inside_ : between_;
+  ++ranks[f].messages_out;
+  ++ranks[t].messages_in;
+  auto& port_out = same_node ? inside_[f] : node_link_[static_cast<std::size_t>(node_of_[f])];
+  auto& port_in = same_node ? inside_[t] : node_link_[static_cast<std::size_t>(node_of_[t])];
+  port_out.out += share;
+  port_in.in += share;
+}
+
+void Traffic::reduce(Rank rank, double share) { reduced_[static_cast<std::size_t>(rank)] += share; }
+
+void Traffic::end_step(int repeat) {
+  StepLoad step;
+  step.repeat = repeat;
+  const auto busiest = [](ClassLoad& load, std::vector<Port>& ports) {
+    for (Port& port : ports) {
+      load.messages = std::max({load.messages, port.messages_out, port.messages_in});
+      load.bytes = std::max({load.bytes, port.out, port.in});
+      port = {};
+    }
+  };
+  busiest(step.inside, inside_);
+  busiest(step.between, between_);
+  busiest(step.between, node_link_);
+  for (double& reduced : reduced_) step.reduced = std::max(step.reduced, std::exchange(reduced, 0));
+  load_.push_back(step);
+}
+
+Load count_load(const Schedule& schedule, const Topology& topology) {
+  Traffic traffic{topology};
+  int steps = 0;
+  for (const Program& program : schedule.programs) steps = std::max(steps, program.steps());
+  for (int step = 0; step < steps; ++step) {
+    for (Rank rank = 0; rank < schedule.shape.ranks; ++rank) {
+      const Program& program = schedule.programs[static_cast<std::size_t>(rank)];
+      if (step >= program.steps()) continue;
+      const Layout& layout = program.layout();
+      const auto total = static_cast<double>(layout.total_weight());
+      std::map<Rank, double> to_peer;  // all transfers to one peer are one message
+      for (const Send& send : program.sends(step)) {
+        to_peer[send.peer] += static_cast<double>(layout.weight(send.range)) / total;
+      }
+      for (const auto& [peer, share] : to_peer) traffic.message(rank, peer, share);
+      for (const auto& writes : {program.receives(step), program.locals(step)}) {
+        for (const Write& write : writes) {
+          const auto share = static_cast<double>(layout.weight(write.range)) / total;
+          traffic.reduce(rank, share * (write.source_count - 1));
+        }
+      }
+    }
+    traffic.end_step(1);
+  }
+  return traffic.take();
+}
+
+double predict_seconds(const Load& load, double bytes, int lanes, const CostConstants& constants) {
+  const auto class_seconds = [&](const ClassLoad& of, const Link& link) {
+    return lanes * link.latency_s * of.messages + bytes * of.bytes / link.bandwidth_bytes_per_s;
+  };
+  double seconds = 0;
+  double reduced = 0;
+  for (const StepLoad& step : load) {
+    seconds += step.repeat * std::max(class_seconds(step.inside, constants.inside),
+                                      class_seconds(step.between, constants.between));
+    reduced += step.repeat * step.reduced;
+  }
+  return seconds + bytes * reduced * constants.reduce_s_per_byte / lanes;
+}
+
+Fraction sent_share(const Program& program) {
+  std::int64_t sent = 0;
+  for (int step = 0; step < program.steps(); ++step) {
+    for (const Send& send : program.sends(step)) sent += program.layout().weight(send.range);
+  }
+  return {sent, program.layout().total_weight()};
+}
+
+}  // namespace sluice

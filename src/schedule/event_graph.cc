@@ -1,0 +1,279 @@
+#include "schedule/event_graph.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "schedule/well_formed.h"
+
+namespace sluice {
+namespace {
+
+constexpr std::uint32_t kNone = ~std::uint32_t{0};
+
+// One side of a message: where it stands in its own rank's Program.
+struct Side {
+  Rank peer;
+  std::int32_t step;
+  Range range;
+  std::uint32_t index;  // of the send among its rank's sends, or of the operand it fills
+  std::uint32_t event;  // of a receive
+};
+
+// Stable order by peer: the k-th message of a pair is the k-th of its group.
+std::vector<Side> grouped_by_peer(std::vector<Side> sides) {
+  std::stable_sort(sides.begin(), sides.end(),
+                   [](const Side& a, const Side& b) { return a.peer < b.peer; });
+  return sides;
+}
+
+// Who wrote each place of one rank last, and who has read it since.
+class PlaceHistory {
+ public:
+  explicit PlaceHistory(std::size_t places) : places_(places) {}
+
+  // Calls wait_for(event) for every event that must be done before this access.
+  template <class WaitFor>
+  void read(std::size_t place, std::uint32_t event, WaitFor&& wait_for) {
+    Place& at = places_[place];
+    if (at.writer != kNone) wait_for(at.writer);
+    reads_.push_back({event, std::exchange(at.last_read, static_cast<std::uint32_t>(reads_.size()))});
+  }
+  template <class WaitFor>
+  void write(std::size_t place, std::uint32_t event, WaitFor&& wait_for) {
+    Place& at = places_[place];
+    if (at.writer != kNone) wait_for(at.writer);
+    for (std::uint32_t read = at.last_read; read != kNone; read = reads_[read].previous) {
+      wait_for(reads_[read].event);
+    }
+    at = {event, kNone};
+  }
+
+ private:
+  struct Place {
+    std::uint32_t writer = kNone;
+    std::uint32_t last_read = kNone;
+  };
+  struct Read {
+    std::uint32_t event;
+    std::uint32_t previous;
+  };
+  std::vector<Place> places_;
+  std::vector<Read> reads_;
+};
+
+}  // namespace
+
+EventGraph::EventGraph(const Schedule& schedule) : schedule_{schedule} {
+  list_events();
+  match();
+  if (!mismatch_.empty()) return;
+  link_pairs();
+  link_dataflow();
+}
+
+void EventGraph::list_events() {
+  for (Rank rank = 0; rank < schedule_.shape.ranks; ++rank) {
+    const Program& program = schedule_.programs[static_cast<std::size_t>(rank)];
+    std::size_t sends = 0;
+    for (int step = 0; step < program.steps(); ++step) {
+      const auto add = [&](const Write& write, bool local) {
+        events_.push_back({rank, step, local, &write, static_cast<std::uint32_t>(operands_.size())});
+        for (const std::int32_t source : program.sources(write)) {
+          // A message's buffer is its sender's business: match() fills it in.
+          operands_.push_back(local             ? Operand{rank, source}
+                              : source == kOwn ? Operand{rank, write.range.buffer}
+                                               : Operand{source, kUserBuffer});
+        }
+      };
+      sends += program.sends(step).size();
+      for (const Write& receive : program.receives(step)) add(receive, false);
+      for (const Write& local : program.locals(step)) add(local, true);
+    }
+    send_event_.emplace_back(sends, kNone);
+  }
+}
+
+void EventGraph::match() {
+  const auto ranks = static_cast<std::size_t>(schedule_.shape.ranks);
+  std::vector<std::vector<Side>> sent_to(ranks);      // by receiver; peer = sender, in rank order
+  std::vector<std::vector<Side>> received_by(ranks);  // by receiver; peer = sender
+  for (std::size_t rank = 0; rank < ranks; ++rank) {
+    const Program& program = schedule_.programs[rank];
+    std::uint32_t index = 0;
+    for (int step = 0; step < program.steps(); ++step) {
+      for (const Send& send : program.sends(step)) {
+        sent_to[static_cast<std::size_t>(send.peer)].push_back(
+            {static_cast<Rank>(rank), step, send.range, index++, kNone});
+      }
+    }
+  }
+  for (std::uint32_t event = 0; event < events_.size(); ++event) {
+    const Event& at = events_[event];
+    if (at.local) continue;
+    for (std::uint32_t i = 0; i < at.write->source_count; ++i) {
+      const Operand& operand = operands_[at.first_operand + i];
+      if (operand.rank == at.rank) continue;  // its own value
+      received_by[static_cast<std::size_t>(at.rank)].push_back(
+          {operand.rank, at.step, at.write->range, at.first_operand + i, event});
+    }
+  }
+
+  const int chunks = schedule_.programs.front().layout().chunks();
+  for (std::size_t rank = 0; rank < ranks && mismatch_.empty(); ++rank) {
+    const std::vector<Side>& sent = sent_to[rank];
+    const std::vector<Side> received = grouped_by_peer(std::move(received_by[rank]));
+    std::size_t i = 0;
+    for (; i < sent.size() && i < received.size() && sent[i].peer == received[i].peer; ++i) {
+      const Side& send = sent[i];
+      const Side& receive = received[i];
+      if (send.range.first != receive.range.first || send.range.count != receive.range.count) {
+        mismatch_ = fmt::format(
+            "rank {}, step {}, {}: the message from rank {} that comes next carries {}, sent in its "
+            "step {}",
+            rank, receive.step + 1, chunks_of(receive.range, chunks), receive.peer,
+            chunks_of(send.range, chunks), send.step + 1);
+        return;
+      }
+      operands_[receive.index].buffer = send.range.buffer;
+      send_event_[static_cast<std::size_t>(send.peer)][send.index] = receive.event;
+    }
+    const bool send_left =
+        i < sent.size() && (i == received.size() || sent[i].peer < received[i].peer);
+    if (send_left) {
+      const Side& send = sent[i];
+      mismatch_ = fmt::format("rank {}, step {}, {}: it is sent to rank {}, which never receives it",
+                              send.peer, send.step + 1, chunks_of(send.range, chunks), rank);
+    } else if (i < received.size()) {
+      const Side& receive = received[i];
+      mismatch_ = fmt::format("rank {}, step {}, {}: it waits for rank {}, which never sends it", rank,
+                              receive.step + 1, chunks_of(receive.range, chunks), receive.peer);
+    }
+  }
+}
+
+void EventGraph::wait(std::uint32_t event, std::uint32_t before) {
+  const bool told = !waits_.empty() && waits_.back().event == event && waits_.back().before == before;
+  if (!told && event != before) waits_.push_back({before, event});
+}
+
+void EventGraph::link_pairs() {
+  std::vector<std::uint32_t> last(static_cast<std::size_t>(schedule_.shape.ranks));
+  for (std::size_t rank = 0; rank < last.size(); ++rank) {
+    std::fill(last.begin(), last.end(), kNone);
+    const Program& program = schedule_.programs[rank];
+    std::size_t index = 0;
+    for (int step = 0; step < program.steps(); ++step) {
+      for (const Send& send : program.sends(step)) {
+        const std::uint32_t event = send_event_[rank][index++];
+        const std::uint32_t before = std::exchange(last[static_cast<std::size_t>(send.peer)], event);
+        if (before != kNone) wait(event, before);
+      }
+    }
+  }
+}
+
+void EventGraph::link_dataflow() {
+  const auto chunks = static_cast<std::size_t>(schedule_.programs.front().layout().chunks());
+  const auto for_places = [&](const Range& range, BufferId buffer, auto&& visit) {
+    for (int i = 0; i < range.count; ++i) {
+      visit(static_cast<std::size_t>(buffer) * chunks +
+            static_cast<std::size_t>(range.first + i) % chunks);
+    }
+  };
+  std::uint32_t event = 0;
+  for (std::size_t rank = 0; rank < send_event_.size(); ++rank) {
+    const Program& program = schedule_.programs[rank];
+    PlaceHistory history{static_cast<std::size_t>(program.buffers()) * chunks};
+    const auto write = [&](const Write& by) {
+      const auto wait_for = [&](std::uint32_t before) { wait(event, before); };
+      // An own old value is read by the write itself, which waits for the same events and more.
+      for (const Operand& operand : operands(events_[event])) {
+        const bool here = operand.rank == static_cast<Rank>(rank);
+        if (!here || operand.buffer == by.range.buffer) continue;
+        for_places(by.range, operand.buffer,
+                   [&](std::size_t place) { history.read(place, event, wait_for); });
+      }
+      for_places(by.range, by.range.buffer,
+                 [&](std::size_t place) { history.write(place, event, wait_for); });
+      ++event;
+    };
+    std::size_t send_index = 0;
+    for (int step = 0; step < program.steps(); ++step) {
+      for (const Send& send : program.sends(step)) {
+        const std::uint32_t reader = send_event_[rank][send_index++];
+        for_places(send.range, send.range.buffer, [&](std::size_t place) {
+          history.read(place, reader, [&](std::uint32_t before) { wait(reader, before); });
+        });
+      }
+      for (const Write& receive : program.receives(step)) write(receive);
+      for (const Write& local : program.locals(step)) write(local);
+    }
+  }
+}
+
+std::vector<std::uint32_t> EventGraph::order() {
+  const std::size_t count = events_.size();
+  // Followers of each event, as one list with the place where each event's part ends.
+  std::vector<std::uint32_t> follower_end(count + 1, 0);
+  std::vector<std::uint32_t> waits_left(count, 0);
+  for (const Wait& each : waits_) {
+    ++follower_end[each.before];
+    ++waits_left[each.event];
+  }
+  std::uint32_t sum = 0;
+  for (std::uint32_t& end : follower_end) sum += std::exchange(end, sum);
+  std::vector<std::uint32_t> followers(waits_.size());
+  for (const Wait& each : waits_) followers[follower_end[each.before]++] = each.event;
+
+  std::vector<std::uint32_t> order;
+  order.reserve(count);
+  for (std::uint32_t event = 0; event < count; ++event) {
+    if (waits_left[event] == 0) order.push_back(event);
+  }
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    const std::uint32_t done = order[i];
+    const std::uint32_t begin = done == 0 ? 0 : follower_end[done - 1];
+    for (std::uint32_t f = begin; f < follower_end[done]; ++f) {
+      if (--waits_left[followers[f]] == 0) order.push_back(followers[f]);
+    }
+  }
+  if (order.size() < count) {
+    explain_cycle(waits_left);
+    order.clear();
+  }
+  return order;
+}
+
+void EventGraph::explain_cycle(const std::vector<std::uint32_t>& waits_left) {
+  // Every event that is left waits for another one that is left: following any such wait, for as
+  // many waits as there are events, ends inside a cycle.
+  std::vector<std::uint32_t> waits_for(events_.size(), kNone);
+  for (const Wait& each : waits_) {
+    if (waits_left[each.event] > 0 && waits_left[each.before] > 0) waits_for[each.event] = each.before;
+  }
+  std::uint32_t event = 0;
+  while (waits_left[event] == 0) ++event;
+  for (std::size_t i = 0; i < events_.size(); ++i) event = waits_for[event];
+
+  std::size_t length = 1;
+  for (std::uint32_t at = waits_for[event]; at != event; at = waits_for[at]) ++length;
+  deadlock_ = fmt::format("{}: deadlock, it waits for {}", describe(events_[event]),
+                          describe(events_[waits_for[event]]));
+  deadlock_ += length == 2 ? ", and that waits for it"
+                           : fmt::format(", and so on round a cycle of {}", length);
+}
+
+std::string EventGraph::describe(const Event& event) const {
+  std::string from;
+  for (const Operand& operand : operands(event)) {
+    if (operand.rank != event.rank) from += fmt::format("{}{}", from.empty() ? "" : ", ", operand.rank);
+  }
+  const int chunks = schedule_.programs.front().layout().chunks();
+  return fmt::format("rank {}, step {}, {} ({})", event.rank, event.step + 1,
+                     chunks_of(event.write->range, chunks),
+                     from.empty() ? "a local operation" : "received from rank " + from);
+}
+
+}  // namespace sluice

@@ -1,0 +1,250 @@
+#include "sluice/schedule_text.h"
+
+#include <fmt/format.h>
+#include <xxhash.h>
+
+#include <algorithm>
+#include <functional>
+#include <iterator>
+#include <optional>
+#include <ostream>
+#include <string_view>
+#include <utility>
+
+#include "schedule/line_cursor.h"
+#include "schedule/text_limits.h"
+#include "schedule/text_words.h"
+
+namespace sluice {
+namespace {
+
+// What the text form cannot say would be lost in print, and two schedules would share a hash.
+class SayableCheck {
+ public:
+  explicit SayableCheck(const Schedule& schedule) : schedule_{schedule} {}
+
+  Status run() const {
+    const Shape& shape = schedule_.shape;
+    if (!is_name(schedule_.algorithm)) return unsayable("the algorithm has no proper name");
+    if (std::ssize(schedule_.programs) != shape.ranks || shape.ranks < 1) {
+      return unsayable("there is not one program a rank");
+    }
+    if (!is_rooted(shape.collective) && shape.root != 0)
+      return unsayable("it has a root to no use");
+    if (shape.root < 0 || shape.root >= shape.ranks) return unsayable("the root is no rank");
+    if (shape.segments < 1) return unsayable("it has no segments");
+    if (!grid_fits()) return unsayable("its grid does not hold its ranks");
+
+    const Program& first = schedule_.programs.front();
+    if (first.layout().chunks() < 1 || !weights_are_positive(first.layout())) {
+      return unsayable("a chunk has no weight");
+    }
+    if (!are_scratch_names(first.scratch())) return unsayable("scratch names are not proper names");
+    for (int rank = 0; rank < shape.ranks; ++rank) {
+      const Program& program = schedule_.programs[static_cast<std::size_t>(rank)];
+      if (program.layout() != first.layout() || program.scratch() != first.scratch()) {
+        return unsayable(fmt::format("ranks 0 and {} differ in layout or scratch", rank));
+      }
+      for (int step = 0; step < program.steps(); ++step) {
+        if (!is_sayable(program, step)) {
+          return unsayable(
+              fmt::format("rank {}, step {} names a rank, buffer or chunk that is not "
+                          "there",
+                          rank, step + 1));
+        }
+      }
+    }
+    return {};
+  }
+
+ private:
+  static Status unsayable(std::string_view why) {
+    return {Code::InvalidArgument, fmt::format("the schedule cannot be written as text: {}", why)};
+  }
+
+  bool grid_fits() const {
+    std::int64_t ranks = 0;
+    for (const int node : schedule_.shape.grid) {
+      if (node < 1) return false;
+      ranks += node;
+    }
+    return schedule_.shape.grid.empty() || ranks == schedule_.shape.ranks;
+  }
+
+  static bool weights_are_positive(const Layout& layout) {
+    for (int chunk = 0; chunk < layout.chunks(); ++chunk) {
+      if (layout.weight(chunk) < 1) return false;
+    }
+    return true;
+  }
+
+  bool is_sayable(const Program& program, int step) const {
+    const auto is_rank = [&](Rank rank) { return rank >= 0 && rank < schedule_.shape.ranks; };
+    const auto is_buffer = [&](BufferId id) { return id >= 0 && id < program.buffers(); };
+    const auto is_range = [&](const Range& range) {
+      const int chunks = program.layout().chunks();
+      return is_buffer(range.buffer) && range.first >= 0 && range.first < chunks &&
+             range.count >= 1 && range.count <= chunks;
+    };
+    const auto has_sources = [&](const Write& write, const auto& is_source) {
+      const auto sources = program.sources(write);
+      return !sources.empty() && (write.combine == Combine::Reduce || sources.size() == 1) &&
+             std::all_of(sources.begin(), sources.end(), is_source);
+    };
+    return std::ranges::all_of(
+               program.sends(step),
+               [&](const Send& s) { return is_rank(s.peer) && is_range(s.range); }) &&
+           std::ranges::all_of(program.receives(step),
+                               [&](const Write& w) {
+                                 const bool own = w.combine == Combine::Reduce;
+                                 return is_range(w.range) && has_sources(w, [&](Rank source) {
+                                          return is_rank(source) || (own && source == kOwn);
+                                        });
+                               }) &&
+           std::ranges::all_of(program.locals(step), [&](const Write& w) {
+             return is_range(w.range) && has_sources(w, is_buffer);
+           });
+  }
+
+  const Schedule& schedule_;
+};
+
+// Formats into a small buffer and hands it on as it fills, so that no text is ever whole in memory.
+class Printer {
+ public:
+  using Sink = std::function<void(std::string_view)>;
+
+  Printer(const Schedule& schedule, Sink sink) : schedule_{schedule}, sink_{std::move(sink)} {}
+
+  void print(std::optional<std::uint64_t> hash) {
+    add("sluice-schedule {}\n", kTextVersion);
+    if (hash) add("hash {:016x}\n", *hash);
+    print_header();
+    for (int rank = 0; rank < schedule_.shape.ranks; ++rank) print_program(rank);
+    flush();
+  }
+
+ private:
+  template <class... Args>
+  void add(fmt::format_string<Args...> format, Args&&... args) {
+    fmt::format_to(std::back_inserter(buffer_), format, std::forward<Args>(args)...);
+    if (buffer_.size() >= kFlushBytes) flush();
+  }
+
+  void flush() {
+    sink_({buffer_.data(), buffer_.size()});
+    buffer_.clear();
+  }
+
+  void print_header() {
+    const Shape& shape = schedule_.shape;
+    const Program& first = schedule_.programs.front();
+    add("algorithm {}\ncollective {}\n", schedule_.algorithm, name(shape.collective));
+    add("ranks {}\nchunks {}\n", shape.ranks, first.layout().chunks());
+    if (!first.layout().uniform()) {
+      add("weights");
+      for (int chunk = 0; chunk < first.layout().chunks(); ++chunk) {
+        add(" {}", first.layout().weight(chunk));
+      }
+      add("\n");
+    }
+    print_grid();
+    if (is_rooted(shape.collective)) add("root {}\n", shape.root);
+    if (shape.segments != 1) add("segments {}\n", shape.segments);
+    if (schedule_.ordered) add("ordered\n");
+    if (!first.scratch().empty()) add("scratch {}\n", fmt::join(first.scratch(), " "));
+  }
+
+  void print_grid() {
+    const std::vector<int>& grid = schedule_.shape.grid;
+    if (grid.empty()) return;
+    const bool even = std::ranges::all_of(grid, [&](int node) { return node == grid.front(); });
+    if (even) {
+      add("grid {}x{}\n", grid.size(), grid.front());
+    } else {
+      add("grid {}\n", fmt::join(grid, "+"));
+    }
+  }
+
+  void print_program(int rank) {
+    const Program& program = schedule_.programs[static_cast<std::size_t>(rank)];
+    int printed = 0;
+    for (int step = 0; step < program.steps(); ++step) {
+      for (const Send& send : program.sends(step)) {
+        add("rank {} step {} send ", rank, step + 1);
+        add_range(program, send.range);
+        add(" to {}\n", send.peer);
+      }
+      for (const Write& write : program.receives(step)) {
+        add("rank {} step {} {} ", rank, step + 1, verb(write));
+        add_range(program, write.range);
+        add(" from");
+        add_sources(program, write, [&](Rank source) {
+          if (source == kOwn) {
+            add(" own");
+          } else {
+            add(" {}", source);
+          }
+        });
+      }
+      for (const Write& write : program.locals(step)) {
+        add("rank {} step {} local {} ", rank, step + 1, verb(write));
+        add_range(program, write.range);
+        add(" =");
+        add_sources(program, write,
+                    [&](BufferId source) { add(" {}", buffer_name(program.scratch(), source)); });
+      }
+      const bool empty = program.sends(step).empty() && program.receives(step).empty() &&
+                         program.locals(step).empty();
+      if (!empty) printed = step + 1;
+    }
+    if (printed < program.steps()) add("rank {} steps {}\n", rank, program.steps());
+  }
+
+  static std::string_view verb(const Write& write) {
+    return write.combine == Combine::Copy ? "copy" : "reduce";
+  }
+
+  void add_range(const Program& program, const Range& range) {
+    add("{}[{}", buffer_name(program.scratch(), range.buffer), range.first);
+    if (range.count > 1) add("..{}", (range.first + range.count - 1) % program.layout().chunks());
+    add("]");
+  }
+
+  template <class AddSource>
+  void add_sources(const Program& program, const Write& write, const AddSource& add_source) {
+    const auto sources = program.sources(write);
+    for (std::size_t i = 0; i < sources.size(); ++i) {
+      if (i > 0) add(" +");
+      add_source(sources[i]);
+    }
+    add("\n");
+  }
+
+  static constexpr std::size_t kFlushBytes = std::size_t{1} << 15;
+  const Schedule& schedule_;
+  Sink sink_;
+  fmt::memory_buffer buffer_;
+};
+
+}  // namespace
+
+void print_schedule(std::ostream& out, const Schedule& schedule) {
+  const std::uint64_t hash = hash_schedule(schedule);
+  Printer{schedule,
+          [&](std::string_view text) {
+            out.write(text.data(), static_cast<std::streamsize>(text.size()));
+          }}
+      .print(hash);
+}
+
+std::uint64_t hash_schedule(const Schedule& schedule) {
+  if (const Status status = SayableCheck{schedule}.run(); !status.ok()) throw Error{status};
+  XXH64_state_t state;
+  XXH64_reset(&state, 0);
+  Printer{schedule, [&](std::string_view text) { XXH64_update(&state, text.data(), text.size()); }}
+      .print(std::nullopt);
+  return XXH64_digest(&state);
+}
+
+}  // namespace sluice

@@ -1,0 +1,151 @@
+// What single algorithms promise beyond their closed forms.
+#include <gtest/gtest.h>
+#include <malloc.h>
+
+#include <chrono>
+#include <set>
+
+#include "sluice/algorithms.h"
+
+namespace sluice {
+namespace {
+
+Schedule build(const char* name, Shape shape) {
+  const Algorithm& algorithm = *find_algorithm(name).value();
+  return build_schedule(algorithm, complete_shape(algorithm, std::move(shape)).value());
+}
+
+TEST(Ring, SendsToTheNextRankOnly) {
+  const Schedule schedule = build("ring", {.ranks = 7});
+  for (Rank rank = 0; rank < 7; ++rank) {
+    const Program& program = schedule.programs[static_cast<std::size_t>(rank)];
+    for (int step = 0; step < program.steps(); ++step) {
+      ASSERT_EQ(program.sends(step).size(), 1U);
+      EXPECT_EQ(program.sends(step)[0].peer, (rank + 1) % 7);
+    }
+  }
+}
+
+TEST(Ring, ProgramOfOneAmong4096IsBuiltAtOnceAndSmall) {
+  const Algorithm& ring = *find_algorithm("ring").value();
+  const std::size_t before = mallinfo2().uordblks + mallinfo2().hblkhd;
+  const auto begin = std::chrono::steady_clock::now();
+  const Program program = ring.program({.ranks = 4096}, 1234);
+  const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - begin;
+  const std::size_t bytes = mallinfo2().uordblks + mallinfo2().hblkhd - before;
+  EXPECT_EQ(program.steps(), 2 * 4095);
+  EXPECT_LT(took.count(), 50);
+  EXPECT_LT(bytes, std::size_t{16} << 20U);
+}
+
+TEST(DoubleTree, NoRankIsInnerInBothTrees) {
+  for (int n = 1; n <= 64; ++n) {
+    const Schedule schedule = build("double_tree", {.ranks = n});
+    for (Rank rank = 0; rank < n; ++rank) {
+      // Inner in a tree: it adds up something of that tree's half, chunk 0 or chunk 1.
+      std::set<int> inner;
+      const Program& program = schedule.programs[static_cast<std::size_t>(rank)];
+      for (int step = 0; step < program.steps(); ++step) {
+        for (const Write& receive : program.receives(step)) {
+          if (receive.combine == Combine::Reduce) inner.insert(receive.range.first);
+        }
+      }
+      EXPECT_LE(inner.size(), 1U) << n << " ranks, rank " << rank;
+    }
+  }
+}
+
+TEST(DoubleTree, ReceivesAtMostTwoBuffers) {
+  for (int n = 2; n <= 64; ++n) {
+    const Schedule schedule = build("double_tree", {.ranks = n, .segments = 4});
+    for (const Program& program : schedule.programs) {
+      std::int64_t received = 0;
+      for (int step = 0; step < program.steps(); ++step) {
+        for (const Write& receive : program.receives(step)) {
+          for (const Rank source : program.sources(receive)) received += source == kOwn ? 0 : 1;
+        }
+      }
+      EXPECT_LE(received, 2 * program.layout().chunks());
+    }
+  }
+}
+
+// The distance over which the longest message travels decides what a thin tree costs.
+TEST(HalvingDoubling, NearFirstSendsHalfToTheNeighbourAndFarFirstAcross) {
+  const Schedule near = build("halving_doubling", {.ranks = 8});
+  const Schedule far = build("halving_doubling:far", {.ranks = 8});
+  EXPECT_EQ(near.programs[2].sends(0)[0].peer, 3);
+  EXPECT_EQ(far.programs[2].sends(0)[0].peer, 6);
+  EXPECT_EQ(near.programs[2].sends(0)[0].range.count, 4);
+  EXPECT_EQ(far.programs[2].sends(0)[0].range.count, 4);
+}
+
+TEST(HalvingDoubling, OtherCountsFollowTheCirculantPattern) {
+  // n = 5: skips 3, 2, 1, as in the paper's example.
+  const Schedule schedule = build("halving_doubling", {.ranks = 5});
+  const Program& rank_0 = schedule.programs[0];
+  EXPECT_EQ(rank_0.sends(0)[0], (Send{3, {.first = 3, .count = 2}}));
+  EXPECT_EQ(rank_0.sends(1)[0], (Send{2, {.first = 2, .count = 1}}));
+  EXPECT_EQ(rank_0.sends(2)[0], (Send{1, {.first = 1, .count = 1}}));
+}
+
+TEST(Direct, AddsInRankOrderAtEveryRank) {
+  const Schedule schedule = build("direct", {.ranks = 4});
+  EXPECT_TRUE(schedule.ordered);
+  const Program& rank_2 = schedule.programs[2];
+  const auto sources = rank_2.sources(rank_2.receives(0)[0]);
+  EXPECT_EQ(std::vector<Rank>(sources.begin(), sources.end()), (std::vector<Rank>{0, 1, kOwn, 3}));
+}
+
+TEST(Hierarchical, RaggedNodesCutSlicesWhereAnyNodeCuts) {
+  const Schedule schedule = build("hierarchical:ring", {.ranks = 5, .grid = {2, 3}});
+  const Layout& layout = schedule.programs[0].layout();
+  // Slices of 2, 1, 1 and 2 sixths, each in the ring's two chunks.
+  ASSERT_EQ(layout.chunks(), 8);
+  EXPECT_EQ(layout.total_weight(), 12);
+  EXPECT_EQ(layout.weight(0), 2);
+  EXPECT_EQ(layout.weight(2), 1);
+  EXPECT_EQ(layout.weight(4), 1);
+  EXPECT_EQ(layout.weight(6), 2);
+}
+
+TEST(MostSquareGrid, IsTheMostSquareOne) {
+  EXPECT_EQ(most_square_grid(12), (std::vector{4, 4, 4}));
+  EXPECT_EQ(most_square_grid(16), (std::vector{4, 4, 4, 4}));
+  EXPECT_EQ(most_square_grid(13), std::vector{13});
+  EXPECT_EQ(most_square_grid(1), std::vector{1});
+}
+
+TEST(CompleteShape, RefusesWhatDoesNotFit) {
+  const auto why = [](const char* name, Shape shape) {
+    return complete_shape(*find_algorithm(name).value(), std::move(shape)).status().message();
+  };
+  EXPECT_EQ(why("torus", {.ranks = 8, .grid = {3, 5}}),
+            "torus needs rows of equal length, not 3+5: use hierarchical for ragged nodes");
+  EXPECT_EQ(why("torus", {.ranks = 9, .grid = {4, 4}}), "grid 4+4 has 8 ranks, not 9: give a grid that fits");
+  EXPECT_EQ(why("ring", {.ranks = 0}), "ranks must be 1 or more, not 0");
+  EXPECT_EQ(why("ring", {.collective = Collective::Broadcast, .ranks = 2}),
+            "ring does not do broadcast: it does all_reduce, reduce_scatter, all_gather");
+  EXPECT_EQ(why("direct", {.collective = Collective::Reduce, .ranks = 2, .root = 2}),
+            "root 2 is not one of 2 ranks");
+  EXPECT_NE(why("hierarchical", {.ranks = 590, .grid = {97, 89, 83, 79, 73, 71, 67, 31}}), "");
+}
+
+TEST(FindAlgorithm, SuggestsTheNearestName) {
+  EXPECT_EQ(find_algorithm("rign").status().message(), "there is no algorithm \"rign\": did you mean ring?");
+  EXPECT_NE(find_algorithm("qqqqqqqqqqqqqqq").status().message().find("choose from ring, "), std::string::npos);
+}
+
+// A schedule that breaks its closed form is refused even though it computes the right sum.
+TEST(Prove, HoldsAnAlgorithmToItsClosedForm) {
+  Algorithm slow = *find_algorithm("ring").value();
+  slow.steps = [](const Shape&) { return 5; };
+  EXPECT_EQ(prove(slow, {.ranks = 4}).reason, "it has 6 steps, but the closed form of ring says 5");
+  Algorithm wasteful = *find_algorithm("ring").value();
+  wasteful.sent = [](const Shape&, Rank) { return Fraction{1}; };
+  EXPECT_EQ(prove(wasteful, {.ranks = 4}).reason,
+            "rank 0 sends 3/2 of the buffer, but the closed form of ring says 1");
+}
+
+}  // namespace
+}  // namespace sluice

@@ -1,0 +1,34 @@
+#include "sluice/status.h"
+
+#include <gtest/gtest.h>
+
+namespace sluice {
+namespace {
+
+TEST(Result, HoldsAValueOrSaysWhyNot) {
+  const Result<int> good = 7;
+  EXPECT_TRUE(good.ok());
+  EXPECT_EQ(good.value(), 7);
+  EXPECT_TRUE(good.status().ok());
+
+  const Result<int> bad = Status{Code::InvalidInput, "line 3: no"};
+  EXPECT_FALSE(bad.ok());
+  EXPECT_EQ(bad.status().message(), "line 3: no");
+  try {
+    (void)bad.value();
+    FAIL() << "value() of a failed Result must throw";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Code::InvalidInput);
+    EXPECT_STREQ(error.what(), "line 3: no");
+  }
+}
+
+TEST(Code, HasANameForEachValue) {
+  EXPECT_STREQ(name(Code::Ok), "ok");
+  EXPECT_STREQ(name(Code::InvalidArgument), "invalid argument");
+  EXPECT_STREQ(name(Code::InvalidInput), "invalid input");
+  EXPECT_STREQ(name(Code::NotProven), "not proven");
+}
+
+}  // namespace
+}  // namespace sluice

@@ -1,0 +1,60 @@
+// Whatever the bytes: reading them ends in a schedule or in one sentence, a schedule that was read
+// is printed and read back unchanged, and verify() judges it without falling over.
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <sstream>
+#include <string>
+
+#include "sluice/schedule_text.h"
+#include "sluice/verify.h"
+
+namespace {
+
+void require(bool holds, const char* what) {
+  if (holds) return;
+  std::fprintf(stderr, "schedule_text_fuzz: %s\n", what);
+  std::abort();
+}
+
+std::string printed(const sluice::Schedule& schedule) {
+  std::ostringstream out;
+  sluice::print_schedule(out, schedule);
+  return out.str();
+}
+
+// So that one input takes milliseconds: a file of a few bytes can ask for 32,768 ranks.
+bool is_small(const sluice::Schedule& schedule) {
+  constexpr std::int64_t kMaxPlaces = 1 << 16;
+  const auto& first = schedule.programs.front();
+  std::int64_t places =
+      std::int64_t{schedule.shape.ranks} * first.layout().chunks() * first.buffers();
+  for (const auto& program : schedule.programs) places += program.steps();
+  return places <= kMaxPlaces;
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  std::istringstream in{std::string{data, data + size}};
+  const sluice::Result<sluice::Schedule> schedule = sluice::parse_schedule(in);
+  if (!schedule.ok()) {
+    const std::string message = schedule.status().message();
+    require(schedule.status().code() == sluice::Code::InvalidInput, "a wrong code");
+    require(message.starts_with("line ") && message.size() < 1000, "a message without a place");
+    return 0;
+  }
+  if (!is_small(schedule.value())) return 0;
+
+  const std::string text = printed(schedule.value());
+  std::istringstream again_in{text};
+  const sluice::Result<sluice::Schedule> again = sluice::parse_schedule(again_in);
+  require(again.ok(), "what was printed cannot be read");
+  require(again.value() == schedule.value(), "what was printed reads differently");
+  require(printed(again.value()) == text, "one schedule has two texts");
+
+  const sluice::Proof proof = sluice::verify(schedule.value());
+  require(proof.proven == proof.reason.empty(), "a proof with a reason, or none without");
+  return 0;
+}

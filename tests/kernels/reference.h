@@ -1,0 +1,27 @@
+// reference.h - what the kernels must compute, one element at a time and without bit tricks.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "kernels/convert.h"
+#include "kernels/reduce.h"
+
+namespace sluice::reference {
+
+// An f16 or bf16 as f32, and the nearest f16 or bf16 (ties to even) of an f32.
+float decode(DataType type, std::uint16_t bits);
+std::uint16_t encode(DataType type, float value);
+
+// Element i of the reduction, as the bytes that go to target i.
+void reduce(const Reduction& reduction, void* target, std::span<const void* const> sources,
+            std::size_t count);
+
+ConvertCounts count_narrowed(DataType type, const std::vector<float>& from, float scale);
+
+// In the order that norms.h promises.
+double norm(DataType type, const void* chunk, std::size_t count, bool square);
+
+}  // namespace sluice::reference

@@ -1,0 +1,122 @@
+// canary_test.cc - schedules that are wrong on purpose, each in one way.
+//
+// A canary is a file of canaries/ in the text form, with the line "# expect: words" that says which
+// words the verifier's reason must have. What the text form cannot say is built here.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "sluice/schedule_text.h"
+#include "sluice/verify.h"
+#include "tests/mutation/oracle.h"
+
+namespace sluice::mutation {
+namespace {
+
+constexpr int kInterleavings = 100;
+
+struct Canary {
+  std::string name;
+  std::string expect;
+  Schedule schedule;
+};
+
+std::vector<std::filesystem::path> canary_files() {
+  std::vector<std::filesystem::path> files;
+  const std::filesystem::path folder{SLUICE_SOURCE_DIR "/tests/mutation/canaries"};
+  for (const auto& entry : std::filesystem::directory_iterator{folder}) files.push_back(entry);
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+Canary read_canary(const std::filesystem::path& file) {
+  static const std::string kExpect = "# expect: ";
+  std::stringstream text;
+  text << std::ifstream{file}.rdbuf();
+  Canary canary{.name = file.stem().string()};
+  for (std::string line; std::getline(text, line);)
+    if (line.starts_with(kExpect)) canary.expect = line.substr(kExpect.size());
+  text.clear();
+  text.seekg(0);
+  canary.schedule = parse_schedule(text).value();
+  return canary;
+}
+
+// A broadcast of two chunks from rank 0 to rank 1, with one thing changed.
+Schedule broadcast_to(Rank peer, Range range) {
+  Schedule schedule{"canary", {.collective = Collective::Broadcast, .ranks = 2}, false, {}};
+  schedule.programs.assign(2, Program{Layout{2}, {"aside"}});
+  for (Program& program : schedule.programs) program.begin_step();
+  schedule.programs[0].send(peer, range);
+  schedule.programs[1].receive_copy(0, {range.buffer, range.first, range.count});
+  return schedule;
+}
+
+Schedule without_program_of_rank_1() {
+  Schedule schedule = broadcast_to(1, {.count = 2});
+  schedule.programs.pop_back();
+  return schedule;
+}
+
+Schedule with_another_layout_at_rank_1() {
+  Schedule schedule = broadcast_to(1, {.count = 2});
+  schedule.programs[1] = Program{Layout{3}};
+  schedule.programs[1].begin_step();
+  schedule.programs[1].receive_copy(0, {.count = 2});
+  return schedule;
+}
+
+Schedule with_root(Rank root) {
+  Schedule schedule = broadcast_to(1, {.count = 2});
+  schedule.shape.root = root;
+  return schedule;
+}
+
+std::vector<Canary> all_canaries() {
+  std::vector<Canary> canaries{
+      {"chunk_out_of_range", "chunk", broadcast_to(1, {.first = 2, .count = 1})},
+      {"negative_chunk", "chunk", broadcast_to(1, {.first = -1, .count = 2})},
+      {"more_chunks_than_there_are", "chunk", broadcast_to(1, {.count = 3})},
+      {"no_chunks", "chunk", broadcast_to(1, {.count = 0})},
+      {"count_that_overflows", "chunk", broadcast_to(1, {.first = 1, .count = 2147483647})},
+      {"peer_out_of_range", "rank 2", broadcast_to(2, {.count = 2})},
+      {"negative_peer", "rank", broadcast_to(-1, {.count = 2})},
+      {"buffer_out_of_range", "buffer", broadcast_to(1, {.buffer = 2, .count = 2})},
+      {"negative_buffer", "buffer", broadcast_to(1, {.buffer = -1, .count = 2})},
+      {"missing_program", "program", without_program_of_rank_1()},
+      {"another_layout", "", with_another_layout_at_rank_1()},
+      {"root_out_of_range", "root", with_root(2)},
+  };
+  for (const std::filesystem::path& file : canary_files()) canaries.push_back(read_canary(file));
+  return canaries;
+}
+
+TEST(Canaries, TheBroadcastThatTheyChangeIsRight) {
+  const Schedule schedule = broadcast_to(1, {.count = 2});
+  EXPECT_TRUE(verify(schedule).proven) << verify(schedule).reason;
+  EXPECT_EQ(interpret(schedule, kInterleavings, 1).fault, "");
+}
+
+TEST(Canaries, AreAllRejectedForTheRightReason) {
+  for (const Canary& canary : all_canaries()) {
+    const Proof proof = verify(canary.schedule);
+    EXPECT_FALSE(proof.proven) << canary.name;
+    EXPECT_NE(proof.reason, "") << canary.name;
+    EXPECT_EQ(proof.reason.find('\n'), std::string::npos) << canary.name << ": " << proof.reason;
+    EXPECT_NE(proof.reason.find(canary.expect), std::string::npos)
+        << canary.name << " should say \"" << canary.expect << "\": " << proof.reason;
+  }
+}
+
+TEST(Canaries, AreAllWrongInTheInterpreter) {
+  for (const Canary& canary : all_canaries())
+    EXPECT_NE(interpret(canary.schedule, kInterleavings, 1).fault, "") << canary.name;
+}
+
+}  // namespace
+}  // namespace sluice::mutation

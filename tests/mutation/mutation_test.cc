@@ -1,0 +1,279 @@
+// mutation_test.cc - every single mutation of every built-in schedule, and of small ones every
+// pair.
+//
+// verify() and the interpreter must agree on every mutant. One that is accepted is right in every
+// interleaving that is tried. One that is rejected goes wrong in some interleaving, or has a race
+// that luck hides: so verify() is not strict for nothing, and the interpreter sees what is wrong.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <cstdio>
+#include <map>
+#include <mutex>
+#include <numeric>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "sluice/algorithms.h"
+#include "sluice/schedule_text.h"
+#include "sluice/verify.h"
+#include "tests/mutation/mutants.h"
+#include "tests/mutation/oracle.h"
+#include "tests/mutation/values.h"
+
+namespace sluice::mutation {
+namespace {
+
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define SLUICE_SANITIZED
+#endif
+#endif
+#if defined(SLUICE_SANITIZED) || defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr int kMostRanks = 5;  // sanitized code is ten times slower
+#else
+constexpr int kMostRanks = 9;
+#endif
+constexpr int kInterleavings = 100;
+constexpr std::size_t kMostToPair = 150;  // single mutations of a schedule; pairs are their square
+constexpr int kThreads = 2;
+constexpr std::size_t kMostFailures = 5;  // printed for an algorithm
+
+enum class Mutations : std::uint8_t { One, Two };
+
+struct Counts {
+  std::int64_t schedules = 0;
+  std::int64_t mutants = 0;
+  std::int64_t rejected = 0;
+  std::int64_t shown = 0;  // of those rejected, wrong in some interleaving
+  std::int64_t races = 0;  // of the others, those with a race
+  std::int64_t accepted = 0;
+  std::int64_t confirmed = 0;  // of those accepted, right in every interleaving
+
+  Counts& operator+=(const Counts& other) {
+    schedules += other.schedules;
+    mutants += other.mutants;
+    rejected += other.rejected;
+    accepted += other.accepted;
+    confirmed += other.confirmed;
+    shown += other.shown;
+    races += other.races;
+    return *this;
+  }
+};
+
+void print_heading() {
+  std::printf("%-34s %-14s %7s %7s %9s %9s %9s %9s %9s %9s\n", "algorithm", "collective", "at once",
+              "shapes", "mutants", "rejected", "shown", "races", "accepted", "confirmed");
+}
+
+void print_row(const std::string& algorithm, std::string_view collective, Mutations mutations,
+               const Counts& counts) {
+  std::printf("%-34s %-14.*s", algorithm.c_str(), static_cast<int>(collective.size()),
+              collective.data());
+  std::printf(" %7d %7lld", mutations == Mutations::One ? 1 : 2,
+              static_cast<long long>(counts.schedules));
+  for (const std::int64_t count : {counts.mutants, counts.rejected, counts.shown, counts.races,
+                                   counts.accepted, counts.confirmed})
+    std::printf(" %9lld", static_cast<long long>(count));
+  std::printf("\n");
+}
+
+std::string text_of(const Schedule& schedule) {
+  std::ostringstream text;
+  print_schedule(text, schedule);
+  return text.str();
+}
+
+std::string describe(const Shape& shape) {
+  std::string text = std::string{name(shape.collective)} + ", " + std::to_string(shape.ranks) +
+                     " ranks, root " + std::to_string(shape.root) + ", segments " +
+                     std::to_string(shape.segments) + ", grid";
+  for (const int ranks : shape.grid) text += " " + std::to_string(ranks);
+  return text;
+}
+
+std::vector<std::vector<int>> grids_of(const Algorithm& algorithm, int ranks) {
+  if (!algorithm.uses_grid) return {{}};
+  std::vector<std::vector<int>> grids;
+  for (int rows = 1; rows <= ranks; ++rows)
+    if (ranks % rows == 0) grids.emplace_back(static_cast<std::size_t>(rows), ranks / rows);
+  if (algorithm.name == "torus") return grids;
+  for (const std::vector<int>& ragged : std::vector<std::vector<int>>{
+           {1, 2}, {3, 1}, {3, 2}, {2, 3, 1}, {1, 1, 2, 2}, {3, 4}, {2, 1, 2, 2, 1}, {4, 5}})
+    if (std::accumulate(ragged.begin(), ragged.end(), 0) == ranks) grids.push_back(ragged);
+  return grids;
+}
+
+std::vector<Shape> shapes_of(const Algorithm& algorithm) {
+  std::vector<Shape> shapes;
+  for (const Collective collective : algorithm.collectives) {
+    const bool rooted = collective == Collective::Broadcast || collective == Collective::Reduce;
+    for (int ranks = 2; ranks <= kMostRanks; ++ranks)
+      for (const std::vector<int>& grid : grids_of(algorithm, ranks))
+        for (const Rank root : rooted ? std::vector{0, ranks - 1} : std::vector{0})
+          for (const int segments : algorithm.uses_segments ? std::vector{1, 2, 4} : std::vector{1})
+            shapes.push_back({collective, ranks, grid, root, segments});
+  }
+  // The largest first, so that both threads end at about the same time.
+  std::reverse(shapes.begin(), shapes.end());
+  return shapes;
+}
+
+std::size_t count_mutants(const Schedule& schedule) {
+  std::size_t count = 0;
+  for_each_mutant(schedule, [&](const Schedule&, const std::string&) { ++count; });
+  return count;
+}
+
+// The mutants of one algorithm's shapes, on kThreads threads.
+class Hunt {
+ public:
+  Hunt(const Algorithm& algorithm, Mutations mutations)
+      : algorithm_{algorithm}, mutations_{mutations}, shapes_{shapes_of(algorithm)} {}
+
+  void run() {
+    std::vector<std::thread> threads;
+    for (int t = 0; t < kThreads; ++t) threads.emplace_back([this] { take_shapes(); });
+    for (std::thread& thread : threads) thread.join();
+  }
+
+  const std::map<Collective, Counts>& counts() const { return counts_; }
+  const std::vector<std::string>& failures() const { return failures_; }
+
+ private:
+  void take_shapes() {
+    for (std::size_t i = next_++; i < shapes_.size(); i = next_++) {
+      Counts counts = hunt(shapes_[i], scramble(i));
+      const std::lock_guard lock{mutex_};
+      counts_[shapes_[i].collective] += counts;
+    }
+  }
+
+  Counts hunt(const Shape& asked, std::uint64_t seed) {
+    const Shape shape = complete_shape(algorithm_, asked).value();
+    const Schedule schedule = build_schedule(algorithm_, shape);
+    const Proof proof = verify(schedule);
+    if (!proof.proven) fail(schedule, "not mutated", "is not proven: " + proof.reason);
+    const Opinion opinion = interpret(schedule, kInterleavings, seed);
+    if (!opinion.fault.empty() || opinion.race)
+      fail(schedule, "not mutated", "goes wrong: " + opinion.fault);
+
+    Counts counts{.schedules = 1};
+    const auto judge_next = [&](const Schedule& mutant, const std::string& description) {
+      if (mutant == schedule) return;  // two operations alike, swapped; or a mutation undone
+      judge(mutant, description, scramble(seed + counts.mutants), counts);
+    };
+    if (mutations_ == Mutations::One) {
+      for_each_mutant(schedule, judge_next);
+    } else if (count_mutants(schedule) <= kMostToPair) {
+      for_each_mutant(schedule, [&](const Schedule& mutant, const std::string& first) {
+        for_each_mutant(mutant, [&](const Schedule& again, const std::string& second) {
+          judge_next(again, first + "; " + second);
+        });
+      });
+    } else {
+      counts.schedules = 0;
+    }
+    return counts;
+  }
+
+  void judge(const Schedule& mutant, const std::string& description, std::uint64_t seed,
+             Counts& counts) {
+    ++counts.mutants;
+    const Proof proof = verify(mutant);
+    if (proof.proven) {
+      ++counts.accepted;
+      const Opinion opinion = interpret(mutant, kInterleavings, seed);
+      if (opinion.fault.empty() && !opinion.race) {
+        ++counts.confirmed;
+      } else {
+        fail(mutant, description, "is accepted and wrong: " + opinion.fault);
+      }
+      return;
+    }
+    if (proof.reason.empty() || proof.reason.find('\n') != std::string::npos)
+      fail(mutant, description, "is rejected without a reason in one line: " + proof.reason);
+    ++counts.rejected;
+    const Opinion opinion = interpret(mutant, kInterleavings, seed);
+    if (!opinion.fault.empty()) {
+      ++counts.shown;
+    } else if (opinion.race) {
+      ++counts.races;
+    } else {
+      fail(mutant, description, "is right and rejected: " + proof.reason);
+    }
+  }
+
+  void fail(const Schedule& schedule, const std::string& description, const std::string& what) {
+    const std::lock_guard lock{mutex_};
+    if (++failed_ > kMostFailures) return;
+    failures_.push_back(describe(schedule.shape) + "; " + description + "\n" + what + "\n" +
+                        text_of(schedule));
+  }
+
+  const Algorithm& algorithm_;
+  const Mutations mutations_;
+  const std::vector<Shape> shapes_;
+  std::atomic<std::size_t> next_ = 0;
+  std::mutex mutex_;  // of what follows
+  std::map<Collective, Counts> counts_;
+  std::vector<std::string> failures_;
+  std::size_t failed_ = 0;
+};
+
+class Mutation : public testing::TestWithParam<const Algorithm*> {
+ protected:
+  static void SetUpTestSuite() { print_heading(); }
+  static void TearDownTestSuite() {
+    for (const auto& [mutations, counts] : totals) print_row("all", "", mutations, counts);
+  }
+
+  static void hunt(Mutations mutations) {
+    const std::string algorithm{GetParam()->name};
+    Hunt hunt{*GetParam(), mutations};
+    hunt.run();
+    for (const std::string& failure : hunt.failures())
+      ADD_FAILURE() << algorithm << ", " << failure;
+
+    Counts sum;
+    for (const auto& [collective, counts] : hunt.counts()) {
+      print_row(algorithm, name(collective), mutations, counts);
+      EXPECT_GT(counts.mutants, 0);
+      EXPECT_EQ(counts.accepted, counts.confirmed);
+      sum += counts;
+    }
+    EXPECT_GT(sum.shown, sum.rejected / 2) << "the interpreter misses too much";
+    totals[mutations] += sum;
+  }
+
+  static std::map<Mutations, Counts> totals;
+};
+
+std::map<Mutations, Counts> Mutation::totals;
+
+TEST_P(Mutation, IsRejectedByVerifyOrRightInTheInterpreter) { hunt(Mutations::One); }
+
+TEST_P(Mutation, OnTopOfAnotherIsRejectedByVerifyOrRightInTheInterpreter) { hunt(Mutations::Two); }
+
+std::vector<const Algorithm*> all_algorithms() {
+  std::vector<const Algorithm*> all;
+  for (const Algorithm& algorithm : algorithms()) all.push_back(&algorithm);
+  return all;
+}
+
+std::string test_name(const testing::TestParamInfo<const Algorithm*>& info) {
+  std::string text{info.param->name};
+  std::replace(text.begin(), text.end(), ':', '_');
+  return text;
+}
+
+INSTANTIATE_TEST_SUITE_P(Algorithms, Mutation, testing::ValuesIn(all_algorithms()), test_name);
+
+}  // namespace
+}  // namespace sluice::mutation

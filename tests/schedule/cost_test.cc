@@ -1,0 +1,50 @@
+#include "sluice/cost.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+
+namespace sluice {
+namespace {
+
+constexpr CostConstants kLinks{.inside = {1e-6, 10e9}, .between = {5e-6, 1e9}, .reduce_s_per_byte = 1e-10};
+
+TEST(Cost, AStepTakesTheSlowerClass) {
+  const Load load{{.repeat = 3, .inside = {2, 0.5}, .between = {1, 0.25}, .reduced = 0.5}};
+  // Inside: 2 us + 50 us; between: 5 us + 250 us; three times; and 150 us of adding up.
+  EXPECT_NEAR(predict_seconds(load, 1e6, 1, kLinks), 3 * 255e-6 + 150e-6, 1e-12);
+}
+
+TEST(Cost, LanesPayLatencyAndHideTheReduction) {
+  const Load load{{.repeat = 1, .inside = {}, .between = {1, 1}, .reduced = 1}};
+  EXPECT_NEAR(predict_seconds(load, 1e6, 4, kLinks), 4 * 5e-6 + 1e-3 + 1e-4 / 4, 1e-12);
+}
+
+TEST(Cost, RanksOfANodeShareItsLink) {
+  // Ranks 0 and 1 (one node) both send their whole buffer to ranks 2 and 3 (another).
+  std::vector<Program> programs(4, Program{Layout{2}});
+  for (Program& program : programs) program.begin_step();
+  constexpr Range kWhole{.first = 0, .count = 2};
+  programs[0].send(2, kWhole);
+  programs[1].send(3, {.first = 0});  // in two pieces, which are still one message
+  programs[1].send(3, {.first = 1});
+  const std::array<Rank, 2> from_0{kOwn, 0};
+  programs[2].receive_reduce(kWhole, from_0);
+  const Schedule schedule{"by_hand", {.ranks = 4}, false, programs};
+
+  const Load nodes = count_load(schedule, {{2, 2}});
+  ASSERT_EQ(nodes.size(), 1U);
+  EXPECT_EQ(nodes[0].between.messages, 1);
+  EXPECT_DOUBLE_EQ(nodes[0].between.bytes, 2);
+  EXPECT_EQ(nodes[0].inside.messages, 0);
+  EXPECT_DOUBLE_EQ(nodes[0].reduced, 1);
+
+  const Load flat = count_load(schedule, Topology::flat(4));
+  EXPECT_DOUBLE_EQ(flat[0].between.bytes, 1);
+  const Load one_node = count_load(schedule, {{4}});
+  EXPECT_DOUBLE_EQ(one_node[0].inside.bytes, 1);
+  EXPECT_EQ(one_node[0].between.messages, 0);
+}
+
+}  // namespace
+}  // namespace sluice

@@ -1,0 +1,132 @@
+#include "sluice/verify.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+
+namespace sluice {
+namespace {
+
+constexpr Range kAll{};
+constexpr std::array<Rank, 2> kOwnAnd0{kOwn, 0};
+constexpr std::array<Rank, 2> kOwnAnd1{kOwn, 1};
+constexpr std::array<BufferId, 2> kBoth{0, 1};
+
+// Two ranks exchange their buffer and add: the smallest all-reduce.
+Program exchange(Rank peer) {
+  Program program{Layout{1}, {"in"}};
+  program.begin_step();
+  program.send(peer, kAll);
+  program.receive_copy(peer, {1});
+  program.local_reduce(kAll, kBoth);
+  return program;
+}
+
+Schedule two(Program rank_0, Program rank_1, Collective collective = Collective::AllReduce) {
+  return {"by_hand", {.collective = collective, .ranks = 2}, false, {std::move(rank_0), std::move(rank_1)}};
+}
+
+TEST(Verify, ProvesAnExchangeOfTwo) {
+  const Proof proof = verify(two(exchange(1), exchange(0)));
+  EXPECT_TRUE(proof.proven) << proof.reason;
+  EXPECT_EQ(proof.steps, 1);
+  EXPECT_EQ(proof.transfers, 2);
+  EXPECT_EQ(proof.bytes_factor, Fraction{1});
+}
+
+TEST(Verify, SaysWhichRankStepAndChunkIsWrong) {
+  Program forgets{Layout{1}, {"in"}};
+  forgets.begin_step();
+  forgets.send(1, kAll);
+  forgets.receive_copy(1, {1});  // and never adds it
+  const Proof proof = verify(two(forgets, exchange(0)));
+  EXPECT_FALSE(proof.proven);
+  EXPECT_EQ(proof.reason, "rank 0, after the last step, chunk 0: the result lacks the contribution of rank 1");
+}
+
+TEST(Verify, RefusesToReadWhatIsWrittenInTheSameStep) {
+  Program racing{Layout{1}, {"in"}};
+  racing.begin_step();
+  racing.send(1, kAll);
+  racing.receive_reduce(kAll, kOwnAnd1);
+  Program other{Layout{1}, {"in"}};
+  other.begin_step();
+  other.send(0, kAll);
+  other.receive_reduce(kAll, kOwnAnd0);
+  EXPECT_EQ(verify(two(racing, other)).reason,
+            "rank 0, step 1, chunk 0: race: another transfer of this step touches buffer while it is written");
+}
+
+TEST(Verify, FindsTwoRanksThatWaitForEachOther) {
+  // Each receives into the buffer that it has yet to send, in a step before.
+  const auto program = [](Rank peer) {
+    Program waits{Layout{1}};
+    waits.begin_step();
+    waits.receive_copy(peer, kAll);
+    waits.begin_step();
+    waits.send(peer, kAll);
+    return waits;
+  };
+  const Proof proof = verify(two(program(1), program(0)));
+  EXPECT_FALSE(proof.proven);
+  EXPECT_NE(proof.reason.find("deadlock"), std::string::npos) << proof.reason;
+}
+
+TEST(Verify, HoldsRanksToTheSameOrderOfAddition) {
+  // Rank 0 hands its sum (0 + 1) + 2 to rank 1; rank 2 makes 0 + (1 + 2) for itself.
+  Program a{Layout{1}, {"in", "pair"}};
+  Program b = a;
+  Program c = a;
+  const std::array<Rank, 3> sum_at_0{kOwn, 1, 2};
+  a.begin_step();
+  a.send(2, kAll);
+  a.begin_step();
+  a.receive_reduce(kAll, sum_at_0);
+  a.begin_step();
+  a.send(1, kAll);
+  b.begin_step();
+  b.send(2, kAll);
+  b.begin_step();
+  b.send(0, kAll);
+  b.begin_step();
+  b.receive_copy(0, kAll);
+  const std::array<BufferId, 2> first_then_pair{1, 2};
+  c.begin_step();
+  c.receive_copy(0, {1});
+  c.begin_step();
+  c.send(0, kAll);
+  c.begin_step();
+  c.receive_copy(1, {2});
+  const std::array<BufferId, 2> own_and_pair{0, 2};
+  c.local_reduce({2}, own_and_pair);
+  c.local_reduce(kAll, first_then_pair);
+  const Proof proof = verify({"by_hand", {.ranks = 3}, false, {a, b, c}});
+  EXPECT_EQ(proof.reason,
+            "rank 2, after the last step, chunk 0: the result was added up in another order than rank 0's, so "
+            "their bits may differ");
+}
+
+TEST(Verify, DoesNotChokeOnWhatCannotBe) {
+  EXPECT_FALSE(verify({"empty", {.ranks = 0}, false, {}}).proven);
+  EXPECT_FALSE(verify({"missing", {.ranks = 2}, false, {exchange(1)}}).proven);
+  EXPECT_FALSE(verify({"root", {.collective = Collective::Reduce, .ranks = 2, .root = 5}, false,
+                       {exchange(1), exchange(0)}})
+                   .proven);
+  Program wild{Layout{1}, {"in"}};
+  wild.begin_step();
+  wild.send(77, {.buffer = -4, .first = 9, .count = 2'000'000'000});
+  wild.receive_copy(-9, {.buffer = 99});
+  EXPECT_FALSE(verify(two(wild, exchange(0))).proven);
+  Program other_layout{Layout{2}, {"in"}};
+  EXPECT_FALSE(verify(two(other_layout, exchange(0))).proven);
+}
+
+TEST(Verify, OneRankAloneNeedsNoSteps) {
+  for (const Collective collective : kCollectives) {
+    const Proof proof = verify({"alone", {.collective = collective}, true, {Program{Layout{3}}}});
+    EXPECT_TRUE(proof.proven) << name(collective) << ": " << proof.reason;
+  }
+}
+
+}  // namespace
+}  // namespace sluice

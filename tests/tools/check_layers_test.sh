@@ -1,0 +1,46 @@
+#!/usr/bin/env bash
+# tools/check-layers passes a tree in order and names each include that is not.
+source "$(dirname "$0")/expect.sh"
+
+put include/sluice/schedule.h <<<'#include <vector>'
+put src/base/text.h <<<'#include <fmt/format.h>'
+put src/base/text.cc <<<'#include "base/text.h"'
+put src/cli/main.cc <<<'#include "train/loop.h"'
+put src/schedule/verify.cc <<'END'
+#include "sluice/schedule.h"
+#include <bit>
+#include "base/text.h"
+END
+put src/torch/hooks.cc <<<'#include <torch/torch.h>'
+expect 0 "$tools/check-layers" "$tree"
+keeps_quiet
+
+put src/schedule/cost.cc <<'END'
+#include "sluice/schedule.h"
+#  include "algorithms/ring.h"
+END
+expect 1 "$tools/check-layers" "$tree"
+[[ $said == "src/schedule/cost.cc:2: "* && $said != *$'\n'* ]] || fail "not one line: $said"
+rm "$tree/src/schedule/cost.cc"
+
+# refuse FILE LINE: a tree with just this line added is refused, by that file's name.
+refuse() {
+  put "$1" <<<"$2"
+  expect 1 "$tools/check-layers" "$tree"
+  says "$1:1: "
+  rm "$tree/$1"
+}
+refuse src/base/low.cc '#include "schedule/verify.h"'
+refuse src/base/low.cc '#include <schedule/verify.h>'
+refuse src/base/low.cc '#include "../schedule/verify.h"'
+refuse src/base/low.cc '#include "text.h"'
+refuse src/base/low.cc '#include <sluice/schedule.h>'
+refuse src/engine/hook.cc '#include <torch/torch.h>'
+refuse src/engine/hook.cc '#include <ATen/ATen.h>'
+refuse src/engine/hook.cc '#include "torch/hooks.h"'
+refuse src/engine/hook.cc '#include "sluice/torch/data_parallel.h"'
+refuse include/sluice/plan.h '#include "base/text.h"'
+refuse include/sluice/plan.h '#include <fmt/format.h>'
+refuse include/sluice/plan.h '#include "sluice/torch/data_parallel.h"'
+refuse src/utils/misc.h '#include <vector>'
+expect 0 "$tools/check-layers" "$tree"
