@@ -35,8 +35,8 @@ class Interpreter {
 
  private:
   std::size_t cell(Place place, int chunk) const {
-    return static_cast<std::size_t>((place.rank * buffers_ + place.buffer) * promise_.chunks +
-                                    chunk);
+    const int index = (place.rank * buffers_ + place.buffer) * promise_.chunks + chunk;
+    return static_cast<std::size_t>(index);
   }
 
   Promise promise_;

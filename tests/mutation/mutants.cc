@@ -105,12 +105,12 @@ class RankMutants {
 std::string RankMutants::describe(std::size_t at, const std::string& change) const {
   static constexpr const char* kKinds[] = {"send", "receive", "local"};
   const Operation& operation = operations_[at];
-  std::string text = "rank " + std::to_string(rank_) + ", step " + std::to_string(operation.step) +
-                     ", " + kKinds[static_cast<int>(operation.kind)] + " of chunks " +
-                     std::to_string(operation.range.first) + "+" +
-                     std::to_string(operation.range.count) + " of buffer " +
-                     std::to_string(operation.range.buffer) +
-                     (operation.kind == Kind::Send ? ", peer" : ", sources");
+  std::string text =
+      "rank " + std::to_string(rank_) + ", step " + std::to_string(operation.step + 1) + ", " +
+      kKinds[static_cast<int>(operation.kind)] + " of chunks " +
+      std::to_string(operation.range.first) + "+" + std::to_string(operation.range.count) +
+      " of buffer " + std::to_string(operation.range.buffer) +
+      (operation.kind == Kind::Send ? ", peer" : ", sources");
   for (const std::int32_t source : operation.sources) text += " " + std::to_string(source);
   return text + ": " + change;
 }
