@@ -18,6 +18,10 @@ enum class Code : std::uint8_t {
   InvalidArgument,  // the caller asked for something that cannot be
   InvalidInput,     // a file or text is wrong
   NotProven,        // a schedule failed verification
+  NoMemory,         // the machine has no more of it
+  Mismatch,         // ranks called different collectives
+  PeerLost,         // another rank died or left
+  DeadlineExceeded, // a peer did not answer in time
 };
 
 // The name of a code as messages show it: "invalid argument", "not proven".

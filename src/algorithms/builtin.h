@@ -40,6 +40,11 @@ int direct_steps(const Shape& shape);
 Fraction direct_sent(const Shape& shape, Rank rank);
 void direct_traffic(const Shape& shape, TrafficSink& sink);
 
+Program exchange(const Shape& shape, Rank rank);
+int exchange_steps(const Shape& shape);
+Fraction exchange_sent(const Shape& shape, Rank rank);
+void exchange_traffic(const Shape& shape, TrafficSink& sink);
+
 // Between the nodes any other algorithm; registry.cc has one row for each.
 Program hierarchical(const Shape& shape, Rank rank, const Algorithm& inner);
 int hierarchical_steps(const Shape& shape, const Algorithm& inner);

@@ -92,6 +92,17 @@ constexpr Algorithm kDirect{.name = "direct",
                             .sent = direct_sent,
                             .traffic = direct_traffic};
 
+constexpr Algorithm kExchange{.name = "exchange",
+                              .version = 1,
+                              .collectives = kAllReduce,
+                              .ordered = true,
+                              .uses_grid = false,
+                              .uses_segments = false,
+                              .program = exchange,
+                              .steps = exchange_steps,
+                              .sent = exchange_sent,
+                              .traffic = exchange_traffic};
+
 // Raised whenever hierarchical.cc's Program changes; an inner algorithm's version adds to it, and
 // both only grow, so no sum comes back.
 constexpr int kHierarchicalVersion = 0;
@@ -127,6 +138,7 @@ constexpr Algorithm kAlgorithms[] = {
     hierarchical_with<kDoubleTree>("hierarchical:double_tree"),
     hierarchical_with<kDirect>("hierarchical:direct"),
     kDirect,
+    kExchange,
 };
 
 bool is_hierarchical(const Algorithm& algorithm) {

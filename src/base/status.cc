@@ -12,6 +12,14 @@ const char* name(Code code) {
       return "invalid input";
     case Code::NotProven:
       return "not proven";
+    case Code::NoMemory:
+      return "no memory";
+    case Code::Mismatch:
+      return "mismatch";
+    case Code::PeerLost:
+      return "peer lost";
+    case Code::DeadlineExceeded:
+      return "deadline exceeded";
   }
   return "unknown";
 }

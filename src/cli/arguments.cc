@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "base/bits.h"
@@ -92,6 +94,19 @@ std::string show_grid(const std::vector<int>& grid) {
 nlohmann::ordered_json grid_json(const std::vector<int>& grid) {
   if (grid.empty()) return nullptr;
   return show_grid(grid);
+}
+
+std::chrono::milliseconds parse_duration(std::string_view text) {
+  constexpr double kYear = 365.0 * 24 * 3600;
+  double number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const std::string_view unit{end, static_cast<std::size_t>(text.data() + text.size() - end)};
+  const double scale = unit == "ms" ? 1e-3 : unit.empty() || unit == "s" ? 1 : unit == "m" ? 60 : unit == "h" ? 3600 : 0;
+  const double seconds = number * scale;
+  if (error != std::errc{} || !(seconds >= 1e-3) || seconds > kYear) {
+    refuse(fmt::format("{} is not a time: give seconds, or a number with ms, s, m or h", quote(text)));
+  }
+  return std::chrono::milliseconds{std::llround(seconds * 1e3)};
 }
 
 std::vector<int> parse_segments(std::string_view text) {

@@ -1,6 +1,7 @@
 // arguments.h - the values that several commands take. All throw Error with one sentence.
 #pragma once
 
+#include <chrono>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
@@ -26,6 +27,9 @@ std::string show_grid(const std::vector<int>& grid);
 
 // The same for a JSON document: null for none.
 nlohmann::ordered_json grid_json(const std::vector<int>& grid);
+
+// "90", "1.5s", "5m", "2h"; seconds without a unit, a millisecond at least, a year at most.
+std::chrono::milliseconds parse_duration(std::string_view text);
 
 // Each a power of two.
 std::vector<int> parse_segments(std::string_view text);

@@ -1,8 +1,8 @@
 // convert.h - f32 to the 16-bit wire types and back.
 //
 // Narrowing rounds to nearest even; what is too large becomes infinity, denormals are kept, a NaN
-// stays a NaN (quiet, with its sign and the upper bits of its payload). Widening is exact; f16
-// makes a signalling NaN quiet, bf16 keeps its bits. The bits are the same on every machine.
+// stays a NaN (quiet, with its sign and the upper bits of its payload). Widening is exact, save
+// that a signalling NaN may come out quiet. All else is the same bits on every machine.
 //
 // Pointers are aligned to the element and do not overlap. Thread-safety: no state.
 #pragma once

@@ -60,8 +60,10 @@ HWY_INLINE hn::Vec<hn::Rebind<std::uint16_t, D>> narrow_f16(D, hn::Vec<D> value)
 
 #else  // Highway's own f16 code for these targets truncates, and takes NaN for infinity.
 
+// Not inlined: at every use they would make compiling take minutes under the sanitizers.
+
 template <class D>
-HWY_INLINE hn::Vec<D> widen_f16(D df, hn::Vec<hn::Rebind<std::uint16_t, D>> stored) {
+HWY_NOINLINE hn::Vec<D> widen_f16(D df, hn::Vec<hn::Rebind<std::uint16_t, D>> stored) {
   const hn::RebindToUnsigned<D> du;
   const auto wide = hn::PromoteTo(du, stored);
   const auto sign = hn::ShiftLeft<16>(hn::And(wide, hn::Set(du, 0x8000)));
@@ -84,7 +86,7 @@ HWY_INLINE hn::Vec<D> widen_f16(D df, hn::Vec<hn::Rebind<std::uint16_t, D>> stor
 }
 
 template <class D>
-HWY_INLINE hn::Vec<hn::Rebind<std::uint16_t, D>> narrow_f16(D df, hn::Vec<D> value) {
+HWY_NOINLINE hn::Vec<hn::Rebind<std::uint16_t, D>> narrow_f16(D df, hn::Vec<D> value) {
   const hn::RebindToUnsigned<D> du;
   const hn::RebindToSigned<D> di;
   const auto bits = hn::BitCast(du, value);

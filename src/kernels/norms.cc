@@ -21,6 +21,8 @@ namespace hn = hwy::HWY_NAMESPACE;
 using Wide = hn::ScalableTag<double>;
 inline constexpr std::size_t kPartialSums = 32;
 inline constexpr std::size_t kVectors = kPartialSums / hn::MaxLanes(Wide{});
+// Unrolled, the sums stay in registers, if there are enough of them.
+inline constexpr int kUnroll = kVectors <= 8 ? kVectors : 1;
 
 // As many elements as a vector of f64 has lanes.
 struct FromF64 {
@@ -74,7 +76,7 @@ HWY_NOINLINE double chunk_norm(const void* chunk, std::size_t count) {
 
   const std::size_t whole = count / kPartialSums * kPartialSums;
   for (std::size_t i = 0; i < whole; i += kPartialSums) {
-    HWY_UNROLL(kVectors)
+    HWY_UNROLL(kUnroll)
     for (std::size_t v = 0; v < kVectors; ++v) {
       sums[v] = hn::Add(sums[v], size_of_each<kSquare>(From::load(from + i + v * n)));
     }

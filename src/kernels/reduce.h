@@ -5,27 +5,22 @@
 // The bits of a result depend on the sources and their order alone: not on the vector width of the
 // machine, the alignment, or where an element lies in the array. So ranks on different hosts agree.
 //
-//  Floats      F32 adds and scales in f32, F64 in f64. F16 and BF16 are widened to f32, combined
-//  and
-//              scaled there, and rounded once, to nearest even; what is too large becomes infinity.
-//              The factor is a multiplication of its own after the last source, never fused with an
-//              addition (the layer is compiled with -ffp-contract=off).
-//  Integers    Sum wraps around. The factor is not used; the result is divided by `divisor`,
-//  truncated
-//              towards zero.
-//  Min, Max    of floats: -0 is less than +0, and if any of two or more sources is NaN the result
-//  is the
-//              quiet NaN 0x7fc00000 (in its type). They are associative and commutative bit for
-//              bit.
-//  NaN         a Sum of a NaN, or of opposite infinities, is NaN; its sign and payload are not
-//  promised.
+//  Floats     F32 adds and scales in f32, F64 in f64. F16 and BF16 are widened to f32, combined and
+//             scaled there, and rounded once, to nearest even; what is too large becomes infinity.
+//             The factor is a multiplication of its own after the last source, never fused with an
+//             addition (the layer is compiled with -ffp-contract=off).
+//  Integers   Sum wraps around. The factor is not used; the result is divided by `divisor`,
+//             truncated towards zero.
+//  Min, Max   of floats: -0 is less than +0, and if any of two or more sources is NaN the result is
+//             the quiet NaN 0x7fc00000 (or its like). Associative and commutative bit for bit.
+//  NaN        A sum with a NaN, or of opposite infinities, is NaN, and a single NaN stays one; sign
+//             and payload are not promised.
 //
 // A target may be one of the sources (exactly the same address); otherwise nothing overlaps.
-// Pointers are aligned to the element. Large results that go elsewhere than into a source bypass
-// the cache.
+// Pointers are aligned to the element. Large sums into targets that are no sources bypass the
+// cache.
 //
-// Thread-safety: no state; calls on disjoint targets may run at the same time. Nothing is
-// allocated.
+// Thread-safety: no state; calls on disjoint targets may run at the same time. Allocates nothing.
 #pragma once
 
 #include <cstddef>

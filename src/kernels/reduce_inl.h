@@ -2,9 +2,10 @@
 //
 // For one instruction set at a time: included by Highway's foreach_target, hence the guard.
 //
-// Four vectors are in flight, so that the loads of the next overlap the additions of the last. Two
-// sources with one or two targets, what two ranks do, have their pointers in registers; every other
-// number of sources and targets takes the general loop, which reads the pointers again each time.
+// Four vectors are in flight, so that the loads of the next overlap the additions of the last. Sums
+// of two sources into one or two targets, what two ranks do, have their pointers in registers (a
+// tenth faster in cache); all else takes the general loop, which reads the pointers again each
+// time. Loops for three or eight sources were no faster than that, nor were prefetches.
 
 #if defined(SLUICE_KERNELS_REDUCE_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SLUICE_KERNELS_REDUCE_INL_H_
@@ -226,28 +227,38 @@ HWY_INLINE bool stream_head(const ReduceCall& call, std::size_t& head) {
   return true;
 }
 
+// All elements but the last few, which do not fill a vector; returns where those begin.
 template <class Lanes, class Op>
-HWY_INLINE void reduce_all(const ReduceCall& call) {
+HWY_INLINE std::size_t reduce_most(const ReduceCall& call) {
   constexpr std::size_t n = lane_count<Lanes>();
-  std::size_t head = 0;
-  if constexpr (Lanes::kCanStream) {
-    if (call.streams && stream_head<Lanes>(call, head)) {
-      if (head != 0) reduce_part<Lanes, Op>(call, 0, head);
-      const std::size_t end = head + (call.count - head) / n * n;
-      reduce_vectors<Lanes, Op, 0, 0, true>(call, head, end);
-      hwy::FlushStream();
-      if (end != call.count) reduce_part<Lanes, Op>(call, end, call.count - end);
-      return;
+  const std::size_t end = call.count / n * n;
+  if constexpr (std::is_same_v<Op, Add>) {
+    std::size_t head = 0;
+    if constexpr (Lanes::kCanStream) {
+      if (call.streams && stream_head<Lanes>(call, head)) {
+        const std::size_t stream_end = head + (call.count - head) / n * n;
+        if (head != 0) reduce_part<Lanes, Op>(call, 0, head);
+        reduce_vectors<Lanes, Op, 0, 0, true>(call, head, stream_end);
+        hwy::FlushStream();
+        return stream_end;
+      }
+    }
+    if (call.sources.size() == 2 && call.targets.size() == 2) {
+      reduce_vectors<Lanes, Op, 2, 2, false>(call, 0, end);
+      return end;
+    }
+    if (call.sources.size() == 2 && call.targets.size() == 1) {
+      reduce_vectors<Lanes, Op, 2, 1, false>(call, 0, end);
+      return end;
     }
   }
-  const std::size_t end = call.count / n * n;
-  if (call.sources.size() == 2 && call.targets.size() == 2) {
-    reduce_vectors<Lanes, Op, 2, 2, false>(call, 0, end);
-  } else if (call.sources.size() == 2 && call.targets.size() == 1) {
-    reduce_vectors<Lanes, Op, 2, 1, false>(call, 0, end);
-  } else {
-    reduce_vectors<Lanes, Op, 0, 0, false>(call, 0, end);
-  }
+  reduce_vectors<Lanes, Op, 0, 0, false>(call, 0, end);
+  return end;
+}
+
+template <class Lanes, class Op>
+HWY_INLINE void reduce_all(const ReduceCall& call) {
+  const std::size_t end = reduce_most<Lanes, Op>(call);
   if (end != call.count) reduce_part<Lanes, Op>(call, end, call.count - end);
 }
 

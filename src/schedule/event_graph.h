@@ -47,7 +47,12 @@ class EventGraph {
   std::vector<std::uint32_t> order();
   const std::string& deadlock() const { return deadlock_; }
 
+  // Rank after rank, each in program order: a step's receives, then its local operations.
   std::span<const Event> events() const { return events_; }
+  // The event that a rank's send belongs to; sends counted in program order.
+  const Event& event_of_send(Rank rank, std::size_t send) const {
+    return events_[send_event_[static_cast<std::size_t>(rank)][send]];
+  }
   std::span<const Operand> operands(const Event& event) const {
     return std::span{operands_}.subspan(event.first_operand, event.write->source_count);
   }

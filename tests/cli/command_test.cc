@@ -1,44 +1,14 @@
 // The built command as a user meets it: what it prints, where, and how it ends.
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 
-#include <array>
-#include <cstdio>
-#include <fstream>
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "tests/cli/shell.h"
+
 namespace sluice {
 namespace {
-
-struct Outcome {
-  int status = -1;
-  std::string out;
-  std::string err;
-};
-
-std::string read_all(const std::string& path) {
-  std::ifstream file{path};
-  return {std::istreambuf_iterator<char>{file}, {}};
-}
-
-// Runs a shell line; SLUICE stands for the command. Every run has a deadline of its own.
-Outcome shell(std::string line, int deadline_s = 60) {
-  const std::string folder = testing::TempDir();
-  const std::string name = testing::UnitTest::GetInstance()->current_test_info()->name();
-  const std::string out = folder + name + ".out";
-  const std::string err = folder + name + ".err";
-  const std::string script = folder + name + ".sh";
-  for (std::size_t at = 0; (at = line.find("SLUICE", at)) != std::string::npos;) {
-    line.replace(at, 6, SLUICE_COMMAND);
-    at += std::string{SLUICE_COMMAND}.size();
-  }
-  std::ofstream{script} << line << "\n";
-  const std::string command =
-      "timeout " + std::to_string(deadline_s) + " bash " + script + " >" + out + " 2>" + err;
-  const int status = std::system(command.c_str());  // NOLINT: the tests' own lines
-  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read_all(out), read_all(err)};
-}
 
 void expect_refused(const std::string& line, const std::string& sentence) {
   const Outcome outcome = shell(line);

@@ -1,36 +1,99 @@
-// events.h - a schedule as the events of docs/execution-model.md and the waits between them.
-//
-// An event is a receive with the sends matched to it, or a local operation. Written from that page
-// alone: nothing here comes from the verifier, whose oracle this is part of.
+// events.h - what takes place in a schedule, and what waits for what: Operations, Matching, Order
+// and windows of docs/execution-model.md, from which alone it was written.
 #pragma once
 
+#include <deque>
+#include <map>
+#include <utility>
 #include <vector>
 
 #include "sluice/schedule.h"
 
 namespace sluice::mutation {
 
-struct Place {
+// A range that an operation reads or writes.
+struct Access {
   Rank rank;
-  BufferId buffer;
+  Range range;
+  std::pair<int, int> when;  // step; then 0 for its transfers, 1, 2, ... for its local operations
 };
 
-// target = the sum of the sources, left to right, for each chunk of the range.
+// A receive with its sends, or a local operation: the target becomes the sum of the sources.
 struct Event {
-  Place target;
-  Range range;
-  std::vector<Place> sources = {};
-  std::vector<int> then = {};          // events that wait for this one, whatever the window
-  std::vector<int> then_in_pair = {};  // those that wait for it only when the window is one
+  Access target;
+  std::vector<Access> sources = {};
+  std::vector<int> before = {};  // the events that it waits for
 };
 
 struct Events {
-  std::vector<Event> list;
-  bool race = false;  // two transfers of one step conflict
+  int chunks = 0;
+  std::vector<Event> list = {};
+  bool malformed = false;  // a message has no other side, or one with other chunks
+  bool race = false;       // transfers of one step conflict: they have no order
+
+  bool covers(const Range& range, int chunk) const {
+    const int offset = chunk - range.first;
+    return (offset < 0 ? offset + chunks : offset) < range.count;
+  }
 };
 
-// Throws std::invalid_argument when the schedule is malformed: a message without its other side or
-// with other chunks, a chunk, buffer, peer or list of sources that cannot be.
-Events events_of(const Schedule& schedule);
+// Operations that conflict take place in program order.
+inline void order_conflicts(Events& events) {
+  for (int number = static_cast<int>(events.list.size()); number-- > 0;)
+    for (Event& second : events.list) {
+      const Event& first = events.list[number];
+      bool waits = false;
+      const auto compare = [&](const Access& a, const Access& b) {
+        if (a.rank != b.rank || a.range.buffer != b.range.buffer || &first == &second) return;
+        if (!events.covers(a.range, b.range.first) && !events.covers(b.range, a.range.first))
+          return;
+        waits |= a.when < b.when;
+        events.race |= a.when == b.when;
+      };
+      compare(first.target, second.target);
+      for (const Access& read : first.sources) compare(read, second.target);
+      for (const Access& read : second.sources) compare(first.target, read);
+      if (waits) second.before.push_back(number);
+    }
+}
+
+// The events under a window of one, or without bound. REQUIRES: ranks, buffers, chunks that exist.
+inline Events events_of(const Schedule& schedule, bool window_of_one) {
+  std::map<std::pair<Rank, Rank>, std::deque<Access>> sent;
+  std::map<std::pair<Rank, Rank>, int> last;  // event of a pair
+  for (Rank rank = 0; rank < schedule.shape.ranks; ++rank)
+    for (int step = 0; step < schedule.programs[rank].steps(); ++step)
+      for (const Send& send : schedule.programs[rank].sends(step))
+        sent[{rank, send.peer}].push_back({rank, send.range, {step, 0}});
+
+  Events events{schedule.programs[0].layout().chunks()};
+  for (Rank rank = 0; rank < schedule.shape.ranks; ++rank) {
+    const Program& program = schedule.programs[rank];
+    for (int step = 0; step < program.steps(); ++step)
+      for (const bool local : {false, true})
+        for (const Write& write : local ? program.locals(step) : program.receives(step)) {
+          const int number = static_cast<int>(events.list.size());
+          Event event{{rank, write.range, {step, local ? 1 + number : 0}}};
+          for (const int source : program.sources(write)) {
+            Access& read = event.sources.emplace_back(event.target);
+            if (local) read.range.buffer = source;
+            if (local || source == kOwn) continue;
+            auto& messages = sent[{source, rank}];
+            if (messages.empty()) return Events{.malformed = true};
+            read = messages.front();
+            messages.pop_front();
+            if (read.range.first != write.range.first || read.range.count != write.range.count)
+              return Events{.malformed = true};
+            const auto [previous, none] = last.insert({{source, rank}, number});
+            if (!none && window_of_one) event.before.push_back(previous->second);
+            previous->second = number;
+          }
+          events.list.push_back(std::move(event));
+        }
+  }
+  for (const auto& [pair, messages] : sent) events.malformed |= !messages.empty();
+  if (!events.malformed) order_conflicts(events);
+  return events;
+}
 
 }  // namespace sluice::mutation

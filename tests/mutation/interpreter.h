@@ -1,47 +1,61 @@
-// interpreter.h - runs a schedule, one random legal interleaving at a time.
-//
-// The oracle for verify(): short enough to be checked by eye against docs/execution-model.md, from
-// which alone it was written. It knows nothing of expressions or wait-for graphs; it does whatever
-// may be done next until nothing may, and looks at what the buffers then hold.
-//
-// Thread-safety: immutable once built; several threads may run() at once, each with its generator.
+// interpreter.h - runs a schedule once, in a random order that docs/execution-model.md allows.
 #pragma once
 
+#include <algorithm>
 #include <random>
 #include <string>
 #include <vector>
 
-#include "sluice/schedule.h"
 #include "tests/mutation/events.h"
-#include "tests/mutation/promise.h"
-#include "tests/mutation/values.h"
 
 namespace sluice::mutation {
 
-class Interpreter {
- public:
-  // Throws std::invalid_argument when the schedule is malformed.
-  explicit Interpreter(const Schedule& schedule);
-
-  // One interleaving, with a window of one or without bound and one rank slower than the others,
-  // all drawn from random. Returns what went wrong (stuck, nothing read, a wrong output, outputs
-  // that differ, a value that flows nowhere), or "". Value is Number, or Term if the schedule is
-  // ordered.
-  template <class Value>
-  std::string run(std::mt19937_64& random) const;
-
-  // Do two transfers of one step conflict? Then runs may differ, or agree by luck.
-  bool has_race() const { return events_.race; }
-
- private:
-  std::size_t cell(Place place, int chunk) const {
-    const int index = (place.rank * buffers_ + place.buffer) * promise_.chunks + chunk;
-    return static_cast<std::size_t>(index);
+// Says what went wrong, or "". Value{} is nothing, Value{rank, chunk} a contribution.
+template <class Value>
+std::string run(const Schedule& schedule, const Events& events, std::mt19937_64& random) {
+  if (events.malformed) return "malformed";
+  std::vector<const Event*> order;
+  for (const Event& event : events.list) order.push_back(&event);
+  std::shuffle(order.begin(), order.end(), random);
+  std::vector<char> done(events.list.size());
+  for (auto next = order.begin(); next != order.end(); ++next) {
+    const auto ready = std::find_if(next, order.end(), [&](const Event* event) {
+      return std::ranges::all_of(event->before, [&](int other) { return done[other]; });
+    });
+    if (ready == order.end()) return "stuck";
+    std::iter_swap(next, ready);
+    done[*next - events.list.data()] = true;
   }
-
-  Promise promise_;
-  int buffers_ = 1;  // of the rank that has most
-  Events events_;
-};
+  const auto& [collective, ranks, grid, root, segments] = schedule.shape;
+  std::vector<std::vector<Value>> memory(ranks);  // by rank and buffer: chunks do not mix
+  for (int chunk = 0; chunk < events.chunks; ++chunk) {
+    const Rank owner = chunk * ranks / events.chunks;
+    Value total;
+    for (Rank rank = 0; rank < ranks; ++rank) {
+      memory[rank].assign(schedule.programs[rank].buffers(), Value{});
+      if (collective == Collective::AllGather && rank != owner) continue;
+      if (collective == Collective::Broadcast && rank != root) continue;
+      total += memory[rank][kUserBuffer] = Value{rank, chunk};
+    }
+    for (const Event* event : order) {
+      if (!events.covers(event->target.range, chunk)) continue;
+      Value sum;
+      for (const Access& source : event->sources) {
+        const Value& value = memory[source.rank][source.range.buffer];
+        if (value == Value{}) return "read of nothing";
+        sum += value;
+      }
+      memory[event->target.rank][event->target.range.buffer] = sum;
+    }
+    for (Rank rank = 0; rank < ranks; ++rank) {
+      if (collective == Collective::ReduceScatter && rank != owner) continue;
+      if (collective == Collective::Reduce && rank != root) continue;
+      if (!memory[rank][kUserBuffer].adds_up_to(total)) return "wrong output";
+      if (collective == Collective::AllReduce && memory[rank][0] != memory[0][0])
+        return "ranks disagree";
+    }
+  }
+  return "";
+}
 
 }  // namespace sluice::mutation

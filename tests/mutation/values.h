@@ -21,13 +21,15 @@ struct Number {
   std::uint64_t sum = 0;
   std::uint64_t bits = 0;
 
-  static Number contribution(Rank rank, int chunk) {
-    const auto place = static_cast<std::uint64_t>(rank) << 32 | static_cast<std::uint64_t>(chunk);
-    return {scramble(place), scramble(place)};
-  }
-  bool equals(const Number& total) const { return sum == total.sum; }
-  friend Number operator+(const Number& a, const Number& b) {
-    return {a.sum + b.sum, scramble(a.bits + b.bits)};
+  Number() = default;
+  Number(Rank rank, int chunk)
+      : sum{scramble(static_cast<std::uint64_t>(rank) << 32 | static_cast<std::uint64_t>(chunk))},
+        bits{sum} {}
+  bool adds_up_to(const Number& total) const { return sum == total.sum; }
+  Number& operator+=(const Number& other) {
+    bits = *this == Number{} ? other.bits : scramble(bits + other.bits);
+    sum += other.sum;
+    return *this;
   }
   friend bool operator==(const Number&, const Number&) = default;
 };
@@ -36,12 +38,12 @@ struct Number {
 struct Term {
   std::string text;
 
-  static Term contribution(Rank rank, int chunk) {
-    return {std::to_string(rank) + "." + std::to_string(chunk)};
-  }
-  bool equals(const Term& total) const { return text == total.text; }
-  friend Term operator+(const Term& a, const Term& b) {
-    return {"(" + a.text + "+" + b.text + ")"};
+  Term() = default;
+  Term(Rank rank, int chunk) : text{std::to_string(rank) + "." + std::to_string(chunk)} {}
+  bool adds_up_to(const Term& total) const { return text == total.text; }
+  Term& operator+=(const Term& other) {
+    text = text.empty() ? other.text : "(" + text + "+" + other.text + ")";
+    return *this;
   }
   friend bool operator==(const Term&, const Term&) = default;
 };

@@ -106,6 +106,13 @@ TEST(Parse, RefusesWrongHeaderFields) {
   for (const auto& [text, message] : cases) EXPECT_EQ(refusal(text), message);
 }
 
+// " aa ab ...": last + 1 names of two letters.
+std::string names_to(int last) {
+  std::string names;
+  for (int i = 0; i <= last; ++i) names += " " + std::string{static_cast<char>('a' + i / 26), static_cast<char>('a' + i % 26)};
+  return names;
+}
+
 TEST(Parse, RefusesWrongOptionalFields) {
   const std::pair<std::string, std::string> cases[] = {
       {"weights 1 2 3",
@@ -130,7 +137,7 @@ TEST(Parse, RefusesWrongOptionalFields) {
       {"scratch buffer",
        "9: expected another name, of at most 64 bytes, for each scratch buffer, "
        "found \"buffer\""},
-      {"scratch a b c d e f g h i j k l m n o p q", "41: there may be at most 16 scratch buffers"},
+      {"scratch" + names_to(64), "201: there may be at most 64 scratch buffers"},
   };
   for (const auto& [line, message] : cases) {
     EXPECT_EQ(refusal_after_header(line), "line 6, column " + message);

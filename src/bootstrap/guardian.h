@@ -1,0 +1,29 @@
+// guardian.h - a process that outlives a killed launcher by a moment, to end what it had started.
+//
+// A rank dies with its launcher by itself (PR_SET_PDEATHSIG), but what the rank has started, say
+// from a shell script, does not. The guardian knows the process groups of all ranks; when the
+// launcher is gone without having dismissed it, it kills them.
+#pragma once
+
+#include <sys/types.h>
+
+#include "base/fd.h"
+
+namespace sluice {
+
+class Guardian {
+ public:
+  // Forks; where that fails there is no guardian, and ranks still die by themselves.
+  Guardian();
+  ~Guardian();
+  Guardian(const Guardian&) = delete;
+  Guardian& operator=(const Guardian&) = delete;
+
+  void watch(pid_t group);
+
+ private:
+  Fd pipe_;
+  pid_t process_ = -1;
+};
+
+}  // namespace sluice

@@ -1,0 +1,298 @@
+#include "bootstrap/launch.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/random.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+#include "base/text.h"
+#include "bootstrap/cores.h"
+#include "bootstrap/environment.h"
+#include "bootstrap/guardian.h"
+#include "bootstrap/rank_process.h"
+#include "transport/wait.h"
+
+namespace sluice {
+namespace {
+
+bool runnable(const std::string& path) {
+  struct stat found {};
+  return access(path.c_str(), X_OK) == 0 && stat(path.c_str(), &found) == 0 &&
+         S_ISREG(found.st_mode);
+}
+
+Result<std::string> find_program(const std::string& name, const Environment& environment) {
+  if (name.find('/') != std::string::npos) {
+    if (runnable(name)) return name;
+    const bool there = access(name.c_str(), F_OK) == 0;
+    return Status{Code::InvalidArgument,
+                  fmt::format("{} {}", quote(name),
+                              there ? "is not a program that can be run" : "does not exist")};
+  }
+  const std::string folders =
+      environment.text(variable::kPath).value_or(std::string{variable::kPath.fallback});
+  for (std::string_view rest = folders; !name.empty();) {
+    const std::string_view folder = rest.substr(0, rest.find(':'));
+    std::string path = fmt::format("{}/{}", folder.empty() ? "." : folder, name);
+    if (runnable(path)) return path;
+    if (folder.size() == rest.size()) break;
+    rest.remove_prefix(folder.size() + 1);
+  }
+  return Status{
+      Code::InvalidArgument,
+      fmt::format("there is no program {} on PATH{}", quote(name),
+                  !name.empty() && runnable("./" + name) ? fmt::format(": write ./{}", name) : "")};
+}
+
+Result<std::string> random_hex(std::size_t bytes) {
+  std::string random(bytes, '\0');
+  if (getrandom(random.data(), bytes, 0) != static_cast<ssize_t>(bytes)) {
+    return Status{Code::NoMemory, fmt::format("no random numbers: {}", std::strerror(errno))};
+  }
+  std::string text;
+  for (const char c : random) text += fmt::format("{:02x}", static_cast<unsigned char>(c));
+  return text;
+}
+
+// The launcher's own environment with what the rank must know in front of what was there.
+std::vector<std::string> environment_with(
+    const std::vector<std::pair<std::string_view, std::string>>& added) {
+  std::vector<std::string> all;
+  for (const auto& [name, value] : added) all.push_back(fmt::format("{}={}", name, value));
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string_view text = *entry;
+    const std::string_view name = text.substr(0, text.find('='));
+    if (std::none_of(added.begin(), added.end(),
+                     [&](const auto& pair) { return pair.first == name; })) {
+      all.emplace_back(text);
+    }
+  }
+  return all;
+}
+
+// Signals come as something to read while this lives; ends of children are not lost to SIG_IGN.
+class Signals {
+ public:
+  Signals() {
+    sigset_t taken;
+    sigemptyset(&taken);
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGPIPE})
+      sigaddset(&taken, signal);
+    pthread_sigmask(SIG_BLOCK, &taken, &before_);
+    fd_.reset(signalfd(-1, &taken, SFD_CLOEXEC | SFD_NONBLOCK));
+    struct sigaction standard {};
+    standard.sa_handler = SIG_DFL;
+    sigaction(SIGCHLD, &standard, &child_before_);
+  }
+  ~Signals() {
+    while (next() != 0) continue;  // else they would strike now
+    sigaction(SIGCHLD, &child_before_, nullptr);
+    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+  Signals(const Signals&) = delete;
+  Signals& operator=(const Signals&) = delete;
+
+  const sigset_t& before() const { return before_; }
+  int fd() const { return fd_.number(); }
+  int next() const {  // 0: none
+    signalfd_siginfo info{};
+    return read(fd_.number(), &info, sizeof info) == sizeof info ? static_cast<int>(info.ssi_signo)
+                                                                 : 0;
+  }
+
+ private:
+  sigset_t before_{};
+  struct sigaction child_before_ {};
+  Fd fd_;
+};
+
+class Launch {
+ public:
+  explicit Launch(const LaunchOptions& options) : options_{options} {
+    if (options.deadline) deadline_ = Clock::now() + *options.deadline;
+  }
+
+  Status start() {
+    const Environment environment = Environment::of_process();
+    auto path = find_program(options_.program[0], environment);
+    if (!path.ok()) return path.status();
+    const auto job = random_hex(8);
+    const auto token = random_hex(16);
+    if (!job.ok() || !token.ok()) return job.ok() ? token.status() : job.status();
+    const std::vector<int> cores = usable_cores();
+    const std::size_t threads =
+        std::max<std::size_t>(1, cores.size() / static_cast<std::size_t>(options_.ranks));
+
+    ranks_.reserve(static_cast<std::size_t>(options_.ranks));
+    for (Rank rank = 0; rank < options_.ranks; ++rank) {
+      const std::string own = std::to_string(rank);
+      const std::string all = std::to_string(options_.ranks);
+      std::vector<std::pair<std::string_view, std::string>> added{
+          {variable::kRank.name, own},        {variable::kRanks.name, all},
+          {variable::kLocalRank.name, own},   {variable::kLocalRanks.name, all},
+          {variable::kJob.name, job.value()}, {variable::kToken.name, token.value()}};
+      if (!environment.has(variable::kThreads))
+        added.emplace_back(variable::kThreads.name, std::to_string(threads));
+      RankCommand command{.rank = rank,
+                          .path = path.value(),
+                          .arguments = options_.program,
+                          .environment = environment_with(added),
+                          .signals = signals_.before(),
+                          .prefix = options_.prefix,
+                          .out = options_.out,
+                          .err = options_.err};
+      if (options_.bind) command.cores = share_of_cores(cores, options_.ranks, rank);
+      auto started = RankProcess::start(command);
+      if (!started.ok()) return started.status();
+      guardian_.watch(started.value().pid());
+      ranks_.push_back(std::move(started).value());
+    }
+    return {};
+  }
+
+  LaunchOutcome see_to_the_end() {
+    while (!all_ended()) {
+      wait();
+      take_signals();
+      for (RankProcess& rank : ranks_) {
+        if (!rank.out().pass_on() || !rank.err().pass_on()) lose_output();
+      }
+      look_for_ends();
+      keep_time();
+    }
+    for (RankProcess& rank : ranks_) {
+      if (!rank.out().finish() || !rank.err().finish()) lose_output();
+    }
+    if (first_failed_) {
+      const RankProcess& rank = ranks_[*first_failed_];
+      outcome_.first_failure = {static_cast<Rank>(*first_failed_), rank.end()->describe(),
+                                ranks_[*first_failed_].err().last_lines()};
+    }
+    return outcome_;
+  }
+
+ private:
+  bool all_ended() const {
+    return std::all_of(ranks_.begin(), ranks_.end(),
+                       [](const RankProcess& rank) { return rank.end().has_value(); });
+  }
+
+  void wait() {
+    std::vector<pollfd> polled{{signals_.fd(), POLLIN, 0}};
+    for (RankProcess& rank : ranks_) {
+      if (!rank.end()) polled.push_back({rank.process(), POLLIN, 0});
+      for (const LineRelay* relay : {&rank.out(), &rank.err()}) {
+        if (relay->open()) polled.push_back({relay->source(), POLLIN, 0});
+      }
+    }
+    const Clock::time_point until = std::min(deadline_, kill_at_);
+    int milliseconds = -1;
+    if (until != Clock::time_point::max()) {
+      constexpr std::int64_t kHour = 3'600'000;
+      const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now()).count();
+      milliseconds = static_cast<int>(std::clamp<std::int64_t>(left, 0, kHour));
+    }
+    poll(polled.data(), polled.size(), milliseconds);
+  }
+
+  void take_signals() {
+    for (int signal = 0; (signal = signals_.next()) != 0;) {
+      if (signal == SIGPIPE) continue;
+      const bool ends = signal != SIGUSR1 && signal != SIGUSR2;
+      const bool again = ends && (outcome_.signal != 0 || stopping());
+      if (ends && outcome_.signal == 0) outcome_.signal = signal;
+      if (ends && !again) {
+        options_.tell(fmt::format("passing {} on to the ranks; a second one kills them",
+                                  signal_name(signal)));
+      }
+      send_all(again ? SIGKILL : signal);
+    }
+  }
+
+  void look_for_ends() {
+    std::optional<std::size_t> worst;
+    for (std::size_t i = 0; i < ranks_.size(); ++i) {
+      if (!ranks_[i].look_for_end() || !ranks_[i].end()->failed()) continue;
+      if (!worst || likely_cause(*ranks_[i].end()) > likely_cause(*ranks_[*worst].end())) worst = i;
+    }
+    // Ranks that were asked to end did not fail.
+    if (!worst || stopping() || outcome_.signal != 0) return;
+    first_failed_ = worst;
+    options_.tell(
+        fmt::format("rank {} {}; stopping the others", *worst, ranks_[*worst].end()->describe()));
+    stop();
+  }
+
+  // Of ranks that ended at the same time: a crash comes before an error, and an error of its own
+  // before status 3, with which a rank says that a peer failed.
+  static int likely_cause(const RankEnd& end) {
+    constexpr int kPeerFailed = 3;
+    if (end.by_signal) return 2;
+    return end.number == kPeerFailed ? 0 : 1;
+  }
+
+  void keep_time() {
+    const auto now = Clock::now();
+    if (now >= deadline_) {
+      deadline_ = Clock::time_point::max();
+      if (!all_ended() && !stopping()) {
+        outcome_.out_of_time = outcome_.signal == 0;
+        stop();
+      }
+    }
+    if (now >= kill_at_) {
+      kill_at_ = Clock::time_point::max();
+      send_all(SIGKILL);
+    }
+  }
+
+  void lose_output() {
+    if (outcome_.output_lost) return;
+    outcome_.output_lost = true;
+    if (!stopping()) stop();
+  }
+
+  void stop() {
+    stopped_ = true;
+    kill_at_ = Clock::now() + options_.grace;
+    send_all(SIGTERM);
+  }
+  bool stopping() const { return stopped_; }
+
+  void send_all(int signal) {
+    for (const RankProcess& rank : ranks_) rank.send(signal);
+  }
+
+  const LaunchOptions& options_;
+  Signals signals_;
+  std::vector<RankProcess> ranks_;
+  Guardian guardian_;  // goes first: it must not act on numbers that mean others by then
+  std::optional<std::size_t> first_failed_;
+  bool stopped_ = false;
+  Clock::time_point deadline_ = Clock::time_point::max();
+  Clock::time_point kill_at_ = Clock::time_point::max();
+  LaunchOutcome outcome_;
+};
+
+}  // namespace
+
+Result<LaunchOutcome> launch(const LaunchOptions& options) {
+  if (options.ranks < 1 || options.ranks > kMostLocalRanks) {
+    return Status{Code::InvalidArgument, fmt::format("a machine takes 1 to {} ranks, not {}",
+                                                     kMostLocalRanks, options.ranks)};
+  }
+  if (options.program.empty())
+    return Status{Code::InvalidArgument, "there is no program to launch"};
+  Launch launch{options};
+  Status status = launch.start();
+  if (!status.ok()) return status;
+  return launch.see_to_the_end();
+}
+
+}  // namespace sluice

@@ -1,0 +1,54 @@
+// launch.h - starts the ranks of a program on this machine and sees them to their end.
+//
+// Every rank gets its place as SLUICE_* variables (environment.h), its share of the cores, and a
+// number of threads to match. Output is passed on line by line. When a rank fails the others are
+// asked to end, and made to after a grace; when the launcher is killed all are killed.
+#pragma once
+
+#include <chrono>
+#include <deque>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sluice/schedule.h"
+#include "sluice/status.h"
+
+namespace sluice {
+
+inline constexpr int kMostLocalRanks = 256;
+
+struct LaunchOptions {
+  int ranks = 1;
+  std::vector<std::string> program;  // and its arguments
+  bool prefix = true;                // "[rank] " before every line
+  bool bind = true;                  // every rank to its share of the cores
+  std::optional<std::chrono::milliseconds> deadline;
+  std::chrono::milliseconds grace{5000};  // from SIGTERM to SIGKILL
+  int out = 1;                            // where the output goes
+  int err = 2;
+  std::function<void(const std::string&)> tell = [](const std::string&) {
+  };  // what happens meanwhile
+};
+
+struct LaunchOutcome {
+  struct Failure {
+    Rank rank = 0;
+    std::string how;                     // "exited with status 7"
+    std::deque<std::string> last_lines;  // of its standard error
+  };
+  std::optional<Failure> first_failure;
+  int signal = 0;            // that the launcher was stopped by
+  bool out_of_time = false;  // the deadline passed
+  bool output_lost = false;  // nobody reads the output any more
+
+  bool all_well() const { return !first_failure && signal == 0 && !out_of_time && !output_lost; }
+};
+
+// Returns when every rank has ended. Takes SIGINT, SIGTERM, SIGHUP and SIGQUIT and passes them on
+// (a second one kills), SIGUSR1 and SIGUSR2 too. Fails, with nothing left running, where the
+// program cannot be started. REQUIRES: no other thread takes these signals.
+Result<LaunchOutcome> launch(const LaunchOptions& options);
+
+}  // namespace sluice

@@ -1,0 +1,209 @@
+#include "bootstrap/placement.h"
+
+#include <fmt/format.h>
+
+#include <optional>
+
+#include "base/text.h"
+
+namespace sluice {
+namespace {
+
+constexpr int kMostRanks = 1 << 20;
+
+// What a launcher sets: four numbers by these names (a local one may be missing), and a job.
+struct Launcher {
+  std::string_view name;
+  const Variable& rank;
+  const Variable& ranks;
+  const Variable& local_rank;
+  const Variable& local_ranks;
+  bool (*present)(const Environment&);
+  std::string (*job)(const Environment&);
+};
+
+std::string or_nothing(const Environment& environment, const Variable& variable) {
+  return environment.text(variable).value_or("");
+}
+
+std::string no_job(const Environment& /*environment*/) { return ""; }
+
+std::string pmix_job(const Environment& environment) {
+  return or_nothing(environment, variable::kPmixNamespace);
+}
+
+// srun with PMI has a job of its own; MPICH's mpirun tells none, but starts all ranks of a node.
+std::string pmi_job(const Environment& environment) {
+  return environment.parent() > 0 ? fmt::format("mpich-{}", environment.parent()) : "";
+}
+
+std::string slurm_job(const Environment& environment) {
+  return fmt::format("slurm-{}.{}", or_nothing(environment, variable::kSlurmJob),
+                     or_nothing(environment, variable::kSlurmStep));
+}
+
+// The run id is "none" unless the user gave one, so where the master listens tells runs apart.
+std::string torch_job(const Environment& environment) {
+  const auto run = environment.text(variable::kTorchRun);
+  const auto port = environment.text(variable::kMasterPort);
+  if (!run && !port) return "";
+  return fmt::format("torch-{}-{}:{}-{}", run.value_or("none"),
+                     or_nothing(environment, variable::kMasterAddress), port.value_or(""),
+                     environment.text(variable::kTorchRestarts).value_or("0"));
+}
+
+bool by_sluice(const Environment& environment) {
+  return environment.has(variable::kRank) || environment.has(variable::kRanks);
+}
+bool by_torchrun(const Environment& environment) { return environment.has(variable::kTorchRun); }
+bool by_open_mpi(const Environment& environment) { return environment.has(variable::kOmpiRank); }
+
+// A batch script has SLURM_PROCID, too, but is one process however many tasks were asked for.
+bool by_srun(const Environment& environment) {
+  return environment.has(variable::kSlurmProcId) && environment.has(variable::kSlurmStep);
+}
+const Variable& slurm_ranks(const Environment& environment) {
+  return environment.has(variable::kSlurmStepTasks) ? variable::kSlurmStepTasks
+                                                    : variable::kSlurmTasks;
+}
+// Under srun --mpi=pmi2 both are there and agree, and Slurm knows more.
+bool by_mpich(const Environment& environment) {
+  if (!environment.has(variable::kPmiRank)) return false;
+  const bool as_slurm =
+      environment.text(variable::kPmiRank) == environment.text(variable::kSlurmProcId) &&
+      environment.text(variable::kPmiSize) == environment.text(slurm_ranks(environment));
+  return !(by_srun(environment) && as_slurm && !environment.has(variable::kMpiLocalRank));
+}
+bool by_hand(const Environment& environment) {
+  return environment.has(variable::kTorchRank) && environment.has(variable::kTorchSize);
+}
+
+const Launcher kLaunchers[] = {
+    {"sluice launch", variable::kRank, variable::kRanks, variable::kLocalRank,
+     variable::kLocalRanks, by_sluice, no_job},
+    {"torchrun", variable::kTorchRank, variable::kTorchSize, variable::kTorchLocalRank,
+     variable::kTorchLocalSize, by_torchrun, torch_job},
+    {"Open MPI", variable::kOmpiRank, variable::kOmpiSize, variable::kOmpiLocalRank,
+     variable::kOmpiLocalSize, by_open_mpi, pmix_job},
+    {"MPICH", variable::kPmiRank, variable::kPmiSize, variable::kMpiLocalRank,
+     variable::kMpiLocalSize, by_mpich, pmi_job},
+    {"Slurm", variable::kSlurmProcId, variable::kSlurmTasks, variable::kSlurmLocalId,
+     variable::kSlurmTasksPerNode, by_srun, slurm_job},
+    {"RANK and WORLD_SIZE", variable::kTorchRank, variable::kTorchSize, variable::kTorchLocalRank,
+     variable::kTorchLocalSize, by_hand, torch_job},
+};
+
+// The n-th number of Slurm's "4(x2),3": 4, 4, 3.
+std::optional<std::int64_t> nth_of_list(std::string_view list, std::int64_t n) {
+  while (!list.empty()) {
+    const std::string_view item = list.substr(0, list.find(','));
+    const std::size_t times_at = item.find("(x");
+    const auto number = parse_whole(item.substr(0, times_at), 1, kMostRanks, "ranks");
+    if (!number.ok()) return std::nullopt;
+    std::int64_t times = 1;
+    if (times_at != std::string_view::npos) {
+      if (!item.ends_with(')')) return std::nullopt;
+      const auto repeat = parse_whole(item.substr(times_at + 2, item.size() - times_at - 3), 1,
+                                      kMostRanks, "nodes");
+      if (!repeat.ok()) return std::nullopt;
+      times = repeat.value();
+    }
+    if (n < times) return number.value();
+    n -= times;
+    list.remove_prefix(std::min(item.size() + 1, list.size()));
+  }
+  return std::nullopt;
+}
+
+class Reader {
+ public:
+  Reader(const Environment& environment, const Launcher& launcher)
+      : environment_{environment}, launcher_{launcher} {}
+
+  Result<Placement> read() {
+    Placement placement{.launcher = launcher_.name};
+    const bool slurm = &launcher_.ranks == &variable::kSlurmTasks;
+    placement.ranks =
+        number(slurm ? slurm_ranks(environment_) : launcher_.ranks, 1, kMostRanks, std::nullopt);
+    placement.rank = number(launcher_.rank, 0, placement.ranks - 1, std::nullopt);
+    read_local(placement);
+    if (!status_.ok()) return status_;
+    placement.job = environment_.text(variable::kJob).value_or(launcher_.job(environment_));
+    placement.token = environment_.text(variable::kToken).value_or(placement.job);
+    if (placement.job.empty() && placement.ranks > 1) {
+      return Status{
+          Code::InvalidInput,
+          fmt::format(
+              "this is rank {} of {} by {}, but of which job is not known: set SLUICE_JOB to a "
+              "name that all ranks of the job, and no others, have",
+              placement.rank, placement.ranks, launcher_.name)};
+    }
+    return placement;
+  }
+
+ private:
+  void read_local(Placement& placement) {
+    // Without word of other nodes, all ranks are on this one.
+    const int all = placement.ranks;
+    if (&launcher_.local_ranks == &variable::kSlurmTasksPerNode) {
+      placement.local_ranks = slurm_local_ranks(all);
+    } else {
+      placement.local_ranks = number(launcher_.local_ranks, 1, all, all);
+    }
+    const bool alone_here = placement.local_ranks == all;
+    placement.local_rank = number(launcher_.local_rank, 0, placement.local_ranks - 1,
+                                  alone_here ? std::optional{placement.rank} : std::nullopt);
+    if (status_.ok() && placement.local_rank > placement.rank) {
+      contradict(launcher_.local_rank, launcher_.rank, "a node's ranks are among all ranks");
+    }
+  }
+
+  int slurm_local_ranks(int all) {
+    const auto list = environment_.text(variable::kSlurmTasksPerNode);
+    if (!list) return all;
+    const int node = number(variable::kSlurmNodeId, 0, kMostRanks, 0);
+    const auto ranks = nth_of_list(*list, node);
+    if (!ranks && status_.ok()) {
+      status_ = Status{Code::InvalidInput,
+                       fmt::format("SLURM_STEP_TASKS_PER_NODE is {}, which says nothing of node {}",
+                                   quote(*list), node)};
+    }
+    return static_cast<int>(ranks.value_or(1));
+  }
+
+  int number(const Variable& variable, int least, int most, std::optional<int> fallback) {
+    if (!status_.ok()) return least;
+    const auto text = environment_.text(variable);
+    if (!text && fallback) return *fallback;
+    if (!text) {
+      status_ = Status{Code::InvalidInput,
+                       fmt::format("{} is not set, though {} seems to have started this process",
+                                   variable.name, launcher_.name)};
+      return least;
+    }
+    const auto value = parse_whole(*text, least, most, variable.name);
+    if (!value.ok()) status_ = Status{Code::InvalidInput, value.status().message()};
+    return value.ok() ? static_cast<int>(value.value()) : least;
+  }
+
+  void contradict(const Variable& one, const Variable& other, std::string_view why) {
+    status_ = Status{Code::InvalidInput, fmt::format("{} is {} but {} is {}: {}", one.name,
+                                                     or_nothing(environment_, one), other.name,
+                                                     or_nothing(environment_, other), why)};
+  }
+
+  const Environment& environment_;
+  const Launcher& launcher_;
+  Status status_;
+};
+
+}  // namespace
+
+Result<Placement> placement_of(const Environment& environment) {
+  for (const Launcher& launcher : kLaunchers) {
+    if (launcher.present(environment)) return Reader{environment, launcher}.read();
+  }
+  return Placement{};
+}
+
+}  // namespace sluice

@@ -1,0 +1,99 @@
+// launch.cc - `sluice launch`: starts the ranks of any program on this machine.
+#include "bootstrap/launch.h"
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/text.h"
+#include "cli/arguments.h"
+#include "cli/command.h"
+
+namespace sluice::cli {
+namespace {
+
+struct Options {
+  std::string ranks;
+  std::string deadline;
+  bool no_prefix = false;
+  bool no_bind = false;
+  std::vector<std::string> program;
+};
+
+void say(const std::string& sentence) { fmt::print(stderr, "sluice launch: {}\n", sentence); }
+
+int report(const LaunchOptions& options, const LaunchOutcome& outcome) {
+  if (outcome.first_failure) {
+    const LaunchOutcome::Failure& failure = *outcome.first_failure;
+    const bool silent = failure.last_lines.empty();
+    say(fmt::format("of {} ranks, rank {} failed first: it {}{}", options.ranks, failure.rank,
+                    failure.how,
+                    silent ? " and wrote no error" : "; the last it wrote to standard error:"));
+    for (const std::string& line : failure.last_lines) fmt::print(stderr, "  {}\n", line);
+  }
+  if (outcome.out_of_time) {
+    say(fmt::format("not all ranks had ended within {}, so they were stopped",
+                    format_seconds(std::chrono::duration<double>{*options.deadline}.count())));
+  }
+  if (outcome.output_lost)
+    say("standard output or standard error cannot be written, so the ranks were stopped");
+  if (outcome.signal != 0) return 128 + outcome.signal;
+  return outcome.all_well() ? kExitDone : kExitMachine;
+}
+
+int run(const Options& options) {
+  LaunchOptions launched{
+      .ranks = static_cast<int>(parse_whole(options.ranks, 1, kMostLocalRanks, "ranks").value()),
+      .program = options.program,
+      .prefix = !options.no_prefix,
+      .bind = !options.no_bind,
+      .tell = say};
+  if (!options.deadline.empty()) launched.deadline = parse_duration(options.deadline);
+  if (options.program.empty()) {
+    throw Error{Status{Code::InvalidArgument,
+                       "there is no program to launch: give it after --, as in "
+                       "'sluice launch -n 4 -- ./train'"}};
+  }
+  const auto outcome = launch(launched);
+  if (!outcome.ok() && outcome.status().code() != Code::InvalidArgument) {
+    say(outcome.status().message());
+    return kExitMachine;
+  }
+  return report(launched, outcome.value());
+}
+
+}  // namespace
+
+void add_launch(CLI::App& app, int& exit_status) {
+  auto options = std::make_shared<Options>();
+  CLI::App* const command =
+      app.add_subcommand("launch", "Start the ranks of a program on this machine");
+  command
+      ->add_option("-n,--ranks", options->ranks, fmt::format("How many, 1 to {}", kMostLocalRanks))
+      ->required();
+  command->add_option("--deadline", options->deadline,
+                      "Stop all ranks after that time: 90, 30s, 5m, 2h");
+  command->add_flag("--no-prefix", options->no_prefix,
+                    "Lines as they are, without [rank] in front");
+  command->add_flag("--no-bind", options->no_bind,
+                    "Leave every rank all cores, not its share of them");
+  command->add_option("PROGRAM", options->program, "The program and its arguments, after --");
+  command->footer(
+      "Each rank finds SLUICE_RANK, SLUICE_RANKS, SLUICE_JOB and more in its environment, and\n"
+      "OMP_NUM_THREADS unless you set it: cores / ranks. Output is passed on in whole lines. Rank "
+      "0\n"
+      "has the standard input, unless that is a terminal. When a rank fails, the others get "
+      "SIGTERM,\n"
+      "and SIGKILL 5 s later. SIGINT, SIGTERM and SIGHUP are passed on; a second one kills.\n"
+      "Exit status: 0 all ranks ended well, 2 wrong usage or no such program, 3 a rank failed (it "
+      "says\n"
+      "which was first), 128 + signal when stopped by one.\n"
+      "Examples:\n"
+      "  sluice launch -n 4 -- ./train --epochs 90\n"
+      "  sluice launch -n 2 --deadline 10m --no-prefix -- bash -c 'echo rank $SLUICE_RANK'");
+  command->callback([options, &exit_status] { exit_status = run(*options); });
+}
+
+}  // namespace sluice::cli

@@ -1,0 +1,56 @@
+#include "engine/endpoint.h"
+
+#include <utility>
+
+namespace sluice {
+
+Endpoint::Endpoint(std::unique_ptr<Group> group)
+    : group_{std::move(group)},
+      posted_(static_cast<std::size_t>(group_->size()), 0),
+      taken_(posted_.size(), 0),
+      staging_(posted_.size()) {}
+
+Endpoint::~Endpoint() {
+  for (const Segment& segment : staging_) {
+    if (segment.data != nullptr) group_->memory().release(segment);
+  }
+}
+
+bool Endpoint::can_post(Rank peer) const { return posted(peer) - taken_by(peer) < kWindow; }
+
+void Endpoint::post(Rank peer, const Message& message) {
+  Channel& channel = group_->channel_to(peer);
+  std::uint64_t& posted = posted_[index(peer)];
+  channel.messages[posted % kWindow] = message;
+  channel.posted.store(++posted, std::memory_order_seq_cst);
+  ring(group_->bell(peer));
+}
+
+std::uint64_t Endpoint::taken_by(Rank peer) const {
+  return group_->channel_to(peer).taken.load(std::memory_order_seq_cst);
+}
+
+const Message* Endpoint::oldest(Rank peer) const {
+  Channel& channel = group_->channel_from(peer);
+  const std::uint64_t taken = taken_[index(peer)];
+  if (channel.posted.load(std::memory_order_seq_cst) == taken) return nullptr;
+  return &channel.messages[taken % kWindow];
+}
+
+void Endpoint::take(Rank peer) {
+  group_->channel_from(peer).taken.store(++taken_[index(peer)], std::memory_order_seq_cst);
+  ring(group_->bell(peer));
+}
+
+Result<Endpoint::Staging> Endpoint::staging(Rank peer) {
+  Segment& segment = staging_[index(peer)];
+  if (segment.data == nullptr) {
+    Result<Segment> made = group_->memory().allocate(kWindow * kStagedBytes);
+    if (!made.ok()) return made.status();
+    segment = made.value();
+  }
+  const std::uint64_t offset = posted(peer) % kWindow * kStagedBytes;
+  return Staging{segment.data + offset, {segment.id, offset}};
+}
+
+}  // namespace sluice

@@ -1,0 +1,50 @@
+// endpoint.h - a rank's end of the channels of its group: counts, staging memory, bells.
+//
+// Lives as long as the communicator; one collective after the other uses it. Thread-safety: one
+// thread at a time.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "transport/group.h"
+
+namespace sluice {
+
+class Endpoint {
+ public:
+  explicit Endpoint(std::unique_ptr<Group> group);
+  ~Endpoint();
+  Endpoint(const Endpoint&) = delete;
+  Endpoint& operator=(const Endpoint&) = delete;
+
+  Group& group() const { return *group_; }
+
+  bool can_post(Rank peer) const;
+  void post(Rank peer, const Message& message);
+  std::uint64_t posted(Rank peer) const { return posted_[index(peer)]; }
+  std::uint64_t taken_by(Rank peer) const;
+
+  // The oldest message from a peer that has not been taken; null if there is none.
+  const Message* oldest(Rank peer) const;
+  void take(Rank peer);
+
+  // Memory for a staged segment to a peer; REQUIRES: can_post(peer). The kWindow segments of a peer
+  // are used in turn, so one is free again when its message is taken.
+  static constexpr std::size_t kStagedBytes = std::size_t{1} << 17;
+  struct Staging {
+    std::byte* data = nullptr;
+    Location location;
+  };
+  Result<Staging> staging(Rank peer);
+
+ private:
+  static std::size_t index(Rank rank) { return static_cast<std::size_t>(rank); }
+
+  std::unique_ptr<Group> group_;
+  std::vector<std::uint64_t> posted_;  // to each peer, so far
+  std::vector<std::uint64_t> taken_;   // from each peer, so far
+  std::vector<Segment> staging_;       // for each peer, made at first use
+};
+
+}  // namespace sluice

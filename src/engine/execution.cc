@@ -1,0 +1,307 @@
+#include "engine/execution.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "kernels/copy.h"
+
+namespace sluice {
+
+void Execution::begin(std::shared_ptr<const Plan> plan, const Request& request, std::uint64_t signature,
+                      std::byte* data, Location location) {
+  plan_ = std::move(plan);
+  request_ = request;
+  signature_ = signature;
+  data_ = data;
+  location_ = location;
+  element_ = size_of(request.type);
+
+  const auto instructions = plan_->instructions();
+  const auto ranks = static_cast<std::size_t>(endpoint_.group().size());
+  left_ = instructions.size();
+  progress_.assign(instructions.size(), {});
+  open_.clear();
+  for (std::uint32_t i = 0; i < instructions.size(); ++i) {
+    progress_[i].waits = instructions[i].waits;
+    if (instructions[i].waits == 0 && instructions[i].kind != Instruction::Kind::Send) open_.push_back(i);
+  }
+  next_send_.assign(ranks, 0);
+  next_sent_done_.assign(ranks, 0);
+  next_receive_.assign(ranks, 0);
+  incoming_.assign(ranks, {});
+  const std::size_t scratch = static_cast<std::size_t>(plan_->scratch_buffers()) * request.count * element_;
+  if (scratch_.size() < scratch) scratch_.resize(scratch);
+}
+
+std::byte* Execution::buffer(BufferId id) const {
+  if (id == kUserBuffer) return data_;
+  return const_cast<std::byte*>(scratch_.data()) +
+         static_cast<std::size_t>(id - 1) * request_.count * element_;
+}
+
+std::uint64_t Execution::bytes_of(const Range& range) const {
+  const Layout& layout = plan_->layout();
+  const auto count = static_cast<std::int64_t>(request_.count);
+  const int end = range.first + range.count;
+  const auto to = [&](int chunk) { return layout.begin(chunk, count); };
+  const std::int64_t elements = end <= layout.chunks()
+                                    ? to(end) - to(range.first)
+                                    : count - to(range.first) + to(end - layout.chunks());
+  return static_cast<std::uint64_t>(elements) * element_;
+}
+
+Execution::Piece Execution::piece(const Range& range, std::uint64_t bytes_in) const {
+  const Layout& layout = plan_->layout();
+  const auto count = static_cast<std::int64_t>(request_.count);
+  const auto to = [&](int chunk) { return static_cast<std::uint64_t>(layout.begin(chunk, count)) * element_; };
+  const int end = range.first + range.count;
+  const std::uint64_t first_end = to(std::min(end, layout.chunks()));
+  const std::uint64_t first_bytes = first_end - to(range.first);
+  if (bytes_in < first_bytes) {
+    const std::uint64_t offset = to(range.first) + bytes_in;
+    return {buffer(range.buffer) + offset, offset, first_end - offset};
+  }
+  const std::uint64_t offset = bytes_in - first_bytes;  // it wraps to the beginning
+  const std::uint64_t wrapped = end > layout.chunks() ? to(end - layout.chunks()) : 0;
+  return {buffer(range.buffer) + offset, offset, wrapped - offset};
+}
+
+Result<bool> Execution::advance() {
+  bool moved = true;
+  while (moved && left_ > 0) {
+    moved = false;
+    for (Rank peer = 0; peer < endpoint_.group().size(); ++peer) {
+      Result<bool> sent = advance_sends(peer);
+      if (!sent.ok()) return sent.status();
+      moved = moved || sent.value();
+    }
+    // Instructions that become open while others finish are appended, and reached in this loop.
+    for (std::size_t i = 0; i < open_.size();) {
+      const std::uint32_t index = open_[i];
+      bool done = true;
+      if (plan_->instructions()[index].kind == Instruction::Kind::Local) {
+        run_local(index);
+      } else {
+        Result<bool> received = advance_receive(index);
+        if (!received.ok()) return received.status();
+        done = received.value();
+      }
+      if (done) {
+        open_.erase(open_.begin() + static_cast<std::ptrdiff_t>(i));
+        finish(index);
+        moved = true;
+      } else {
+        ++i;
+      }
+    }
+  }
+  return left_ == 0;
+}
+
+void Execution::finish(std::uint32_t index) {
+  progress_[index].done = true;
+  --left_;
+  for (const std::uint32_t follower : plan_->followers(plan_->instructions()[index])) {
+    if (--progress_[follower].waits > 0) continue;
+    if (plan_->instructions()[follower].kind != Instruction::Kind::Send) open_.push_back(follower);
+  }
+}
+
+// Tells the peer of what may be sent next, and sees what it has taken. True if anything moved.
+Result<bool> Execution::advance_sends(Rank peer) {
+  const auto p = static_cast<std::size_t>(peer);
+  const auto sends = plan_->sends_to(peer);
+  bool moved = false;
+  while (next_send_[p] < sends.size()) {
+    const std::uint32_t index = sends[next_send_[p]];
+    const Instruction& send = plan_->instructions()[index];
+    Progress& progress = progress_[index];
+    if (progress.waits > 0) break;
+    const std::uint64_t total = bytes_of(send.range);
+    while (progress.bytes < total && endpoint_.can_post(peer)) {
+      Piece part = piece(send.range, progress.bytes);
+      Message message{signature_, {}, part.bytes, Delivery::InPlace};
+      if (send.range.buffer == kUserBuffer && location_.segment != 0) {
+        message.location = {location_.segment, location_.offset + part.offset};
+      } else {
+        Result<Endpoint::Staging> staging = endpoint_.staging(peer);
+        if (!staging.ok()) return staging.status();
+        message.bytes = std::min<std::uint64_t>(part.bytes, Endpoint::kStagedBytes);
+        message.location = staging.value().location;
+        message.delivery = Delivery::Staged;
+        sluice::copy(staging.value().data, part.data, message.bytes);
+      }
+      endpoint_.post(peer, message);
+      progress.bytes += message.bytes;
+      moved = true;
+    }
+    if (progress.bytes < total) break;
+    progress.posted_end = endpoint_.posted(peer);
+    ++next_send_[p];
+  }
+  while (next_sent_done_[p] < next_send_[p]) {
+    const std::uint32_t index = sends[next_sent_done_[p]];
+    if (endpoint_.taken_by(peer) < progress_[index].posted_end) break;
+    ++next_sent_done_[p];
+    finish(index);
+    moved = true;
+  }
+  return moved;
+}
+
+bool Execution::is_next(std::uint32_t receive, Rank peer) const {
+  const auto p = static_cast<std::size_t>(peer);
+  const auto receives = plan_->receives_from(peer);
+  return next_receive_[p] < receives.size() && receives[next_receive_[p]] == receive;
+}
+
+Status Execution::look_for(Rank peer, Incoming& incoming) {
+  const Message* const message = endpoint_.oldest(peer);
+  if (message == nullptr) return {};
+  if (message->signature != signature_) return {Code::Mismatch, "its peer means another collective"};
+  incoming.left = message->bytes;
+  incoming.delivery = message->delivery;
+  if (message->delivery == Delivery::Pushed) return {};
+  Result<std::byte*> address = endpoint_.group().address(peer, message->location);
+  if (!address.ok()) return address.status();
+  incoming.data = address.value();
+  return {};
+}
+
+Reduction Execution::reduction_of(const Instruction& instruction) const {
+  const bool mean = request_.op == ReduceOp::Mean;
+  if (mean && instruction.whole_sum) return mean_over(endpoint_.group().size(), request_.type);
+  return {.type = request_.type, .op = mean ? ReduceOp::Sum : request_.op};
+}
+
+// Combines what has arrived of all sources as far as all have come. True when the receive is done.
+Result<bool> Execution::advance_receive(std::uint32_t index) {
+  const Instruction& receive = plan_->instructions()[index];
+  const auto sources = plan_->sources(receive);
+  for (const Rank source : sources) {
+    if (source != kOwn && !is_next(index, source)) return false;
+  }
+  Progress& progress = progress_[index];
+  const std::uint64_t total = bytes_of(receive.range);
+  bool pushed = false;
+  while (progress.bytes < total) {
+    const Piece target = piece(receive.range, progress.bytes);
+    std::uint64_t bytes = target.bytes;
+    bool in_place = true;
+    source_data_.clear();
+    for (const Rank source : sources) {
+      if (source == kOwn) {
+        source_data_.push_back(target.data);
+        continue;
+      }
+      Incoming& incoming = incoming_[static_cast<std::size_t>(source)];
+      if (incoming.left == 0) {
+        if (Status status = look_for(source, incoming); !status.ok()) return status;
+        if (incoming.left == 0) return false;
+      }
+      in_place = in_place && incoming.delivery == Delivery::InPlace;
+      bytes = std::min(bytes, incoming.left);
+      source_data_.push_back(incoming.data);
+    }
+    if (receive.combine == Combine::Copy) {
+      const bool there = incoming_[static_cast<std::size_t>(sources.front())].delivery == Delivery::Pushed;
+      if (there) {
+        bytes = total;
+      } else {
+        sluice::copy(target.data, source_data_.front(), bytes);
+      }
+    } else {
+      pushed = in_place && bytes == total && may_push(receive);
+      if (pushed) {
+        store_everywhere(receive, target.data, bytes);
+      } else {
+        reduce_into(reduction_of(receive), target.data, source_data_, bytes / element_);
+      }
+    }
+    progress.bytes += bytes;
+    for (const Rank source : sources) {
+      if (source == kOwn) continue;
+      Incoming& incoming = incoming_[static_cast<std::size_t>(source)];
+      incoming.left -= bytes;
+      if (incoming.data != nullptr) incoming.data += bytes;
+      if (incoming.left == 0) endpoint_.take(source);
+    }
+  }
+  for (const Rank source : sources) {
+    if (source != kOwn) ++next_receive_[static_cast<std::size_t>(source)];
+  }
+  if (pushed) tell_pushed(receive, total);  // after the peers' own messages have been taken
+  return true;
+}
+
+// Whether the sends that would hand out this result are the next ones to each of their peers.
+bool Execution::may_push(const Instruction& receive) const {
+  const auto pushes = plan_->pushes(receive);
+  return !pushes.empty() && std::all_of(pushes.begin(), pushes.end(), [&](std::uint32_t send) {
+    const Rank peer = plan_->instructions()[send].peer;
+    const auto sends = plan_->sends_to(peer);
+    const std::uint32_t next = next_send_[static_cast<std::size_t>(peer)];
+    return next < sends.size() && sends[next] == send && endpoint_.can_post(peer);
+  });
+}
+
+void Execution::store_everywhere(const Instruction& receive, std::byte* target, std::uint64_t bytes) {
+  target_data_.assign(1, target);
+  for (const std::uint32_t send : plan_->pushes(receive)) {
+    const Rank peer = plan_->instructions()[send].peer;
+    // Where the peer gave its part from is where its result belongs, and nobody else reads there.
+    target_data_.push_back(const_cast<std::byte*>(incoming_[static_cast<std::size_t>(peer)].data));
+  }
+  reduce_to_all(reduction_of(receive), target_data_, source_data_, bytes / element_);
+}
+
+void Execution::tell_pushed(const Instruction& receive, std::uint64_t bytes) {
+  for (const std::uint32_t send : plan_->pushes(receive)) {
+    const Rank peer = plan_->instructions()[send].peer;
+    endpoint_.post(peer, {signature_, {}, bytes, Delivery::Pushed});
+    progress_[send].bytes = bytes;
+    progress_[send].posted_end = endpoint_.posted(peer);
+    ++next_send_[static_cast<std::size_t>(peer)];
+  }
+}
+
+void Execution::run_local(std::uint32_t index) {
+  const Instruction& local = plan_->instructions()[index];
+  const std::uint64_t total = bytes_of(local.range);
+  for (std::uint64_t done = 0; done < total;) {
+    const Piece target = piece(local.range, done);
+    source_data_.clear();
+    for (const BufferId source : plan_->sources(local)) source_data_.push_back(buffer(source) + target.offset);
+    if (local.combine == Combine::Copy) {
+      sluice::copy(target.data, source_data_.front(), target.bytes);
+    } else {
+      reduce_into(reduction_of(local), target.data, source_data_, target.bytes / element_);
+    }
+    done += target.bytes;
+  }
+}
+
+int Execution::step() const {
+  for (std::size_t i = 0; i < progress_.size(); ++i) {
+    if (!progress_[i].done) return plan_->instructions()[i].step + 1;
+  }
+  return progress_.empty() ? 0 : plan_->instructions().back().step + 1;
+}
+
+Rank Execution::waits_for() const {
+  for (const std::uint32_t index : open_) {
+    for (const Rank source : plan_->sources(plan_->instructions()[index])) {
+      if (source != kOwn && incoming_[static_cast<std::size_t>(source)].left == 0 &&
+          endpoint_.oldest(source) == nullptr) {
+        return source;
+      }
+    }
+  }
+  for (Rank peer = 0; peer < endpoint_.group().size(); ++peer) {
+    const auto p = static_cast<std::size_t>(peer);
+    if (next_sent_done_[p] < next_send_[p] && endpoint_.taken_by(peer) < endpoint_.posted(peer)) return peer;
+  }
+  return kOwn;
+}
+
+}  // namespace sluice

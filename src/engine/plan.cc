@@ -1,0 +1,241 @@
+#include "engine/plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+#include <tuple>
+#include <utility>
+
+#include "schedule/event_graph.h"
+
+namespace sluice {
+namespace {
+
+using Indices = std::vector<std::uint32_t>;
+
+// All operations of a Program in order, each once, by kind and place in its list.
+template <class OnSend, class OnReceive, class OnLocal>
+void for_operations(const Program& program, OnSend&& on_send, OnReceive&& on_receive, OnLocal&& on_local) {
+  for (int step = 0; step < program.steps(); ++step) {
+    for (const Send& send : program.sends(step)) on_send(send, step);
+    for (const Write& receive : program.receives(step)) on_receive(receive, step);
+    for (const Write& local : program.locals(step)) on_local(local, step);
+  }
+}
+
+// For every operation, the earlier ones that it conflicts with and has to wait for.
+std::vector<Indices> conflicts_before(const Program& program) {
+  struct Place {
+    std::int64_t writer = -1;
+    Indices readers;  // since then
+  };
+  const int chunks = program.layout().chunks();
+  std::vector<Place> places(static_cast<std::size_t>(program.buffers()) * static_cast<std::size_t>(chunks));
+  std::vector<Indices> before;
+  const auto for_places = [&](const Range& range, BufferId buffer, auto&& visit) {
+    for (int i = 0; i < range.count; ++i) {
+      visit(places[static_cast<std::size_t>(buffer) * static_cast<std::size_t>(chunks) +
+                   static_cast<std::size_t>((range.first + i) % chunks)]);
+    }
+  };
+  const auto me = [&] { return static_cast<std::uint32_t>(before.size() - 1); };
+  const auto wait_for = [&](std::int64_t other) {
+    if (other < 0 || other == me()) return;
+    Indices& list = before.back();
+    const auto index = static_cast<std::uint32_t>(other);
+    if (std::find(list.begin(), list.end(), index) == list.end()) list.push_back(index);
+  };
+  const auto read = [&](const Range& range, BufferId buffer) {
+    for_places(range, buffer, [&](Place& place) {
+      wait_for(place.writer);
+      place.readers.push_back(me());
+    });
+  };
+  const auto write = [&](const Range& range) {
+    for_places(range, range.buffer, [&](Place& place) {
+      wait_for(place.writer);
+      for (const std::uint32_t reader : place.readers) wait_for(reader);
+      place = {me(), {}};
+    });
+  };
+  for_operations(
+      program,
+      [&](const Send& send, int) {
+        before.emplace_back();
+        read(send.range, send.range.buffer);
+      },
+      [&](const Write& receive, int) {
+        before.emplace_back();
+        write(receive.range);
+      },
+      [&](const Write& local, int) {
+        before.emplace_back();
+        for (const BufferId source : program.sources(local)) {
+          if (source != local.range.buffer) read(local.range, source);
+        }
+        write(local.range);
+      });
+  return before;
+}
+
+// A Program's operations by their numbers, and what each waits for.
+struct RankView {
+  explicit RankView(const Program& program) : before{conflicts_before(program)} {
+    std::uint32_t index = 0;
+    for_operations(
+        program, [&](const Send& send, int) { sends.emplace_back(&send, index++); },
+        [&](const Write& receive, int) { writes[&receive] = index++; },
+        [&](const Write& local, int) { writes[&local] = index++; });
+  }
+  std::vector<Indices> before;
+  std::vector<std::pair<const Send*, std::uint32_t>> sends;
+  std::map<const Write*, std::uint32_t> writes;
+};
+
+}  // namespace
+
+Plan::Plan(const Schedule& schedule, Rank rank)
+    : layout_{schedule.programs[static_cast<std::size_t>(rank)].layout()},
+      scratch_buffers_{schedule.programs[static_cast<std::size_t>(rank)].buffers() - 1},
+      sends_to_(schedule.programs.size()),
+      receives_from_(schedule.programs.size()) {
+  const Program& program = schedule.programs[static_cast<std::size_t>(rank)];
+  list_instructions(program);
+  link_followers(conflicts_before(program));
+  EventGraph graph{schedule};
+  find_whole_sums(schedule, rank, graph);
+  find_pushes(schedule, rank, graph);
+}
+
+void Plan::list_instructions(const Program& program) {
+  const auto add_write = [&](const Write& write, int step, Instruction::Kind kind) {
+    const auto sources = program.sources(write);
+    instructions_.push_back({.kind = kind,
+                             .combine = write.combine,
+                             .step = step,
+                             .range = write.range,
+                             .first_source = static_cast<std::uint32_t>(sources_.size()),
+                             .source_count = write.source_count});
+    sources_.insert(sources_.end(), sources.begin(), sources.end());
+  };
+  const auto index = [&] { return static_cast<std::uint32_t>(instructions_.size()); };
+  for_operations(
+      program,
+      [&](const Send& send, int step) {
+        sends_to_[static_cast<std::size_t>(send.peer)].push_back(index());
+        instructions_.push_back({.kind = Instruction::Kind::Send, .step = step, .peer = send.peer, .range = send.range});
+      },
+      [&](const Write& receive, int step) {
+        for (const Rank source : program.sources(receive)) {
+          if (source != kOwn) receives_from_[static_cast<std::size_t>(source)].push_back(index());
+        }
+        add_write(receive, step, Instruction::Kind::Receive);
+      },
+      [&](const Write& local, int step) { add_write(local, step, Instruction::Kind::Local); });
+}
+
+void Plan::link_followers(const std::vector<Indices>& before) {
+  std::vector<Indices> followers(instructions_.size());
+  for (std::uint32_t i = 0; i < before.size(); ++i) {
+    instructions_[i].waits = static_cast<std::uint32_t>(before[i].size());
+    for (const std::uint32_t earlier : before[i]) followers[earlier].push_back(i);
+  }
+  for (std::size_t i = 0; i < followers.size(); ++i) {
+    instructions_[i].first_follower = static_cast<std::uint32_t>(followers_.size());
+    instructions_[i].follower_count = static_cast<std::uint32_t>(followers[i].size());
+    followers_.insert(followers_.end(), followers[i].begin(), followers[i].end());
+  }
+}
+
+void Plan::find_whole_sums(const Schedule& schedule, Rank rank, EventGraph& graph) {
+  const Collective collective = schedule.shape.collective;
+  if (collective == Collective::AllGather || collective == Collective::Broadcast) return;
+  const auto chunks = static_cast<std::size_t>(layout_.chunks());
+  const auto buffers = static_cast<std::size_t>(scratch_buffers_ + 1);
+  // How many contributions every place of every rank holds, as the schedule runs.
+  std::vector<int> held(schedule.programs.size() * buffers * chunks, 0);
+  const auto at = [&](Rank of, BufferId buffer, std::size_t chunk) -> int& {
+    return held[(static_cast<std::size_t>(of) * buffers + static_cast<std::size_t>(buffer)) * chunks + chunk];
+  };
+  for (Rank r = 0; r < schedule.shape.ranks; ++r) {
+    for (std::size_t chunk = 0; chunk < chunks; ++chunk) at(r, kUserBuffer, chunk) = 1;
+  }
+  std::map<const Write*, bool> whole_sums;
+  for (const std::uint32_t e : graph.order()) {
+    const Event& event = graph.events()[e];
+    bool whole = event.write->combine == Combine::Reduce;
+    for (int i = 0; i < event.write->range.count; ++i) {
+      const std::size_t chunk = static_cast<std::size_t>(event.write->range.first + i) % chunks;
+      int sum = 0;
+      for (const Operand& operand : graph.operands(event)) sum += at(operand.rank, operand.buffer, chunk);
+      at(event.rank, event.write->range.buffer, chunk) = sum;
+      whole = whole && sum == schedule.shape.ranks;
+    }
+    if (event.rank == rank) whole_sums[event.write] = whole;
+  }
+  std::uint32_t index = 0;
+  for_operations(
+      schedule.programs[static_cast<std::size_t>(rank)], [&](const Send&, int) { ++index; },
+      [&](const Write& receive, int) { instructions_[index++].whole_sum = whole_sums[&receive]; },
+      [&](const Write& local, int) { instructions_[index++].whole_sum = whole_sums[&local]; });
+}
+
+void Plan::find_pushes(const Schedule& schedule, Rank rank, const EventGraph& graph) {
+  std::map<Rank, RankView> views;
+  const auto view_of = [&](Rank of) -> const RankView& {
+    return views.try_emplace(of, schedule.programs[static_cast<std::size_t>(of)]).first->second;
+  };
+  const RankView& own = view_of(rank);
+  for (const auto& [write, index] : own.writes) {
+    Instruction& receive = instructions_[index];
+    const bool sums_in_place = receive.kind == Instruction::Kind::Receive &&
+                               receive.combine == Combine::Reduce && receive.range.buffer == kUserBuffer;
+    if (!sums_in_place) continue;
+    receive.first_push = static_cast<std::uint32_t>(pushes_.size());
+    const auto from = sources(receive);
+    for (std::size_t s = 0; s < own.sends.size(); ++s) {
+      // A send of the very result, which waits for nothing but the sum, to one who gave to it,
+      const auto& [send, send_index] = own.sends[s];
+      const bool of_result = send->range == receive.range && own.before[send_index] == Indices{index} &&
+                             std::find(from.begin(), from.end(), send->peer) != from.end();
+      if (!of_result) continue;
+      // who copies it to the same place,
+      const Write* const copy = graph.event_of_send(rank, s).write;
+      if (copy->combine != Combine::Copy || copy->range != receive.range) continue;
+      // and gave its part from there, with nobody else reading it since.
+      const RankView& peer = view_of(send->peer);
+      for (std::size_t g = 0; g < peer.sends.size(); ++g) {
+        const auto& [gave, gave_index] = peer.sends[g];
+        if (graph.event_of_send(send->peer, g).write != write || gave->range != receive.range) continue;
+        const Indices& copy_after = peer.before[peer.writes.at(copy)];
+        const Indices& gave_after = peer.before[gave_index];
+        const bool free = std::all_of(copy_after.begin(), copy_after.end(), [&](std::uint32_t earlier) {
+          return earlier == gave_index ||
+                 std::find(gave_after.begin(), gave_after.end(), earlier) != gave_after.end();
+        });
+        if (free) pushes_.push_back(send_index);
+      }
+    }
+    receive.push_count = static_cast<std::uint32_t>(pushes_.size()) - receive.first_push;
+  }
+}
+
+Result<std::shared_ptr<const Plan>> proven_plan(const Algorithm& algorithm, const Shape& shape, Rank rank) {
+  using Key = std::tuple<std::string_view, int, Collective, int, std::vector<int>, Rank, int, Rank>;
+  static std::mutex mutex;
+  static std::map<Key, std::shared_ptr<const Plan>> plans;
+  const Key key{algorithm.name, algorithm.version, shape.collective, shape.ranks,
+                shape.grid,     shape.root,        shape.segments,   rank};
+  const std::lock_guard lock{mutex};
+  if (const auto known = plans.find(key); known != plans.end()) return known->second;
+  if (Proof proof = prove(algorithm, shape); !proof.proven) {
+    return Status{Code::NotProven, fmt::format("{} is not proven and will not run: {}", algorithm.name, proof.reason)};
+  }
+  auto plan = std::make_shared<const Plan>(build_schedule(algorithm, shape), rank);
+  plans.emplace(key, plan);
+  return std::shared_ptr<const Plan>{plan};
+}
+
+}  // namespace sluice

@@ -1,0 +1,86 @@
+// plan.h - a rank's Program made ready to run.
+//
+// The instructions are the Program's operations; each knows what must be done before it, from the
+// same conflicts that verify() orders by. Two things are read off the whole schedule: which sums are
+// whole (a mean is taken there), and which results can be pushed: a rank that has just added up a
+// range out of its peers' buffers may store the sum there too, where the schedule has it sent
+// straight back, instead of leaving each peer to fetch it.
+// Thread-safety: immutable once built.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "sluice/algorithms.h"
+#include "sluice/schedule.h"
+
+namespace sluice {
+
+class EventGraph;
+
+struct Instruction {
+  enum class Kind : std::uint8_t { Send, Receive, Local };
+
+  Kind kind = Kind::Send;
+  Combine combine = Combine::Copy;
+  bool whole_sum = false;  // the result has every rank's contribution
+  std::int32_t step = 0;
+  Rank peer = 0;  // of a send
+  Range range;
+  std::uint32_t first_source = 0;  // ranks or kOwn of a receive, buffers of a local operation
+  std::uint32_t source_count = 0;
+  std::uint32_t first_follower = 0;  // instructions that wait for this one
+  std::uint32_t follower_count = 0;
+  std::uint32_t waits = 0;       // instructions that this one waits for
+  std::uint32_t first_push = 0;  // of a receive: sends that it may do as it stores its result
+  std::uint32_t push_count = 0;
+};
+
+class Plan {
+ public:
+  // REQUIRES: the schedule is proven.
+  Plan(const Schedule& schedule, Rank rank);
+
+  const Layout& layout() const { return layout_; }
+  int scratch_buffers() const { return scratch_buffers_; }
+  std::span<const Instruction> instructions() const { return instructions_; }
+  std::span<const std::int32_t> sources(const Instruction& of) const {
+    return std::span{sources_}.subspan(of.first_source, of.source_count);
+  }
+  std::span<const std::uint32_t> followers(const Instruction& of) const {
+    return std::span{followers_}.subspan(of.first_follower, of.follower_count);
+  }
+  std::span<const std::uint32_t> pushes(const Instruction& of) const {
+    return std::span{pushes_}.subspan(of.first_push, of.push_count);
+  }
+  // The sends to a peer, and the receives that list it, in order: messages are matched so.
+  std::span<const std::uint32_t> sends_to(Rank peer) const {
+    return sends_to_[static_cast<std::size_t>(peer)];
+  }
+  std::span<const std::uint32_t> receives_from(Rank peer) const {
+    return receives_from_[static_cast<std::size_t>(peer)];
+  }
+
+ private:
+  void list_instructions(const Program& program);
+  void link_followers(const std::vector<std::vector<std::uint32_t>>& before);
+  void find_whole_sums(const Schedule& schedule, Rank rank, EventGraph& graph);
+  void find_pushes(const Schedule& schedule, Rank rank, const EventGraph& graph);
+
+  Layout layout_;
+  int scratch_buffers_;
+  std::vector<Instruction> instructions_;
+  std::vector<std::int32_t> sources_;
+  std::vector<std::uint32_t> followers_;
+  std::vector<std::uint32_t> pushes_;
+  std::vector<std::vector<std::uint32_t>> sends_to_;
+  std::vector<std::vector<std::uint32_t>> receives_from_;
+};
+
+// Proves the schedule of a shape the first time it is asked for, and keeps what was proven and the
+// plans made of it, for the whole process. A shape that is not proven has no plan.
+Result<std::shared_ptr<const Plan>> proven_plan(const Algorithm& algorithm, const Shape& shape, Rank rank);
+
+}  // namespace sluice

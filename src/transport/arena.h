@@ -1,0 +1,53 @@
+// arena.h - all the shared memory of one rank: one anonymous file, cut into ranges of pages.
+//
+// The file has no name and is gone with the last process that holds it. It only grows (and is
+// sealed against shrinking, so no peer can be made to fault); pages given back return to the system
+// at once, whoever still maps them. One file a rank, rather than one a segment: peers get it once,
+// when they join, and map any range of it without asking. Thread-safety: the owner's.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+
+#include "base/fd.h"
+#include "sluice/status.h"
+
+namespace sluice {
+
+struct PageRange {
+  std::uint32_t first = 0;
+  std::uint32_t count = 0;
+
+  // Never 0 for a range of at least one page.
+  std::uint64_t id() const { return std::uint64_t{first} << 32 | count; }
+  static PageRange from_id(std::uint64_t id) {
+    return {static_cast<std::uint32_t>(id >> 32), static_cast<std::uint32_t>(id)};
+  }
+  std::uint64_t end() const { return std::uint64_t{first} + count; }
+  std::size_t bytes() const;
+};
+
+class Arena {
+ public:
+  static Result<Arena> create();
+
+  int fd() const { return file_.number(); }
+
+  // Zeroed pages for at least that many bytes, one page at least.
+  Result<PageRange> take(std::size_t bytes);
+  void give_back(PageRange range);
+
+ private:
+  explicit Arena(Fd file) : file_{std::move(file)} {}
+
+  Fd file_;
+  std::map<std::uint32_t, std::uint32_t> free_;  // first page and count; never adjacent
+  std::uint32_t pages_ = 0;
+};
+
+// Null, and errno, where it cannot be mapped.
+std::byte* map_range(int file, PageRange range);
+void unmap_range(std::byte* data, PageRange range);
+
+}  // namespace sluice

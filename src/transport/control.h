@@ -1,0 +1,78 @@
+// control.h - the shared memory through which the ranks of a group on one node talk.
+//
+// One control block a group, the same bytes for all its ranks: threads of one process or processes.
+// A channel carries messages from one rank to another, in order, at most kWindow outstanding; a
+// message says where the bytes lie, not the bytes themselves. A slot holds a whole small
+// contribution, header and payload together, in two parities: who has every peer's slot of operation
+// k knows that every peer is done reading its slot of operation k-2, so no exit barrier is needed.
+//
+// Every field is written by one rank only (a channel's `taken` by its receiver, all else by its
+// sender or owner), except bells. Zeroed memory is a valid empty block.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "sluice/schedule.h"
+#include "transport/memory.h"
+#include "transport/wait.h"
+
+namespace sluice {
+
+inline constexpr std::size_t kLine = 64;  // bytes of a cache line
+inline constexpr std::uint64_t kWindow = 8;
+inline constexpr std::size_t kSlotBytes = 4096;  // the longest contribution that goes into a slot
+
+enum class Delivery : std::uint32_t {
+  InPlace,  // they lie in the sender's buffer itself, which may be written as well until taken
+  Staged,   // they lie in a copy
+  Pushed,   // they have been written where the receive wants them: nothing is left to do
+};
+
+struct Message {
+  std::uint64_t signature = 0;  // of the collective; both sides must mean the same one
+  Location location;
+  std::uint64_t bytes = 0;
+  Delivery delivery = Delivery::InPlace;
+};
+
+struct Channel {
+  alignas(kLine) std::atomic<std::uint64_t> posted;
+  std::array<Message, kWindow> messages;
+  alignas(kLine) std::atomic<std::uint64_t> taken;
+};
+
+struct Slot {
+  alignas(kLine) std::atomic<std::uint64_t> number;  // of the operation it belongs to
+  std::uint64_t signature;
+  std::array<std::byte, kSlotBytes> payload;
+};
+
+// What a rank tells of itself; the others read it to say who is to blame.
+struct RankBoard {
+  alignas(kLine) Bell bell;
+  alignas(kLine) std::atomic<std::uint64_t> entered;  // collectives begun
+  std::atomic<std::uint64_t> kind;                    // of the present one: what was asked for
+  std::atomic<std::uint64_t> count;                   // and of how many elements
+  std::atomic<std::int32_t> step;                     // reached in it
+  std::atomic<std::int32_t> waits_for;                // rank + 1; 0 for nobody
+  std::atomic<std::uint32_t> failed;                  // its communicator is poisoned
+  std::array<Slot, 2> slots;
+};
+
+class ControlBlock {
+ public:
+  ControlBlock(void* memory, int ranks) : memory_{static_cast<std::byte*>(memory)}, ranks_{ranks} {}
+  static std::size_t bytes(int ranks);
+
+  RankBoard& board(Rank rank) const;
+  Channel& channel(Rank from, Rank to) const;
+
+ private:
+  std::byte* memory_;
+  int ranks_;
+};
+
+}  // namespace sluice

@@ -1,0 +1,14 @@
+// inproc.h - ranks are threads of one process: every rank's memory is every rank's.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "transport/group.h"
+
+namespace sluice {
+
+// One Group for each rank; each is then used by one thread.
+std::vector<std::unique_ptr<Group>> make_inproc_groups(int ranks);
+
+}  // namespace sluice

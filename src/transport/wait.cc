@@ -1,0 +1,39 @@
+#include "transport/wait.h"
+
+#include <linux/futex.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <climits>
+
+namespace sluice {
+
+void ring(Bell& bell) {
+  if (bell.sleeping.load(std::memory_order_seq_cst) == 0) return;
+  bell.rings.fetch_add(1, std::memory_order_release);
+  syscall(SYS_futex, &bell.rings, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+}
+
+namespace detail {
+
+void pause_briefly() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+void yield() { sched_yield(); }
+
+void sleep_on(Bell& bell, std::uint32_t rings, Clock::time_point until) {
+  const auto left = std::chrono::duration_cast<std::chrono::nanoseconds>(until - Clock::now()).count();
+  if (left <= 0) return;
+  constexpr std::int64_t kSecond = 1'000'000'000;
+  const timespec time{left / kSecond, left % kSecond};
+  syscall(SYS_futex, &bell.rings, FUTEX_WAIT, rings, &time, nullptr, 0);
+}
+
+}  // namespace detail
+}  // namespace sluice

@@ -1,0 +1,69 @@
+// wait.h - how a rank waits for its peers: spin briefly, yield some times, then sleep on its bell.
+//
+// Whoever changes something that a rank may be waiting for rings that rank's bell. Ringing costs a
+// load while the rank is awake; a sleeper is woken with a futex, which works across processes because
+// the bell lies in shared memory. What is announced must be stored, and what is waited for loaded,
+// in sequentially consistent order: the rank says that it sleeps before it looks for changes, and
+// the other makes its change before it looks whether the rank sleeps, so one sees the other.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+
+namespace sluice {
+
+using Clock = std::chrono::steady_clock;
+
+struct Bell {
+  std::atomic<std::uint32_t> rings{0};
+  std::atomic<std::uint32_t> sleeping{0};
+};
+
+void ring(Bell& bell);
+
+// Waits for `true` from done(), or until the deadline; returns whether done() was true last. done()
+// is called again and again, and must itself look for progress. While asleep, `idle` is called about
+// ten times a second, to look after what rings no bell (a dead peer).
+template <class Done, class Idle>
+bool wait_until(Bell& bell, Clock::time_point deadline, Done&& done, Idle&& idle);
+
+namespace detail {
+void pause_briefly();
+void yield();
+// Sleeps until the bell has rung since `rings` was read, or until the time is over.
+void sleep_on(Bell& bell, std::uint32_t rings, Clock::time_point until);
+}  // namespace detail
+
+template <class Done, class Idle>
+bool wait_until(Bell& bell, Clock::time_point deadline, Done&& done, Idle&& idle) {
+  constexpr int kSpins = 200;
+  constexpr int kYields = 20;
+  constexpr auto kNap = std::chrono::milliseconds{100};
+  for (int i = 0; i < kSpins; ++i) {
+    if (done()) return true;
+    detail::pause_briefly();
+  }
+  for (int i = 0; i < kYields; ++i) {
+    if (done()) return true;
+    detail::yield();
+  }
+  while (true) {
+    const std::uint32_t rings = bell.rings.load(std::memory_order_acquire);
+    bell.sleeping.store(1, std::memory_order_seq_cst);
+    if (done()) break;
+    const auto now = Clock::now();
+    if (now >= deadline) {
+      bell.sleeping.store(0, std::memory_order_relaxed);
+      return false;
+    }
+    detail::sleep_on(bell, rings, std::min(deadline, now + kNap));
+    bell.sleeping.store(0, std::memory_order_relaxed);
+    idle();
+  }
+  bell.sleeping.store(0, std::memory_order_relaxed);
+  return true;
+}
+
+}  // namespace sluice

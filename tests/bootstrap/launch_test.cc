@@ -1,0 +1,189 @@
+// `sluice launch` as a user meets it: output, failures, exit statuses.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <sstream>
+
+#include "tests/bootstrap/ending.h"
+#include "tests/cli/shell.h"
+
+namespace sluice {
+namespace {
+
+std::multiset<std::string> lines(const std::string& text) {
+  std::multiset<std::string> all;
+  std::istringstream stream{text};
+  for (std::string line; std::getline(stream, line);) all.insert(line);
+  return all;
+}
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+TEST(Launch, GivesEveryRankItsPlace) {
+  const Outcome outcome = shell(
+      "SLUICE launch -n 3 -- sh -c 'echo $SLUICE_RANK of $SLUICE_RANKS, $SLUICE_LOCAL_RANK of "
+      "$SLUICE_LOCAL_RANKS'");
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_EQ(lines(outcome.out),
+            (std::multiset<std::string>{"[0] 0 of 3, 0 of 3", "[1] 1 of 3, 1 of 3",
+                                        "[2] 2 of 3, 2 of 3"}));
+  EXPECT_EQ(outcome.err, "");
+}
+
+TEST(Launch, AJobHasOneNameAndTokenAndTheNextHasOthers) {
+  const Outcome outcome = shell(
+      "for i in 1 2; do SLUICE launch -n 3 --no-prefix -- sh -c 'echo $SLUICE_JOB $SLUICE_TOKEN'; "
+      "done");
+  std::map<std::string, int> times;
+  for (const std::string& line : lines(outcome.out)) ++times[line];
+  ASSERT_EQ(times.size(), 2U) << outcome.out;
+  for (const auto& [line, count] : times) {
+    EXPECT_EQ(count, 3);
+    EXPECT_GE(line.size(), 16U + 1 + 32);
+  }
+}
+
+TEST(Launch, LinesStayWholeAndKeepTheirStream) {
+  const Outcome outcome = shell(
+      "SLUICE launch -n 4 -- sh -c 'i=0; while [ $i -lt 300 ]; do printf a; printf \"b$i\\n\"; "
+      "echo e$i >&2; i=$((i+1)); "
+      "done; printf last'");
+  ASSERT_EQ(outcome.status, 0);
+  std::multiset<std::string> out;
+  std::multiset<std::string> err;
+  for (int rank = 0; rank < 4; ++rank) {
+    for (int i = 0; i < 300; ++i) {
+      out.insert("[" + std::to_string(rank) + "] ab" + std::to_string(i));
+      err.insert("[" + std::to_string(rank) + "] e" + std::to_string(i));
+    }
+    out.insert("[" + std::to_string(rank) + "] last");
+  }
+  EXPECT_EQ(lines(outcome.out), out);
+  EXPECT_EQ(lines(outcome.err), err);
+}
+
+TEST(Launch, PassesArgumentsOnAsTheyAre) {
+  const Outcome outcome =
+      shell("SLUICE launch -n 1 --no-prefix -- printf '%s|' -n 'a b' -- --help '' '*'");
+  EXPECT_EQ(outcome.out, "-n|a b|--|--help||*|\n") << outcome.err;
+}
+
+TEST(Launch, NamesTheRankThatFailedFirst) {
+  const Outcome outcome = shell(
+      "SLUICE launch -n 3 -- sh -c 'if [ $SLUICE_RANK = 1 ]; then "
+      "i=1; while [ $i -le 25 ]; do echo line $i >&2; i=$((i+1)); done; exit 7; fi; sleep 100; "
+      "exit 9'");
+  EXPECT_EQ(outcome.status, 3);
+  const std::string sentence =
+      "sluice launch: of 3 ranks, rank 1 failed first: it exited with status 7; the last";
+  ASSERT_TRUE(has(outcome.err, sentence)) << outcome.err;
+  const std::string shown = outcome.err.substr(outcome.err.find(sentence));
+  EXPECT_FALSE(has(shown, "line 5\n"));
+  EXPECT_TRUE(has(shown, "  line 6\n")) << "20 lines";
+  EXPECT_TRUE(has(shown, "  line 25\n"));
+}
+
+TEST(Launch, SaysBySignalNameHowARankWasKilled) {
+  const Outcome outcome = shell(
+      "SLUICE launch -n 2 -- sh -c 'if [ $SLUICE_RANK = 0 ]; then kill -SEGV $$; fi; sleep 100'");
+  EXPECT_EQ(outcome.status, 3);
+  EXPECT_TRUE(
+      has(outcome.err,
+          "rank 0 failed first: it was killed by SIGSEGV (Segmentation fault) and wrote no error"))
+      << outcome.err;
+}
+
+// Ranks whose peer failed end with 3 themselves; that is not the cause. The launcher stands still
+// while they end, so that it finds them all at once.
+TEST(Launch, ACrashCountsBeforeThePeersThatSufferFromIt) {
+  const Outcome outcome = shell(
+      "d=$(mktemp -d); SLUICE launch -n 3 -- bash -c 'touch $0/up$SLUICE_RANK; while [ ! -e $0/go "
+      "]; do sleep 0.01; "
+      "done; if [ $SLUICE_RANK = 2 ]; then kill -ABRT $$; fi; exit $((3 - SLUICE_RANK))' $d & "
+      "p=$!; "
+      "while [ $(ls $d | wc -l) -lt 3 ]; do sleep 0.01; done; kill -STOP $p; touch $d/go; sleep "
+      "0.3; kill -CONT $p; "
+      "wait $p; s=$?; rm -r $d; exit $s");
+  EXPECT_EQ(outcome.status, 3);
+  EXPECT_TRUE(has(outcome.err, "rank 2 failed first: it was killed by SIGABRT")) << outcome.err;
+}
+
+TEST(Launch, ARankThatWillNotEndIsKilledAfterAGrace) {
+  const Outcome outcome = shell(
+      "SLUICE launch -n 2 -- bash -c 'if [ $SLUICE_RANK = 0 ]; then sleep 0.3; exit 1; fi; trap "
+      "\"\" TERM; "
+      "echo pid $$; while :; do sleep 1; done'");
+  EXPECT_EQ(outcome.status, 3) << outcome.err;
+  EXPECT_TRUE(has(outcome.err, "rank 0 failed first: it exited with status 1")) << outcome.err;
+  ASSERT_TRUE(has(outcome.out, "[1] pid ")) << outcome.out;
+  const std::string pid = outcome.out.substr(8, outcome.out.find('\n') - 8);
+  EXPECT_NE(kill(std::stoi(pid), 0), 0);
+}
+
+TEST(Launch, RefusesWithOneSentence) {
+  const auto refused = [](const std::string& line, const std::string& sentence) {
+    const Outcome outcome = shell(line);
+    EXPECT_EQ(outcome.status, 2) << line;
+    EXPECT_EQ(outcome.out, "");
+    EXPECT_TRUE(has(outcome.err, sentence)) << outcome.err;
+    EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
+  };
+  refused("SLUICE launch -n 2 -- no-such-program",
+          "there is no program \"no-such-program\" on PATH");
+  refused("cd $(mktemp -d); printf '#!/bin/sh\\n' >prog; chmod +x prog; SLUICE launch -n 2 -- prog",
+          "write ./prog");
+  refused("SLUICE launch -n 2 -- ./no-such-program", "\"./no-such-program\" does not exist");
+  refused("SLUICE launch -n 2 -- /", "\"/\" is not a program that can be run");
+  refused("f=$(mktemp); printf '#!/no/such/shell\\n' >$f; chmod +x $f; SLUICE launch -n 2 -- $f",
+          "cannot be run: No such file");
+  refused("SLUICE launch -n 2", "there is no program to launch");
+  refused("SLUICE launch -n 0 -- true", "ranks must be a whole number from 1 to 256, not \"0\"");
+  refused("SLUICE launch -n 257 -- true", "from 1 to 256");
+  refused("SLUICE launch -- true", "--ranks is required");
+  refused("SLUICE launch -n 2 --deadline soon -- true", "\"soon\" is not a time");
+}
+
+TEST(Launch, StopsAtItsDeadline) {
+  const Outcome outcome = shell("SLUICE launch -n 2 --deadline 300ms -- sleep 100");
+  EXPECT_EQ(outcome.status, 3);
+  EXPECT_TRUE(has(outcome.err, "not all ranks had ended within 300 ms")) << outcome.err;
+}
+
+TEST(Launch, SharesOutTheCoresAndThreads) {
+  const std::string list = "grep Cpus_allowed_list /proc/self/status | tr -d '\\t'";
+  const Outcome bound = shell("c=$(nproc); SLUICE launch -n $c --no-prefix -- sh -c \"" + list +
+                              "\" | sort -u | wc -l; echo $c");
+  EXPECT_EQ(bound.out.substr(0, bound.out.find('\n')),
+            bound.out.substr(bound.out.find('\n') + 1, bound.out.find('\n')));
+  const Outcome free =
+      shell("SLUICE launch -n 2 --no-bind --no-prefix -- sh -c \"" + list + "\" | sort -u | wc -l");
+  EXPECT_EQ(free.out, "1\n");
+  const Outcome threads = shell(
+      "unset OMP_NUM_THREADS; n=$(nproc); SLUICE launch -n $n --no-prefix -- printenv "
+      "OMP_NUM_THREADS | sort -u;"
+      "SLUICE launch -n $((n + 1)) --no-prefix -- printenv OMP_NUM_THREADS | sort -u;"
+      "OMP_NUM_THREADS=5 SLUICE launch -n 2 --no-prefix -- printenv OMP_NUM_THREADS | sort -u");
+  EXPECT_EQ(threads.out, "1\n1\n5\n");
+}
+
+TEST(Launch, RankZeroHasTheInput) {
+  const Outcome outcome = shell("echo hello | SLUICE launch -n 2 -- cat");
+  EXPECT_EQ(outcome.out, "[0] hello\n");
+  EXPECT_EQ(outcome.status, 0);
+}
+
+TEST(Launch, WhatARankLeavesRunningDoesNotHoldItUp) {
+  const Outcome outcome = shell("SLUICE launch -n 2 -- sh -c 'sleep 100 & echo $!'", 30);
+  EXPECT_EQ(outcome.status, 0);
+  std::vector<pid_t> left;
+  for (const std::string& line : lines(outcome.out)) left.push_back(std::stoi(line.substr(4)));
+  EXPECT_EQ(left.size(), 2U);
+  EXPECT_TRUE(all_end(left));
+}
+
+}  // namespace
+}  // namespace sluice

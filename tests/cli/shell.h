@@ -1,0 +1,45 @@
+// shell.h - runs the built command as a user does, in a shell line.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <string>
+
+namespace sluice {
+
+struct Outcome {
+  int status = -1;
+  std::string out;
+  std::string err;
+};
+
+inline std::string read_all(const std::string& path) {
+  std::ifstream file{path};
+  return {std::istreambuf_iterator<char>{file}, {}};
+}
+
+// Runs a shell line; SLUICE stands for the command. Every run has a deadline of its own.
+inline Outcome shell(std::string line, int deadline_s = 60) {
+  const std::string folder = testing::TempDir();
+  const std::string name = testing::UnitTest::GetInstance()->current_test_info()->name();
+  const std::string out = folder + name + ".out";
+  const std::string err = folder + name + ".err";
+  const std::string script = folder + name + ".sh";
+  const std::string word = "SLUICE";
+  for (std::size_t at = 0; (at = line.find(word, at)) != std::string::npos;) {
+    const bool variable = line.substr(at + word.size()).starts_with('_');  // SLUICE_RANK
+    if (!variable) line.replace(at, word.size(), SLUICE_COMMAND);
+    at += variable ? word.size() : std::string{SLUICE_COMMAND}.size();
+  }
+  std::ofstream{script} << line << "\n";
+  const std::string command =
+      "timeout " + std::to_string(deadline_s) + " bash " + script + " >" + out + " 2>" + err;
+  const int status = std::system(command.c_str());  // NOLINT: the tests' own lines
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read_all(out), read_all(err)};
+}
+
+}  // namespace sluice

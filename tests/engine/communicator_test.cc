@@ -1,0 +1,165 @@
+#include "sluice/communicator.h"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "tests/engine/in_process.h"
+
+namespace sluice {
+namespace {
+
+TEST(Communicator, SeveralCollectivesMayBeInFlightAndAreAwaitedInAnyOrder) {
+  run_ranks(3, [](Communicator& comm) {
+    constexpr std::size_t kCount = 20'000;
+    std::vector<Pool> pools;
+    std::vector<Work> works;
+    for (int k = 0; k < 8; ++k) {
+      pools.push_back(comm.allocate(kCount * sizeof(float)));
+      for (float& x : pools.back().as<float>()) x = static_cast<float>(comm.rank() + k);
+      works.push_back(comm.all_reduce(pools.back()));
+    }
+    // Odd ranks wait from the last, even ranks from the first.
+    for (int k = 0; k < 8; ++k) works[static_cast<std::size_t>(comm.rank() % 2 == 0 ? k : 7 - k)].wait();
+    for (int k = 0; k < 8; ++k) {
+      for (const float x : pools[static_cast<std::size_t>(k)].as<float>()) ASSERT_EQ(x, static_cast<float>(3 + 3 * k));
+    }
+  });
+}
+
+TEST(Communicator, SplitsByColourAndOrdersByKey) {
+  run_ranks(7, [](Communicator& comm) {
+    Communicator part = comm.split(comm.rank() % 2, -comm.rank());
+    const int expected_size = comm.rank() % 2 == 0 ? 4 : 3;
+    ASSERT_EQ(part.size(), expected_size);
+    EXPECT_EQ(part.rank(), expected_size - 1 - comm.rank() / 2) << "keys run backwards";
+    std::vector<float> data(10'000, static_cast<float>(comm.rank()));
+    part.all_reduce(data.data(), data.size()).wait();
+    const float sum = comm.rank() % 2 == 0 ? 0 + 2 + 4 + 6 : 1 + 3 + 5;
+    EXPECT_EQ(data[9999], sum);
+    comm.barrier();
+  });
+}
+
+TEST(Communicator, RanksMayWaitOnTwoCommunicatorsInDifferentOrders) {
+  run_ranks(2, [](Communicator& comm) {
+    Communicator other = comm.split(0);
+    std::vector<float> a(100'000, 1);
+    std::vector<float> b(100'000, 2);
+    for (int round = 0; round < 20; ++round) {
+      std::fill(a.begin(), a.end(), 1.0F);
+      std::fill(b.begin(), b.end(), 2.0F);
+      Work first = comm.all_reduce(a.data(), a.size());
+      Work second = other.all_reduce(b.data(), b.size());
+      if (comm.rank() == 0) {
+        first.wait();
+        second.wait();
+      } else {
+        second.wait();
+        first.wait();
+      }
+      ASSERT_EQ(a[5], 2);
+      ASSERT_EQ(b[99'999], 4);
+    }
+  });
+}
+
+TEST(Communicator, ARankThatAsksForSomethingElseIsToldSoByName) {
+  struct Case {
+    const char* what;
+    std::function<void(Communicator&)> odd;
+  };
+  const std::vector<Case> cases = {
+      {"size", [](Communicator& comm) {
+         std::vector<float> data(50'000);
+         comm.all_reduce(data.data(), 40'000).wait();
+       }},
+      {"small size", [](Communicator& comm) {
+         std::vector<float> data(50'000);
+         comm.all_reduce(data.data(), 4).wait();
+       }},
+      {"type", [](Communicator& comm) {
+         std::vector<float> data(50'000);
+         comm.all_reduce(data.data(), 50'000, {.type = DataType::I32}).wait();
+       }},
+      {"operation", [](Communicator& comm) {
+         std::vector<float> data(50'000);
+         comm.all_reduce(data.data(), 50'000, {.op = ReduceOp::Max}).wait();
+       }},
+      {"collective", [](Communicator& comm) {
+         std::vector<float> data(50'000);
+         comm.broadcast(data.data(), 50'000).wait();
+       }}};
+  for (const Case& each : cases) {
+    run_ranks(3, [&](Communicator& comm) {
+      comm.set_deadline(std::chrono::seconds{5});
+      std::vector<float> data(50'000);
+      try {
+        if (comm.rank() == 1) {
+          each.odd(comm);
+        } else {
+          comm.all_reduce(data.data(), data.size()).wait();
+        }
+        ADD_FAILURE() << each.what << " went unnoticed at rank " << comm.rank();
+      } catch (const Error& error) {
+        EXPECT_TRUE(error.code() == Code::Mismatch || error.code() == Code::PeerLost) << error.what();
+        // The rank that is alone in its opinion, and at least one of the others, name both sides.
+        if (comm.rank() == 1) {
+          EXPECT_NE(std::string{error.what()}.find("rank 1: it calls"), std::string::npos) << error.what();
+        }
+      }
+    });
+  }
+}
+
+TEST(Communicator, APeerThatDoesNotComeIsNamedAndLaterCallsFailAtOnce) {
+  run_ranks(3, [](Communicator& comm) {
+    std::vector<float> data(100'000, 1);
+    if (comm.rank() == 2) {
+      std::this_thread::sleep_for(std::chrono::milliseconds{700});
+      return;
+    }
+    Work work = comm.all_reduce(data.data(), data.size());
+    std::string first;
+    try {
+      work.wait(std::chrono::milliseconds{200});
+      ADD_FAILURE() << "there was nobody to wait for";
+    } catch (const Error& error) {
+      first = error.what();
+      EXPECT_NE(first.find("rank 2"), std::string::npos) << first;
+    }
+    const auto begin = std::chrono::steady_clock::now();
+    try {
+      comm.all_reduce(data.data(), data.size()).wait();
+      ADD_FAILURE() << "a poisoned communicator works no more";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.what(), first) << "the first cause stays";
+    }
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds{100});
+  });
+}
+
+TEST(Communicator, RefusesWhatCannotBe) {
+  run_ranks(2, [](Communicator& comm) {
+    float x = 0;
+    EXPECT_THROW(comm.all_reduce(&x, 1, {.algorithm = "rign"}), Error);
+    EXPECT_THROW(comm.broadcast(&x, 1, {.root = 2}), Error);
+    EXPECT_THROW(comm.broadcast(&x, 1, {.algorithm = "ring"}), Error);
+    comm.barrier();
+  });
+  EXPECT_THROW(Communicator::in_process(0), Error);
+}
+
+TEST(Communicator, BarriersAndSmallSumsInTurnKeepTheirSlotsApart) {
+  run_ranks(4, [](Communicator& comm) {
+    for (int i = 0; i < 2000; ++i) {
+      std::int32_t x = comm.rank() + i;
+      comm.all_reduce(&x, 1, {.type = DataType::I32}).wait();
+      ASSERT_EQ(x, 6 + 4 * i);
+      if (i % 3 == 0) comm.barrier();
+    }
+  });
+}
+
+}  // namespace
+}  // namespace sluice

@@ -1,0 +1,175 @@
+// conformance.h - every collective by every algorithm, on odd sizes, against a naive sum: what any
+// transport must pass. Each function is called by every rank.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sluice/algorithms.h"
+#include "sluice/communicator.h"
+
+namespace sluice::conformance {
+
+// Unique for every (rank, element), small enough that sums over any ranks are exact in f32.
+inline std::int64_t given(Rank rank, std::size_t i) {
+  return static_cast<std::int64_t>((i * 7 + static_cast<std::size_t>(rank) * 1009) % 4093) - 1000;
+}
+
+inline std::int64_t naive_sum(int ranks, std::size_t i) {
+  std::int64_t sum = 0;
+  for (Rank rank = 0; rank < ranks; ++rank) sum += given(rank, i);
+  return sum;
+}
+
+// What rank must hold at element i afterwards; nothing where the collective promises nothing.
+inline std::optional<std::int64_t> expected(const Communicator& comm, Collective collective, Rank root, std::size_t count,
+                                     std::size_t i) {
+  const auto owner = [&] {
+    Rank rank = 0;
+    while (comm.slice(count, rank).first + comm.slice(count, rank).count <= i) ++rank;
+    return rank;
+  };
+  switch (collective) {
+    case Collective::AllReduce:
+      return naive_sum(comm.size(), i);
+    case Collective::ReduceScatter:
+      if (owner() != comm.rank()) return std::nullopt;
+      return naive_sum(comm.size(), i);
+    case Collective::AllGather:
+      return given(owner(), i);
+    case Collective::Broadcast:
+      return given(root, i);
+    case Collective::Reduce:
+      if (comm.rank() != root) return std::nullopt;
+      return naive_sum(comm.size(), i);
+  }
+  return std::nullopt;
+}
+
+inline Work start(Communicator& comm, Collective collective, void* data, std::size_t count, const CollectiveOptions& options) {
+  switch (collective) {
+    case Collective::AllReduce:
+      return comm.all_reduce(data, count, options);
+    case Collective::ReduceScatter:
+      return comm.reduce_scatter(data, count, options);
+    case Collective::AllGather:
+      return comm.all_gather(data, count, options);
+    case Collective::Broadcast:
+      return comm.broadcast(data, count, options);
+    default:
+      return comm.reduce(data, count, options);
+  }
+}
+
+template <class T>
+void run_and_check(Communicator& comm, Collective collective, T* data, std::size_t count,
+                   const CollectiveOptions& options) {
+  for (std::size_t i = 0; i < count; ++i) data[i] = static_cast<T>(given(comm.rank(), i));
+  start(comm, collective, data, count, options).wait();
+  std::size_t wrong = 0;
+  std::size_t first_wrong = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto value = expected(comm, collective, options.root, count, i);
+    if (value && data[i] != static_cast<T>(*value) && wrong++ == 0) first_wrong = i;
+  }
+  EXPECT_EQ(wrong, 0U) << name(collective) << " by " << options.algorithm << ", rank " << comm.rank() << " of "
+                       << comm.size() << ", " << count << " elements, the first wrong one " << first_wrong;
+}
+
+inline void every_algorithm_and_collective(Communicator& comm) {
+  constexpr std::size_t kMost = 100'003;
+  const Pool pool = comm.allocate(kMost * sizeof(float));
+  std::vector<float> foreign(kMost);
+  for (const Algorithm& algorithm : algorithms()) {
+    for (const Collective collective : algorithm.collectives) {
+      for (const std::size_t count : {std::size_t{0}, std::size_t{1}, std::size_t{13}, std::size_t{1000}, kMost}) {
+        const CollectiveOptions options{.root = comm.size() - 1, .algorithm = std::string{algorithm.name}};
+        run_and_check(comm, collective, pool.as<float>().data(), count, options);
+        run_and_check(comm, collective, foreign.data(), count, options);
+      }
+    }
+  }
+}
+
+inline void every_type(Communicator& comm) {
+  constexpr std::size_t kCount = 5000;
+  const Pool pool = comm.allocate(kCount * 8);
+  for (const std::size_t count : {std::size_t{10}, kCount}) {
+    run_and_check(comm, Collective::AllReduce, pool.as<double>().data(), count, {.type = DataType::F64});
+    run_and_check(comm, Collective::AllReduce, pool.as<std::int32_t>().data(), count, {.type = DataType::I32});
+    run_and_check(comm, Collective::AllReduce, pool.as<std::int64_t>().data(), count, {.type = DataType::I64});
+  }
+}
+
+inline void some_ranks_in_pools_and_others_not(Communicator& comm) {
+  constexpr std::size_t kCount = 70'001;
+  const Pool pool = comm.allocate(kCount * sizeof(float));
+  std::vector<float> foreign(kCount);
+  float* const data = comm.rank() % 2 == 0 ? pool.as<float>().data() : foreign.data();
+  for (const char* algorithm : {"direct", "ring", "double_tree", "halving_doubling"}) {
+    run_and_check(comm, Collective::AllReduce, data, kCount, {.algorithm = algorithm});
+  }
+}
+
+inline void min_max_and_mean(Communicator& comm) {
+  constexpr std::size_t kCount = 3001;
+  const Pool pool = comm.allocate(kCount * sizeof(double));
+  const auto data = pool.as<double>();
+  for (const Algorithm& algorithm : algorithms()) {
+    for (const ReduceOp op : {ReduceOp::Min, ReduceOp::Max, ReduceOp::Mean}) {
+      for (std::size_t i = 0; i < kCount; ++i) data[i] = static_cast<double>(given(comm.rank(), i));
+      comm.all_reduce(data.data(), kCount, {.type = DataType::F64, .op = op, .algorithm = std::string{algorithm.name}})
+          .wait();
+      for (std::size_t i = 0; i < kCount; ++i) {
+        double value = static_cast<double>(given(0, i));
+        for (Rank rank = 1; rank < comm.size(); ++rank) {
+          const auto other = static_cast<double>(given(rank, i));
+          value = op == ReduceOp::Min ? std::min(value, other) : op == ReduceOp::Max ? std::max(value, other) : value + other;
+        }
+        if (op == ReduceOp::Mean) value *= 1.0 / comm.size();  // sums of integers are exact: one rounding
+        ASSERT_EQ(data[i], value) << algorithm.name << " " << name(op) << " element " << i;
+      }
+    }
+  }
+}
+
+inline void all_ranks_hold_the_same_bits(Communicator& comm) {
+  constexpr std::size_t kCount = 4099;
+  const Pool pool = comm.allocate(kCount * sizeof(float));
+  const auto data = pool.as<float>();
+  for (const Algorithm& algorithm : algorithms()) {
+    for (const DataType type : {DataType::F32, DataType::F16, DataType::BF16}) {
+      // Values whose sums round differently in every order.
+      std::uint64_t state = 88172645463325252ULL + static_cast<std::uint64_t>(comm.rank());
+      for (std::size_t i = 0; i < kCount * sizeof(float) / size_of(type); ++i) {
+        state ^= state << 13U;
+        state ^= state >> 7U;
+        state ^= state << 17U;
+        const auto f = static_cast<float>(state >> 40U) / 16777216.0F;
+        if (type == DataType::F32) {
+          data[i] = f;
+        } else {  // some f16 or bf16 between 1 and 2
+          const std::uint16_t base = type == DataType::F16 ? 0x3C00 : 0x3F80;
+          const std::uint16_t mask = type == DataType::F16 ? 0x03FF : 0x007F;
+          pool.as<std::uint16_t>()[i] = static_cast<std::uint16_t>(base | ((state >> 20U) & mask));
+        }
+      }
+      const std::size_t count = kCount * sizeof(float) / size_of(type);
+      comm.all_reduce(data.data(), count, {.type = type, .algorithm = std::string{algorithm.name}}).wait();
+      // Min and max over ranks of the bits, as integers, agree exactly when all bits agree.
+      std::vector<std::int32_t> least(kCount);
+      std::memcpy(least.data(), data.data(), kCount * sizeof(float));
+      std::vector<std::int32_t> most = least;
+      comm.all_reduce(least.data(), kCount, {.type = DataType::I32, .op = ReduceOp::Min}).wait();
+      comm.all_reduce(most.data(), kCount, {.type = DataType::I32, .op = ReduceOp::Max}).wait();
+      EXPECT_EQ(least, most) << algorithm.name << " " << name(type);
+    }
+  }
+}
+
+}  // namespace sluice::conformance

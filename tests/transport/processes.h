@@ -1,0 +1,69 @@
+// processes.h - tests whose ranks are processes: forked, watched, and told apart by what they say.
+#pragma once
+
+#include <poll.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+#include <csignal>
+#include <exception>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace sluice::testing_processes {
+
+inline constexpr unsigned kDeadlineSeconds = 60;  // then a rank is killed by its alarm
+
+struct Process {
+  pid_t pid = 0;
+  int pipe = -1;
+};
+
+// The body returns "" when all was as expected, else what was not.
+inline Process start(const std::function<std::string()>& body) {
+  std::array<int, 2> ends{};
+  if (pipe2(ends.data(), 0) != 0) std::terminate();
+  const pid_t pid = fork();
+  if (pid == 0) {
+    close(ends[0]);
+    alarm(kDeadlineSeconds);
+    std::string said;
+    try {
+      said = body();
+    } catch (const std::exception& error) {
+      said = error.what();
+    }
+    (void)!write(ends[1], said.data(), said.size());
+    _exit(0);
+  }
+  close(ends[1]);
+  return {pid, ends[0]};
+}
+
+// What it said, and how it ended if not by itself.
+inline std::string finish(const Process& process) {
+  std::string said;
+  std::array<char, 4096> part{};
+  for (ssize_t n = 0; (n = read(process.pipe, part.data(), part.size())) > 0;) {
+    said.append(part.data(), static_cast<std::size_t>(n));
+  }
+  close(process.pipe);
+  int status = 0;
+  waitpid(process.pid, &status, 0);
+  if (WIFSIGNALED(status)) said += "killed by signal " + std::to_string(WTERMSIG(status));
+  return said;
+}
+
+inline std::vector<std::string> run_ranks(int ranks, const std::function<std::string(int)>& body) {
+  std::vector<Process> processes;
+  for (int rank = 0; rank < ranks; ++rank)
+    processes.push_back(start([&, rank] { return body(rank); }));
+  std::vector<std::string> said;
+  for (const Process& process : processes) said.push_back(finish(process));
+  return said;
+}
+
+}  // namespace sluice::testing_processes

@@ -1,0 +1,269 @@
+// Memory shared by real processes: what one writes the others read, and who of them is alive.
+#include "transport/shm.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "tests/transport/processes.h"
+
+namespace sluice {
+namespace {
+
+using namespace std::chrono_literals;
+using testing_processes::run_ranks;
+
+std::string unique_job() {
+  return fmt::format("test-{}-{}", getpid(),
+                     testing::UnitTest::GetInstance()->current_test_info()->name());
+}
+
+ShmJoin as(Rank rank, int ranks, const std::string& job) {
+  return {
+      .rank = rank, .ranks = ranks, .job = job, .token = "secret", .deadline = Clock::now() + 30s};
+}
+
+// Waits until every rank has come here `times` times.
+void meet(const Group& group, std::uint64_t times) {
+  group.own_board().entered.store(times);
+  for (Rank rank = 0; rank < group.size(); ++rank) {
+    while (group.board(rank).entered.load() < times) std::this_thread::sleep_for(100us);
+  }
+}
+
+// Tells the others of a segment, and hears of theirs.
+std::vector<std::uint64_t> exchange(const Group& group, std::uint64_t id, std::uint64_t times) {
+  group.own_board().count.store(id);
+  meet(group, times);
+  std::vector<std::uint64_t> ids;
+  for (Rank rank = 0; rank < group.size(); ++rank) ids.push_back(group.board(rank).count.load());
+  return ids;
+}
+
+std::byte pattern(Rank rank, std::size_t at) {
+  return static_cast<std::byte>(31 * rank + 7 * at + at / 251 + 1);
+}
+
+int mappings() {
+  std::ifstream maps{"/proc/self/maps"};
+  int count = 0;
+  for (std::string line; std::getline(maps, line);)
+    count += line.find("memfd:sluice") != std::string::npos ? 1 : 0;
+  return count;
+}
+
+std::size_t open_files() {
+  const std::filesystem::directory_iterator folder{"/proc/self/fd"};
+  return static_cast<std::size_t>(std::distance(begin(folder), end(folder)));
+}
+
+class ShmOf : public testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(Ranks, ShmOf, testing::Values(1, 2, 3, 7));
+
+TEST_P(ShmOf, EveryRankReadsAndWritesTheMemoryOfAllOthers) {
+  constexpr std::size_t kBytes = 10000;  // for each pair
+  const int n = GetParam();
+  const std::string job = fmt::format("test-{}-{}", getpid(), n);
+  const auto said = run_ranks(n, [&](Rank me) -> std::string {
+    const auto group = make_shm_group(as(me, n, job)).value();
+    const Segment own = group->memory().allocate(kBytes * static_cast<std::size_t>(n)).value();
+    if (std::any_of(own.data, own.data + own.bytes, [](std::byte b) { return b != std::byte{0}; }))
+      return "not zeroed";
+    const auto ids = exchange(*group, own.id, 1);
+    for (Rank peer = 0; peer < n; ++peer) {  // into the part of every peer's segment that is ours
+      std::byte* const part =
+          group->address(peer, {ids[static_cast<std::size_t>(peer)], kBytes * me}).value();
+      for (std::size_t i = 0; i < kBytes; ++i) part[i] = pattern(me * n + peer, i);
+    }
+    meet(*group, 2);
+    for (Rank peer = 0; peer < n; ++peer) {  // in our own segment, and in all others
+      for (Rank writer = 0; writer < n; ++writer) {
+        const std::byte* const part =
+            group->address(peer, {ids[static_cast<std::size_t>(peer)], kBytes * writer}).value();
+        for (std::size_t i = 0; i < kBytes; ++i) {
+          if (part[i] != pattern(writer * n + peer, i))
+            return fmt::format("byte {} of {} from {}", i, peer, writer);
+        }
+      }
+    }
+    meet(*group, 3);
+    return "";
+  });
+  for (const std::string& text : said) EXPECT_EQ(text, "");
+}
+
+TEST(Shm, MapsAPeersSegmentWhenItIsFirstNamed) {
+  const auto said = run_ranks(2, [job = unique_job()](Rank me) -> std::string {
+    const auto group = make_shm_group(as(me, 2, job)).value();
+    const Segment one = group->memory().allocate(5000).value();
+    (void)group->memory().allocate(5000).value();
+    const auto ids = exchange(*group, one.id, 1);
+    const int before = mappings();
+    std::byte* const first =
+        group->address(1 - me, {ids[static_cast<std::size_t>(1 - me)], 0}).value();
+    const int after = mappings();
+    if (group->address(1 - me, {ids[static_cast<std::size_t>(1 - me)], 4999}).value() !=
+        first + 4999)
+      return "elsewhere";
+    meet(*group, 2);
+    return after == before + 1 && mappings() == after
+               ? ""
+               : fmt::format("{}, {}, {}", before, after, mappings());
+  });
+  EXPECT_EQ(said, (std::vector<std::string>{"", ""}));
+}
+
+TEST(Shm, SegmentsThatComeAndGoLeaveNoMappingsBehind) {
+  const auto said = run_ranks(2, [job = unique_job()](Rank me) -> std::string {
+    const auto group = make_shm_group(as(me, 2, job)).value();
+    const int before = mappings();
+    for (std::uint64_t round = 0; round < 60; ++round) {
+      const Segment own = group->memory().allocate(1 + 3000 * (round * 37 % 23)).value();
+      own.data[0] = pattern(me, round);
+      const auto ids = exchange(*group, own.id, 2 * round + 1);
+      const std::byte seen =
+          *group->address(1 - me, {ids[static_cast<std::size_t>(1 - me)], 0}).value();
+      if (seen != pattern(1 - me, round)) return fmt::format("round {}: old bytes", round);
+      meet(*group, 2 * round + 2);
+      group->memory().release(own);
+    }
+    return mappings() <= before + 1 ? ""
+                                    : fmt::format("{} mappings, {} at first", mappings(), before);
+  });
+  EXPECT_EQ(said, (std::vector<std::string>{"", ""}));
+}
+
+TEST(Shm, RefusesWhatIsNotASegment) {
+  const auto said = run_ranks(2, [job = unique_job()](Rank me) -> std::string {
+    const auto group = make_shm_group(as(me, 2, job)).value();
+    const Segment own = group->memory().allocate(4096).value();
+    const auto ids = exchange(*group, own.id, 1);
+    const std::uint64_t theirs = ids[static_cast<std::size_t>(1 - me)];
+    std::string wrong;
+    for (const Location location :
+         {Location{theirs, 1 << 20}, Location{0, 0}, Location{~std::uint64_t{0}, 0}}) {
+      if (group->address(1 - me, location).ok()) wrong += fmt::format("{:x} ", location.segment);
+    }
+    if (group->address(me, {own.id + 1, 0}).ok()) wrong += "own";
+    meet(*group, 2);
+    return wrong;
+  });
+  EXPECT_EQ(said, (std::vector<std::string>{"", ""}));
+}
+
+// Rank 1 ends in some way; rank 0 waits until it hears of it.
+std::string heard_of(const std::function<void(std::shared_ptr<Memory>&)>& end) {
+  const auto said = run_ranks(2, [&, job = unique_job()](Rank me) -> std::string {
+    std::shared_ptr<Memory> memory = connect_shm(as(me, 2, job)).value();
+    if (me == 1) {
+      std::this_thread::sleep_for(50ms);
+      end(memory);
+      return "";
+    }
+    std::string death = memory->death_of(1);
+    if (!death.empty()) return "too early: " + death;
+    const auto begin = Clock::now();
+    while (death.empty() && Clock::now() < begin + 20s) {
+      std::this_thread::sleep_for(1ms);
+      death = memory->death_of(1);
+    }
+    if (memory->death_of(1) != death || !memory->death_of(0).empty()) return "not the same again";
+    return death;
+  });
+  return said[0];
+}
+
+TEST(Shm, AKilledPeerIsGone) {
+  const std::string said = heard_of([](auto&) { raise(SIGKILL); });
+  EXPECT_TRUE(said.starts_with("process ") && said.ends_with(" is gone")) << said;
+}
+
+TEST(Shm, APeerThatLetGoHasLeft) {
+  const std::string said = heard_of([](std::shared_ptr<Memory>& memory) {
+    memory.reset();
+    std::this_thread::sleep_for(300ms);
+  });
+  EXPECT_TRUE(said.starts_with("process ") && said.ends_with(" has left")) << said;
+}
+
+TEST(Shm, AKilledPeerIsGoneThoughItsChildLivesOn) {
+  const std::string said = heard_of([](auto&) {
+    if (fork() == 0) {
+      std::this_thread::sleep_for(2s);
+      _exit(0);
+    }
+    raise(SIGKILL);
+  });
+  EXPECT_TRUE(said.ends_with(" is gone")) << said;
+}
+
+TEST(Shm, AChildThatGoesDoesNotHangUpForItsParent) {
+  const std::string said = heard_of([](std::shared_ptr<Memory>& memory) {
+    if (const pid_t child = fork(); child == 0) {
+      memory.reset();
+      _exit(0);
+    } else {
+      waitpid(child, nullptr, 0);
+    }
+    if (!memory->death_of(0).empty()) _exit(1);
+    std::this_thread::sleep_for(200ms);
+    memory.reset();
+    std::this_thread::sleep_for(200ms);
+  });
+  EXPECT_TRUE(said.ends_with(" has left")) << said;
+}
+
+TEST(Shm, NothingIsLeftOpenOrMapped) {
+  const auto said = run_ranks(3, [job = unique_job()](Rank me) -> std::string {
+    const std::size_t files = open_files();
+    for (int round = 0; round < 3; ++round) {  // the same job again: two communicators in turn
+      const auto group = make_shm_group(as(me, 3, job)).value();
+      const Segment own = group->memory().allocate(100000).value();
+      const auto ids = exchange(*group, own.id, 1);
+      for (Rank peer = 0; peer < 3; ++peer)
+        (void)group->address(peer, {ids[static_cast<std::size_t>(peer)], 0}).value();
+      meet(*group, 2);
+    }
+    ShmJoin alone = as(me, 4, job);  // fails: there is no rank 3
+    alone.deadline = Clock::now() + 100ms;
+    if (connect_shm(alone).ok()) return "joined without rank 3";
+    if (open_files() != files) return fmt::format("{} files open, {} before", open_files(), files);
+    return mappings() == 0 ? "" : fmt::format("{} mappings left", mappings());
+  });
+  EXPECT_EQ(said, (std::vector<std::string>{"", "", ""}));
+  for (const auto& entry : std::filesystem::directory_iterator{"/dev/shm"}) {
+    EXPECT_EQ(entry.path().string().find("sluice"), std::string::npos) << entry.path();
+  }
+}
+
+TEST(Shm, ThreadsOfARankMayAllAskAtOnce) {
+  const auto said = run_ranks(2, [job = unique_job()](Rank me) -> std::string {
+    const auto group = make_shm_group(as(me, 2, job)).value();
+    const Segment own = group->memory().allocate(100000).value();
+    const auto ids = exchange(*group, own.id, 1);
+    {
+      std::vector<std::jthread> threads;
+      for (int t = 0; t < 4; ++t) {
+        threads.emplace_back([&] {
+          for (int i = 0; i < 200; ++i) {
+            const Segment segment = group->memory().allocate(3000).value();
+            (void)group->address(1 - me, {ids[static_cast<std::size_t>(1 - me)], 77}).value();
+            (void)group->death_of(1 - me);
+            group->memory().release(segment);
+          }
+        });
+      }
+    }
+    meet(*group, 2);
+    return "";
+  });
+  EXPECT_EQ(said, (std::vector<std::string>{"", ""}));
+}
+
+}  // namespace
+}  // namespace sluice
