@@ -77,8 +77,9 @@ class Work {
 
 class Communicator {
  public:
-  // The ranks that `sluice launch`, mpirun, srun or torchrun started, on one machine; alone when none
-  // of them did. Returns when all have joined; throws Error, with who is missing, after `deadline`.
+  // The ranks that `sluice launch`, mpirun, srun or torchrun started, on one machine; alone when
+  // none of them did. Returns when all have joined; throws Error, with who is missing, after
+  // `deadline`.
   static Communicator from_env(std::chrono::milliseconds deadline = std::chrono::minutes{2});
 
   // Ranks as threads of this process: one communicator for each.
@@ -92,8 +93,8 @@ class Communicator {
 
   Pool allocate(std::size_t bytes);
 
-  // `count` elements at `data`, in place. reduce_scatter leaves rank r's result, and all_gather takes
-  // its input, in the r-th part of the buffer: elements slice(count, r).
+  // `count` elements at `data`, in place. reduce_scatter leaves rank r's result, and all_gather
+  // takes its input, in the r-th part of the buffer: elements slice(count, r).
   Work all_reduce(void* data, std::size_t count, const CollectiveOptions& options = {});
   Work reduce_scatter(void* data, std::size_t count, const CollectiveOptions& options = {});
   Work all_gather(void* data, std::size_t count, const CollectiveOptions& options = {});
@@ -115,8 +116,10 @@ class Communicator {
   Slice slice(std::size_t count, Rank rank) const;
 
  private:
-  explicit Communicator(std::shared_ptr<detail::CommunicatorState> state) : state_{std::move(state)} {}
-  Work issue(Collective collective, void* data, std::size_t count, const CollectiveOptions& options);
+  explicit Communicator(std::shared_ptr<detail::CommunicatorState> state)
+      : state_{std::move(state)} {}
+  Work issue(Collective collective, void* data, std::size_t count,
+             const CollectiveOptions& options);
   std::shared_ptr<detail::CommunicatorState> state_;
 };
 

@@ -1,4 +1,5 @@
-// schedule_text.h - a schedule as text, one line a transfer. docs/schedule-format.md has the grammar.
+// schedule_text.h - a schedule as text, one line a transfer. docs/schedule-format.md has the
+// grammar.
 #pragma once
 
 #include <cstdint>
@@ -10,9 +11,9 @@
 
 namespace sluice {
 
-// Writes the text form: header, hash, and a line for every send, receive and local operation. What is
-// read back equals what was written. Throws Error (InvalidArgument), before anything is written, on
-// a schedule that the text form cannot say: programs that differ in layout or scratch, a rank,
+// Writes the text form: header, hash, and a line for every send, receive and local operation. What
+// is read back equals what was written. Throws Error (InvalidArgument), before anything is written,
+// on a schedule that the text form cannot say: programs that differ in layout or scratch, a rank,
 // buffer or chunk that is not there.
 void print_schedule(std::ostream& out, const Schedule& schedule);
 
@@ -20,8 +21,8 @@ void print_schedule(std::ostream& out, const Schedule& schedule);
 // hash line may be absent (a file written by hand); when present it must agree.
 Result<Schedule> parse_schedule(std::istream& in);
 
-// The hash of the schedule's canonical text: equal schedules, equal hashes. Throws as print_schedule
-// does.
+// The hash of the schedule's canonical text: equal schedules, equal hashes. Throws as
+// print_schedule does.
 std::uint64_t hash_schedule(const Schedule& schedule);
 
 }  // namespace sluice

@@ -14,7 +14,7 @@ namespace sluice {
 
 struct Candidate {
   const Algorithm* algorithm = nullptr;
-  Shape shape;    // complete, segments chosen
+  Shape shape;  // complete, segments chosen
   int lanes = 1;
   double seconds = 0;  // predicted
 };

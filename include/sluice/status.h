@@ -15,13 +15,13 @@ namespace sluice {
 
 enum class Code : std::uint8_t {
   Ok,
-  InvalidArgument,  // the caller asked for something that cannot be
-  InvalidInput,     // a file or text is wrong
-  NotProven,        // a schedule failed verification
-  NoMemory,         // the machine has no more of it
-  Mismatch,         // ranks called different collectives
-  PeerLost,         // another rank died or left
-  DeadlineExceeded, // a peer did not answer in time
+  InvalidArgument,   // the caller asked for something that cannot be
+  InvalidInput,      // a file or text is wrong
+  NotProven,         // a schedule failed verification
+  NoMemory,          // the machine has no more of it
+  Mismatch,          // ranks called different collectives
+  PeerLost,          // another rank died or left
+  DeadlineExceeded,  // a peer did not answer in time
 };
 
 // The name of a code as messages show it: "invalid argument", "not proven".
@@ -43,7 +43,8 @@ class [[nodiscard]] Status {
 
 class Error : public std::runtime_error {
  public:
-  explicit Error(const Status& status) : std::runtime_error{status.message()}, code_{status.code()} {}
+  explicit Error(const Status& status)
+      : std::runtime_error{status.message()}, code_{status.code()} {}
   Code code() const { return code_; }
 
  private:
@@ -54,8 +55,8 @@ class Error : public std::runtime_error {
 template <class T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : held_{std::move(value)} {}              // NOLINT(google-explicit-constructor)
-  Result(Status status) : held_{std::move(status)} {}       // NOLINT(google-explicit-constructor)
+  Result(T value) : held_{std::move(value)} {}         // NOLINT(google-explicit-constructor)
+  Result(Status status) : held_{std::move(status)} {}  // NOLINT(google-explicit-constructor)
 
   bool ok() const { return std::holds_alternative<T>(held_); }
   Status status() const { return ok() ? Status{} : std::get<Status>(held_); }

@@ -82,7 +82,8 @@ Fraction direct_sent(const Shape& shape, Rank rank) {
   const int n = shape.ranks;
   const bool root = rank == shape.root;
   if (n == 1) return 0;
-  if (shape.collective == Collective::Broadcast) return root ? Fraction{2 * (n - 1), n} : Fraction{n - 2, n};
+  if (shape.collective == Collective::Broadcast)
+    return root ? Fraction{2 * (n - 1), n} : Fraction{n - 2, n};
   if (shape.collective == Collective::Reduce) return root ? Fraction{n - 1, n} : Fraction{1};
   return {phases(shape.collective) * (n - 1), n};
 }

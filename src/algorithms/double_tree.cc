@@ -4,8 +4,9 @@
 //   n-1-r at position r. Inner positions are below floor(n/2), so no rank is inner in both.
 //   2 floor(log2 n) + segments - 1 steps, segments counted a tree; at most 2 buffers sent and 2
 //   received a rank.
-//   With D the depth of the tree, a rank at depth d sends segment s up in step s + D - d and down in
-//   step s + D + d (counted from 0): the root's sum of a segment goes down as soon as it is there.
+//   With D the depth of the tree, a rank at depth d sends segment s up in step s + D - d and down
+//   in step s + D + d (counted from 0): the root's sum of a segment goes down as soon as it is
+//   there.
 //
 //   n = 6   A:      0          B:      5
 //                 1   2              4   3
@@ -48,8 +49,8 @@ struct Members {
   int depth;
 };
 
-// A rank's place in one tree. Above the top of a tree is the root of a broadcast or reduce, which is
-// at depth -1 of both trees and has their tops for children.
+// A rank's place in one tree. Above the top of a tree is the root of a broadcast or reduce, which
+// is at depth -1 of both trees and has their tops for children.
 struct Place {
   int depth = 0;
   bool has_parent = false;
@@ -134,7 +135,8 @@ Program double_tree(const Shape& shape, Rank rank) {
 
 int double_tree_steps(const Shape& shape) {
   if (shape.ranks == 1) return 0;
-  if (shape.collective != Collective::AllReduce) return floor_log2(shape.ranks - 1) + shape.segments;
+  if (shape.collective != Collective::AllReduce)
+    return floor_log2(shape.ranks - 1) + shape.segments;
   return 2 * floor_log2(shape.ranks) + shape.segments - 1;
 }
 
@@ -179,7 +181,8 @@ void double_tree_traffic(const Shape& shape, TrafficSink& sink) {
       for (const Place& place : places[static_cast<std::size_t>(rank)]) {
         if (goes_up(shape.collective)) {
           if (place.has_parent && active(up_begin(members, place.depth))) add(place.parent);
-          if (active(up_begin(members, place.depth + 1))) sink.reduce(rank, share * place.child_count);
+          if (active(up_begin(members, place.depth + 1)))
+            sink.reduce(rank, share * place.child_count);
         }
         if (goes_down(shape.collective) && active(down_begin(shape, members, place.depth))) {
           for (const Rank child : place.all_children()) add(child);
@@ -189,7 +192,8 @@ void double_tree_traffic(const Shape& shape, TrafficSink& sink) {
     }
     sink.end_step(repeat);
   };
-  // Once all depths are at work both ways, steps are alike until the first segment count is used up.
+  // Once all depths are at work both ways, steps are alike until the first segment count is used
+  // up.
   const int all_begun = 2 * members.depth;
   for (int step = 0; step < steps;) {
     const int alike = step >= all_begun && step < segments ? segments - step : 1;

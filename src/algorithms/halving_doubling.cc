@@ -2,16 +2,18 @@
 //   2 ceil(log2 n) steps; each rank sends exactly 2(n-1)/n of the buffer, for every n.
 //
 // Powers of two: the classic pattern (Thakur, Rabenseifner and Gropp, 2005). Each step exchanges
-// half of what is left with a partner, near-first (distance 1, 2, 4, ...: the longest messages go to
-// the nearest rank) or far-first (n/2, ..., 2, 1). The doubling is the halving backwards.
+// half of what is left with a partner, near-first (distance 1, 2, 4, ...: the longest messages go
+// to the nearest rank) or far-first (n/2, ..., 2, 1). The doubling is the halving backwards.
 //
 //   n = 4, near-first   0 <-> 1, 2 <-> 3: two chunks   |   0 <-> 2, 1 <-> 3: one   |   and back
 //
 // Every other n: the circulant pattern (Traeff, arXiv 2410.14234). With s' chunks left and
-// s = ceil(s'/2), rank r sends chunks r+s ... r+s'-1 to rank r+s and adds what r-s sends it to chunks
-// r ... r+(s'-s)-1, until it is left with chunk r. The doubling is again the halving backwards.
+// s = ceil(s'/2), rank r sends chunks r+s ... r+s'-1 to rank r+s and adds what r-s sends it to
+// chunks r ... r+(s'-s)-1, until it is left with chunk r. The doubling is again the halving
+// backwards.
 //
-//   n = 5: s = 3, 2, 1   rank 0: c3 c4 -> 3   |   rank 0: c2 -> 2   |   rank 0: c1 -> 1   |   and back
+//   n = 5: s = 3, 2, 1   rank 0: c3 c4 -> 3   |   rank 0: c2 -> 2   |   rank 0: c1 -> 1   |   and
+//   back
 #include <vector>
 
 #include "algorithms/builtin.h"

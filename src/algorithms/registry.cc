@@ -109,18 +109,18 @@ constexpr int kHierarchicalVersion = 0;
 
 template <const Algorithm& kInner>
 constexpr Algorithm hierarchical_with(std::string_view name) {
-  return {.name = name,
-          .version = kHierarchicalVersion + kInner.version,
-          .collectives = kAllReduce,
-          .ordered = false,
-          .uses_grid = true,
-          .uses_segments = kInner.uses_segments,
-          .program = [](const Shape& shape, Rank rank) { return hierarchical(shape, rank, kInner); },
-          .steps = [](const Shape& shape) { return hierarchical_steps(shape, kInner); },
-          .sent = [](const Shape& shape,
-                     Rank rank) { return hierarchical_sent(shape, rank, kInner); },
-          .traffic = [](const Shape& shape,
-                        TrafficSink& sink) { hierarchical_traffic(shape, sink, kInner); }};
+  return {
+      .name = name,
+      .version = kHierarchicalVersion + kInner.version,
+      .collectives = kAllReduce,
+      .ordered = false,
+      .uses_grid = true,
+      .uses_segments = kInner.uses_segments,
+      .program = [](const Shape& shape, Rank rank) { return hierarchical(shape, rank, kInner); },
+      .steps = [](const Shape& shape) { return hierarchical_steps(shape, kInner); },
+      .sent = [](const Shape& shape, Rank rank) { return hierarchical_sent(shape, rank, kInner); },
+      .traffic = [](const Shape& shape,
+                    TrafficSink& sink) { hierarchical_traffic(shape, sink, kInner); }};
 }
 
 constexpr Algorithm kAlgorithms[] = {
@@ -145,9 +145,7 @@ bool is_hierarchical(const Algorithm& algorithm) {
   return algorithm.name.starts_with("hierarchical");
 }
 
-std::string listed(const std::vector<int>& grid) {
-  return fmt::format("{}", fmt::join(grid, "+"));
-}
+std::string listed(const std::vector<int>& grid) { return fmt::format("{}", fmt::join(grid, "+")); }
 
 Status check_grid(const Algorithm& algorithm, const Shape& shape) {
   std::int64_t sum = 0;
@@ -159,8 +157,9 @@ Status check_grid(const Algorithm& algorithm, const Shape& shape) {
     sum += ranks;
   }
   if (sum != shape.ranks) {
-    return {Code::InvalidArgument, fmt::format("grid {} has {} ranks, not {}: give a grid that fits",
-                                               listed(shape.grid), sum, shape.ranks)};
+    return {Code::InvalidArgument,
+            fmt::format("grid {} has {} ranks, not {}: give a grid that fits", listed(shape.grid),
+                        sum, shape.ranks)};
   }
   if (is_hierarchical(algorithm)) return check_hierarchical_grid(shape);
   if (std::any_of(shape.grid.begin(), shape.grid.end(),
@@ -194,7 +193,9 @@ Result<const Algorithm*> find_algorithm(std::string_view name) {
 }
 
 Result<Shape> complete_shape(const Algorithm& algorithm, Shape shape) {
-  const auto refuse = [&](std::string why) { return Status{Code::InvalidArgument, std::move(why)}; };
+  const auto refuse = [&](std::string why) {
+    return Status{Code::InvalidArgument, std::move(why)};
+  };
   if (shape.ranks < 1) return refuse(fmt::format("ranks must be 1 or more, not {}", shape.ranks));
   if (!algorithm.supports(shape.collective)) {
     std::vector<std::string_view> can;
@@ -209,7 +210,8 @@ Result<Shape> complete_shape(const Algorithm& algorithm, Shape shape) {
     return refuse(fmt::format("root {} is not one of {} ranks", shape.root, shape.ranks));
   }
   if (!algorithm.uses_segments) shape.segments = 1;
-  if (shape.segments < 1) return refuse(fmt::format("segments must be 1 or more, not {}", shape.segments));
+  if (shape.segments < 1)
+    return refuse(fmt::format("segments must be 1 or more, not {}", shape.segments));
   if (!algorithm.uses_grid) {
     shape.grid.clear();
   } else if (shape.grid.empty()) {

@@ -5,7 +5,8 @@
 //   n = 4, reduce phase     rank 0: c3 -> 1   rank 1: c0 -> 2   rank 2: c1 -> 3   rank 3: c2 -> 0
 //                           rank 0: c2 -> 1   rank 1: c3 -> 2   rank 2: c0 -> 3   rank 3: c1 -> 0
 //                           rank 0: c1 -> 1   rank 1: c2 -> 2   rank 2: c3 -> 3   rank 3: c0 -> 0
-//          copy phase       rank 0: c0 -> 1   rank 1: c1 -> 2   rank 2: c2 -> 3   rank 3: c3 -> 0   ...
+//          copy phase       rank 0: c0 -> 1   rank 1: c1 -> 2   rank 2: c2 -> 3   rank 3: c3 -> 0
+//          ...
 #include "algorithms/builtin.h"
 #include "algorithms/phases.h"
 

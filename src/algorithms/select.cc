@@ -35,7 +35,8 @@ Selector::Selector(Collective collective, Topology topology, CostConstants const
     Result<Shape> shape = complete_shape(algorithm, asked);
     if (!shape.ok()) shape = complete_shape(algorithm, without_grid);
     if (!shape.ok()) throw Error{shape.status()};
-    for (int segments = 1; segments <= (algorithm.uses_segments ? kMostSegments : 1); segments *= 2) {
+    for (int segments = 1; segments <= (algorithm.uses_segments ? kMostSegments : 1);
+         segments *= 2) {
       Shape with_segments = shape.value();
       with_segments.segments = segments;
       priced_.push_back({&algorithm, with_segments, load_of(algorithm, with_segments, topology)});

@@ -20,7 +20,9 @@ struct Grid {
   int y;  // rows
 };
 
-Grid grid_of(const Shape& shape) { return {shape.grid.front(), static_cast<int>(shape.grid.size())}; }
+Grid grid_of(const Shape& shape) {
+  return {shape.grid.front(), static_cast<int>(shape.grid.size())};
+}
 
 }  // namespace
 

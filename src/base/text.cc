@@ -29,8 +29,15 @@ struct Unit {
   std::string_view suffix;
   double bytes;
 };
-constexpr Unit kUnits[] = {{"", 1},     {"B", 1},    {"K", 1024.0}, {"M", 1048576.0}, {"G", 1073741824.0},
-                           {"T", 1099511627776.0},   {"KB", 1e3},   {"MB", 1e6},      {"GB", 1e9},
+constexpr Unit kUnits[] = {{"", 1},
+                           {"B", 1},
+                           {"K", 1024.0},
+                           {"M", 1048576.0},
+                           {"G", 1073741824.0},
+                           {"T", 1099511627776.0},
+                           {"KB", 1e3},
+                           {"MB", 1e6},
+                           {"GB", 1e9},
                            {"TB", 1e12}};
 
 }  // namespace
@@ -57,8 +64,9 @@ Result<std::int64_t> parse_whole(std::string_view text, std::int64_t least, std:
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   const bool whole = error == std::errc{} && end == text.data() + text.size();
   if (!whole || value < least || value > most) {
-    return Status{Code::InvalidArgument, fmt::format("{} must be a whole number from {} to {}, not {}",
-                                                     what, least, most, quote(text))};
+    return Status{Code::InvalidArgument,
+                  fmt::format("{} must be a whole number from {} to {}, not {}", what, least, most,
+                              quote(text))};
   }
   return value;
 }
@@ -68,14 +76,15 @@ Result<std::int64_t> parse_bytes(std::string_view text) {
   double number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   const std::string_view suffix{end, static_cast<std::size_t>(text.data() + text.size() - end)};
-  const auto* const unit =
-      std::find_if(std::begin(kUnits), std::end(kUnits), [&](const Unit& u) { return u.suffix == suffix; });
+  const auto* const unit = std::find_if(std::begin(kUnits), std::end(kUnits),
+                                        [&](const Unit& u) { return u.suffix == suffix; });
   if (error != std::errc{} || unit == std::end(kUnits) || !(number >= 0) ||
       number * unit->bytes > kMost) {
-    return Status{Code::InvalidArgument,
-                  fmt::format("{} is not a size: give bytes, or a number with K, M, G (1,024) or KB, "
-                              "MB, GB (1,000), up to 1024T",
-                              quote(text))};
+    return Status{
+        Code::InvalidArgument,
+        fmt::format("{} is not a size: give bytes, or a number with K, M, G (1,024) or KB, "
+                    "MB, GB (1,000), up to 1024T",
+                    quote(text))};
   }
   return static_cast<std::int64_t>(std::llround(number * unit->bytes));
 }
@@ -85,7 +94,8 @@ std::string format_bytes(double bytes) {
   std::size_t i = 0;
   for (; bytes >= 1024 && i + 1 < std::size(kNames); ++i) bytes /= 1024;
   const bool whole = bytes == std::floor(bytes);
-  return whole ? fmt::format("{:.0f} {}", bytes, kNames[i]) : fmt::format("{:.1f} {}", bytes, kNames[i]);
+  return whole ? fmt::format("{:.0f} {}", bytes, kNames[i])
+               : fmt::format("{:.1f} {}", bytes, kNames[i]);
 }
 
 std::string format_seconds(double seconds) {
@@ -103,13 +113,15 @@ Result<std::vector<int>> parse_list(std::string_view text, int least, int most,
     const std::size_t dash = item.find('-', 1);  // a dash in front is a minus sign
     const auto first = parse_whole(item.substr(0, dash), least, most, what);
     if (!first.ok()) return first.status();
-    const auto last =
-        dash == std::string_view::npos ? first : parse_whole(item.substr(dash + 1), least, most, what);
+    const auto last = dash == std::string_view::npos
+                          ? first
+                          : parse_whole(item.substr(dash + 1), least, most, what);
     if (!last.ok()) return last.status();
     if (last.value() < first.value()) {
       return Status{Code::InvalidArgument, fmt::format("{} {} run backwards", what, quote(item))};
     }
-    for (std::int64_t n = first.value(); n <= last.value(); ++n) numbers.push_back(static_cast<int>(n));
+    for (std::int64_t n = first.value(); n <= last.value(); ++n)
+      numbers.push_back(static_cast<int>(n));
     if (item.size() == rest.size()) break;
     rest.remove_prefix(item.size() + 1);
   }
@@ -123,7 +135,8 @@ std::string quote(std::string_view text) {
   std::string shown = "\"";
   for (const char c : text.substr(0, kShown)) {
     const bool printable = c >= ' ' && c <= '~';
-    shown += printable ? std::string(1, c) : fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+    shown +=
+        printable ? std::string(1, c) : fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
   }
   return shown + (text.size() > kShown ? "...\"" : "\"");
 }

@@ -32,7 +32,8 @@ std::vector<std::vector<int>> grids_of(std::string_view text) {
   std::vector<std::vector<int>> grids;
   if (text.find('x') != std::string_view::npos) {
     const auto sides = split(text, 'x');
-    if (sides.size() != 2) refuse(fmt::format("{} is not a grid: give NODESxRANKS or 3+5", quote(text)));
+    if (sides.size() != 2)
+      refuse(fmt::format("{} is not a grid: give NODESxRANKS or 3+5", quote(text)));
     const auto nodes = parse_list(sides[0], 1, kMostRanks, "nodes of a grid").value();
     const auto ranks = parse_list(sides[1], 1, kMostRanks, "ranks of a grid's node").value();
     for (const int x : nodes) {
@@ -52,7 +53,8 @@ std::vector<std::vector<int>> grids_of(std::string_view text) {
     sum += ranks;
     grid.push_back(static_cast<int>(ranks));
   }
-  if (sum > kMostRanks) refuse(fmt::format("grid {} has more than {} ranks", quote(text), kMostRanks));
+  if (sum > kMostRanks)
+    refuse(fmt::format("grid {} has more than {} ranks", quote(text), kMostRanks));
   return grids;
 }
 
@@ -86,7 +88,8 @@ std::vector<std::vector<int>> parse_grids(std::string_view text) {
 
 std::string show_grid(const std::vector<int>& grid) {
   if (grid.empty()) return {};
-  const bool equal = std::all_of(grid.begin(), grid.end(), [&](int n) { return n == grid.front(); });
+  const bool equal =
+      std::all_of(grid.begin(), grid.end(), [&](int n) { return n == grid.front(); });
   return equal ? fmt::format("{}x{}", grid.size(), grid.front())
                : fmt::format("{}", fmt::join(grid, "+"));
 }
@@ -101,10 +104,15 @@ std::chrono::milliseconds parse_duration(std::string_view text) {
   double number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   const std::string_view unit{end, static_cast<std::size_t>(text.data() + text.size() - end)};
-  const double scale = unit == "ms" ? 1e-3 : unit.empty() || unit == "s" ? 1 : unit == "m" ? 60 : unit == "h" ? 3600 : 0;
+  const double scale = unit == "ms"                  ? 1e-3
+                       : unit.empty() || unit == "s" ? 1
+                       : unit == "m"                 ? 60
+                       : unit == "h"                 ? 3600
+                                                     : 0;
   const double seconds = number * scale;
   if (error != std::errc{} || !(seconds >= 1e-3) || seconds > kYear) {
-    refuse(fmt::format("{} is not a time: give seconds, or a number with ms, s, m or h", quote(text)));
+    refuse(
+        fmt::format("{} is not a time: give seconds, or a number with ms, s, m or h", quote(text)));
   }
   return std::chrono::milliseconds{std::llround(seconds * 1e3)};
 }
@@ -112,7 +120,8 @@ std::chrono::milliseconds parse_duration(std::string_view text) {
 std::vector<int> parse_segments(std::string_view text) {
   auto counts = parse_list(text, 1, kMostSegments, "segments").value();
   for (const int count : counts) {
-    if (!is_power_of_two(count)) refuse(fmt::format("segments must be powers of two, not {}", count));
+    if (!is_power_of_two(count))
+      refuse(fmt::format("segments must be powers of two, not {}", count));
   }
   return counts;
 }

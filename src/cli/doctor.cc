@@ -33,8 +33,9 @@ std::string cpu_model() {
 int usable_cores() {
   cpu_set_t set;
   CPU_ZERO(&set);
-  return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set)
-                                                     : static_cast<int>(std::thread::hardware_concurrency());
+  return sched_getaffinity(0, sizeof set, &set) == 0
+             ? CPU_COUNT(&set)
+             : static_cast<int>(std::thread::hardware_concurrency());
 }
 
 double memory_bytes(const char* key) {
@@ -45,34 +46,39 @@ double memory_bytes(const char* key) {
   return 0;
 }
 
-Finding library(const std::string& what, std::initializer_list<const char*> names, const std::string& package,
-                const std::string& use) {
+Finding library(const std::string& what, std::initializer_list<const char*> names,
+                const std::string& package, const std::string& use) {
   for (const char* const name : names) {
     if (void* const handle = dlopen(name, RTLD_LAZY | RTLD_LOCAL); handle != nullptr) {
       dlclose(handle);
       return {what, true, fmt::format("{} ({})", name, use)};
     }
   }
-  return {what, false, fmt::format("{} is not on this machine; {}: {}", *names.begin(), use, package)};
+  return {what, false,
+          fmt::format("{} is not on this machine; {}: {}", *names.begin(), use, package)};
 }
 
 std::vector<Finding> findings() {
   std::vector<Finding> all;
-  all.push_back({"processor", true, fmt::format("{}, {} of {} cores usable", cpu_model(), usable_cores(),
-                                                sysconf(_SC_NPROCESSORS_CONF))});
-  all.push_back({"memory", true, fmt::format("{}, {} available", format_bytes(memory_bytes("MemTotal")),
-                                             format_bytes(memory_bytes("MemAvailable")))});
+  all.push_back({"processor", true,
+                 fmt::format("{}, {} of {} cores usable", cpu_model(), usable_cores(),
+                             sysconf(_SC_NPROCESSORS_CONF))});
+  all.push_back({"memory", true,
+                 fmt::format("{}, {} available", format_bytes(memory_bytes("MemTotal")),
+                             format_bytes(memory_bytes("MemAvailable")))});
   all.push_back({"compiler", true, fmt::format("built with {}", __VERSION__)});
   all.push_back({"algorithms", true, fmt::format("{} built in", algorithms().size())});
   all.push_back(library("libtorch", {"libtorch.so", "libtorch.so.1.13"}, "apt install libtorch-dev",
                         "for training, which this version does not do yet"));
-  all.push_back(library("openblas", {"libopenblas.so.0", "libopenblas.so"}, "apt install libopenblas0-pthread",
-                        "fast Linear layers under libtorch"));
-  all.push_back(library("mpi", {"libmpi.so.40", "libmpi.so", "libmpich.so.12"}, "apt install libopenmpi-dev",
+  all.push_back(library("openblas", {"libopenblas.so.0", "libopenblas.so"},
+                        "apt install libopenblas0-pthread", "fast Linear layers under libtorch"));
+  all.push_back(library("mpi", {"libmpi.so.40", "libmpi.so", "libmpich.so.12"},
+                        "apt install libopenmpi-dev",
                         "for clusters, which this version does not run on yet"));
   all.push_back(library("cuda", {"libcuda.so.1"}, "install the NVIDIA driver",
                         "for GPUs, which this version does not use yet"));
-  all.push_back(library("nccl", {"libnccl.so.2"}, "install NCCL", "for GPUs, which this version does not use yet"));
+  all.push_back(library("nccl", {"libnccl.so.2"}, "install NCCL",
+                        "for GPUs, which this version does not use yet"));
   return all;
 }
 
@@ -84,7 +90,8 @@ void run(bool json) {
       document["findings"].push_back(
           {{"what", finding.what}, {"found", finding.found}, {"detail", finding.detail}});
     }
-    fmt::print("{}\n", document.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+    fmt::print("{}\n",
+               document.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
     return;
   }
   fmt::print("sluice {}\n", SLUICE_VERSION);

@@ -135,9 +135,11 @@ std::vector<std::string> cell_lines(const Program& program, int step) {
   for (std::size_t i = 0; i < receives.size(); ++i) {
     const auto sources = program.sources(receives[i]);
     add_chunks(chunk_list, receives[i].range, chunks);
-    if (i + 1 < receives.size() && std::ranges::equal(sources, program.sources(receives[i + 1]))) continue;
+    if (i + 1 < receives.size() && std::ranges::equal(sources, program.sources(receives[i + 1])))
+      continue;
     std::vector<Rank> peers;
-    std::copy_if(sources.begin(), sources.end(), std::back_inserter(peers), [](Rank r) { return r != kOwn; });
+    std::copy_if(sources.begin(), sources.end(), std::back_inserter(peers),
+                 [](Rank r) { return r != kOwn; });
     const bool to_scratch = receives[i].range.buffer != kUserBuffer;
     lines.push_back(fmt::format("{} {} {}", chunk_list,
                                 receives[i].combine == Combine::Reduce || to_scratch ? "⊕" : "←",
@@ -187,11 +189,13 @@ std::string draw(const Schedule& schedule) {
       fmt::format("{} {}: {} ranks, {} {}, {} steps, busiest rank sends {} of the buffer\n",
                   schedule.algorithm, name(schedule.shape.collective), schedule.shape.ranks, chunks,
                   chunks == 1 ? "chunk" : "chunks", steps, to_string(proof.bytes_factor));
-  picture += "chunks → to rank   chunks ⊕ added from   chunks ← copied from   "
-             "then each chunk: · nothing ░ one's ▒▓ more █ result\n\n";
+  picture +=
+      "chunks → to rank   chunks ⊕ added from   chunks ← copied from   "
+      "then each chunk: · nothing ░ one's ▒▓ more █ result\n\n";
   const auto line_of = [&](const std::string& label, auto&& text_of) {
     std::string line = fmt::format("{:<8}", label);
-    for (Rank rank = 0; rank < schedule.shape.ranks; ++rank) line += padded(text_of(static_cast<std::size_t>(rank)));
+    for (Rank rank = 0; rank < schedule.shape.ranks; ++rank)
+      line += padded(text_of(static_cast<std::size_t>(rank)));
     picture += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
   };
   line_of("", [](std::size_t rank) { return fmt::format("rank {}", rank); });

@@ -1,4 +1,5 @@
-// explain.cc - `sluice explain`: which algorithm, what the others would cost, where the choice flips.
+// explain.cc - `sluice explain`: which algorithm, what the others would cost, where the choice
+// flips.
 #include <fmt/format.h>
 
 #include <iostream>
@@ -84,7 +85,8 @@ std::string show_load(const Candidate& candidate, const Question& question) {
   }
   std::string text = fmt::format("{:>6} {:>8.3f}", steps, most_sent);
   std::string with;
-  if (!candidate.shape.grid.empty()) with += fmt::format("  grid {}", show_grid(candidate.shape.grid));
+  if (!candidate.shape.grid.empty())
+    with += fmt::format("  grid {}", show_grid(candidate.shape.grid));
   if (candidate.shape.segments > 1) with += fmt::format("  {} segments", candidate.shape.segments);
   if (candidate.lanes > 1) with += fmt::format("  {} lanes", candidate.lanes);
   return text + with;
@@ -125,14 +127,16 @@ void print_choice(const Question& question, const Options& options, const Select
   }
   const auto nodes = question.topology.nodes.size();
   fmt::print("{} of {} over {} ranks on {} {}, links of cluster {} (predicted, not measured)\n\n",
-             name(question.collective), format_bytes(static_cast<double>(question.bytes)), question.ranks,
-             nodes, nodes == 1 ? "node" : "nodes", question.cluster.name);
-  fmt::print("  {:<34} {:>10} {:>7} {:>6} {:>8}\n", "algorithm", "predicted", "x best", "steps", "sent/S");
+             name(question.collective), format_bytes(static_cast<double>(question.bytes)),
+             question.ranks, nodes, nodes == 1 ? "node" : "nodes", question.cluster.name);
+  fmt::print("  {:<34} {:>10} {:>7} {:>6} {:>8}\n", "algorithm", "predicted", "x best", "steps",
+             "sent/S");
   for (const Candidate& candidate : candidates) {
-    fmt::print("{} {:<34} {:>10} {:>7.2f} {}\n", &candidate == asked ? "*" : " ", candidate.algorithm->name,
-               format_seconds(candidate.seconds),
-               candidates.front().seconds > 0 ? candidate.seconds / candidates.front().seconds : 1.0,
-               show_load(candidate, question));
+    fmt::print(
+        "{} {:<34} {:>10} {:>7.2f} {}\n", &candidate == asked ? "*" : " ",
+        candidate.algorithm->name, format_seconds(candidate.seconds),
+        candidates.front().seconds > 0 ? candidate.seconds / candidates.front().seconds : 1.0,
+        show_load(candidate, question));
   }
   const Candidate& best = candidates.front();
   if (options.algorithm.empty()) {
@@ -148,11 +152,12 @@ void print_choice(const Question& question, const Options& options, const Select
   }
   fmt::print("The choice by size:\n");
   for (std::size_t i = 0; i < flips.size(); ++i) {
-    fmt::print("  from {:>10}{}  {}\n", format_bytes(static_cast<double>(flips[i].bytes)),
-               i + 1 < flips.size()
-                   ? fmt::format(" to {:>10}", format_bytes(static_cast<double>(flips[i + 1].bytes)))
-                   : std::string(14, ' '),
-               flips[i].algorithm->name);
+    fmt::print(
+        "  from {:>10}{}  {}\n", format_bytes(static_cast<double>(flips[i].bytes)),
+        i + 1 < flips.size()
+            ? fmt::format(" to {:>10}", format_bytes(static_cast<double>(flips[i + 1].bytes)))
+            : std::string(14, ' '),
+        flips[i].algorithm->name);
   }
 }
 
@@ -164,13 +169,14 @@ void print_schedule_of(const Question& question, const Options& options, const S
       if (candidate.algorithm == &algorithm) chosen = candidate;
     }
     if (!question.grid.empty()) chosen.shape.grid = question.grid;
-    chosen.shape.segments = options.segments.empty() ? chosen.shape.segments : parse_segments(options.segments).front();
+    chosen.shape.segments =
+        options.segments.empty() ? chosen.shape.segments : parse_segments(options.segments).front();
     chosen.shape = complete_shape(algorithm, chosen.shape).value();
   }
   constexpr int kMostPrintedRanks = 1024;
   if (question.ranks > kMostPrintedRanks) {
-    refuse(fmt::format("a schedule of {} ranks is too long to print: ask for at most {}", question.ranks,
-                       kMostPrintedRanks));
+    refuse(fmt::format("a schedule of {} ranks is too long to print: ask for at most {}",
+                       question.ranks, kMostPrintedRanks));
   }
   if (options.draw && question.ranks > kMostDrawnRanks) {
     refuse(fmt::format("a drawing of {} ranks is too wide: ask for at most {}, or leave out --draw",
@@ -199,7 +205,8 @@ void run(const Options& options) {
     refuse(fmt::format("root {} is not one of {} ranks", options.root, question.ranks));
   }
   if (options.draw && !options.schedule) refuse("--draw goes with --schedule");
-  const Selector selector{question.collective, question.topology, question.cluster.constants, options.root};
+  const Selector selector{question.collective, question.topology, question.cluster.constants,
+                          options.root};
   if (options.schedule) {
     print_schedule_of(question, options, selector);
   } else {
@@ -211,23 +218,32 @@ void run(const Options& options) {
 
 void add_explain(CLI::App& app, int& exit_status) {
   auto options = std::make_shared<Options>();
-  CLI::App* const command = app.add_subcommand("explain", "Say which algorithm, why, and how it goes");
+  CLI::App* const command =
+      app.add_subcommand("explain", "Say which algorithm, why, and how it goes");
   command->add_option("--ranks", options->ranks, "Number of ranks");
   command->add_option("--bytes", options->bytes, "Size of the buffer: 51M, 64KB, 4096")->required();
-  command->add_option("--algorithm", options->algorithm, "Ask about this one instead of the cheapest");
-  command->add_option("--collective", options->collective, "Which collective")->capture_default_str();
-  command->add_option("--grid", options->grid, "Nodes: 4x8 (4 nodes of 8), 3+5; without it, the cluster's");
-  command->add_option("--cluster", options->cluster, "A built-in cluster or a TOML file")->capture_default_str();
-  command->add_option("--segments", options->segments, "Segments a tree, with --schedule and --algorithm");
-  command->add_option("--root", options->root, "Root of broadcast and reduce")->capture_default_str();
-  command->add_flag("--schedule", options->schedule, "Print the schedule as text, for verify --file");
+  command->add_option("--algorithm", options->algorithm,
+                      "Ask about this one instead of the cheapest");
+  command->add_option("--collective", options->collective, "Which collective")
+      ->capture_default_str();
+  command->add_option("--grid", options->grid,
+                      "Nodes: 4x8 (4 nodes of 8), 3+5; without it, the cluster's");
+  command->add_option("--cluster", options->cluster, "A built-in cluster or a TOML file")
+      ->capture_default_str();
+  command->add_option("--segments", options->segments,
+                      "Segments a tree, with --schedule and --algorithm");
+  command->add_option("--root", options->root, "Root of broadcast and reduce")
+      ->capture_default_str();
+  command->add_flag("--schedule", options->schedule,
+                    "Print the schedule as text, for verify --file");
   command->add_flag("--draw", options->draw, "With --schedule: a picture, up to 16 ranks");
   command->add_flag("--json", options->json, "One JSON document");
   command->footer(
       "Examples:\n"
       "  sluice explain --ranks 2048 --bytes 51M --cluster abci\n"
       "  sluice explain --ranks 5 --bytes 1M --algorithm halving_doubling --schedule --draw\n"
-      "  sluice explain --grid 3+5 --bytes 16M --algorithm hierarchical --schedule | sluice verify --file -");
+      "  sluice explain --grid 3+5 --bytes 16M --algorithm hierarchical --schedule | sluice verify "
+      "--file -");
   command->callback([options, &exit_status] {
     run(*options);
     exit_status = kExitDone;

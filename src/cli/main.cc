@@ -66,7 +66,8 @@ int main(int argc, char** argv) {
   } catch (const sluice::Error& error) {
     return fail(error.what());
   } catch (const std::bad_alloc&) {
-    fmt::print(stderr, "sluice: this needs more memory than the machine gives: ask for fewer ranks\n");
+    fmt::print(stderr,
+               "sluice: this needs more memory than the machine gives: ask for fewer ranks\n");
     return sluice::cli::kExitMachine;
   } catch (const std::exception& error) {
     fmt::print(stderr, "sluice: {}\n", error.what());

@@ -109,7 +109,8 @@ std::vector<Task> tasks_of(const Options& options) {
     }
   }
   if (tasks.empty()) {
-    throw Error{Status{Code::InvalidArgument, "no algorithm does this: try another --collective or --grid"}};
+    throw Error{Status{Code::InvalidArgument,
+                       "no algorithm does this: try another --collective or --grid"}};
   }
   return tasks;
 }
@@ -164,7 +165,8 @@ std::vector<Row> prove_all(const std::vector<Task>& tasks) {
     try {
       for (std::size_t i = next++; i < tasks.size(); i = next++) {
         const Task& task = tasks[i];
-        rows[i] = {std::string{task.algorithm->name}, task.shape, prove(*task.algorithm, task.shape)};
+        rows[i] = {std::string{task.algorithm->name}, task.shape,
+                   prove(*task.algorithm, task.shape)};
         progress.advance(task);
       }
     } catch (...) {
@@ -190,7 +192,8 @@ std::vector<Row> prove_all(const std::vector<Task>& tasks) {
 Row prove_file(const std::string& path) {
   const bool standard_input = path == "-";
   if (!standard_input && std::filesystem::is_directory(path)) {
-    throw Error{Status{Code::InvalidInput, fmt::format("{} is a folder, not a schedule file", path)}};
+    throw Error{
+        Status{Code::InvalidInput, fmt::format("{} is a folder, not a schedule file", path)}};
   }
   std::ifstream file;
   if (!standard_input) {
@@ -202,28 +205,25 @@ Row prove_file(const std::string& path) {
   }
   Result<Schedule> schedule = parse_schedule(standard_input ? std::cin : file);
   if (!schedule.ok()) {
-    throw Error{Status{Code::InvalidInput, fmt::format("{}, {}", standard_input ? "standard input" : path,
-                                                       schedule.status().message())}};
+    throw Error{
+        Status{Code::InvalidInput, fmt::format("{}, {}", standard_input ? "standard input" : path,
+                                               schedule.status().message())}};
   }
   return {schedule.value().algorithm, schedule.value().shape, verify(schedule.value())};
 }
 
 nlohmann::ordered_json to_json(const Row& row) {
-  return {{"algorithm", row.algorithm},
-          {"collective", name(row.shape.collective)},
-          {"ranks", row.shape.ranks},
-          {"grid", grid_json(row.shape.grid)},
-          {"segments", row.shape.segments},
-          {"root", row.shape.root},
-          {"proven", row.proof.proven},
-          {"reason", row.proof.reason},
-          {"steps", row.proof.steps},
-          {"bytes_factor", row.proof.bytes_factor.value()},
+  return {{"algorithm", row.algorithm},      {"collective", name(row.shape.collective)},
+          {"ranks", row.shape.ranks},        {"grid", grid_json(row.shape.grid)},
+          {"segments", row.shape.segments},  {"root", row.shape.root},
+          {"proven", row.proof.proven},      {"reason", row.proof.reason},
+          {"steps", row.proof.steps},        {"bytes_factor", row.proof.bytes_factor.value()},
           {"transfers", row.proof.transfers}};
 }
 
 std::string show_shape(const Row& row) {
-  std::string text = fmt::format("{} {}, {} ranks", row.algorithm, name(row.shape.collective), row.shape.ranks);
+  std::string text =
+      fmt::format("{} {}, {} ranks", row.algorithm, name(row.shape.collective), row.shape.ranks);
   if (!row.shape.grid.empty()) text += fmt::format(", grid {}", show_grid(row.shape.grid));
   if (row.shape.segments != 1) text += fmt::format(", {} segments", row.shape.segments);
   return text;
@@ -266,7 +266,8 @@ int run(const Options& options) {
   } else {
     rows.push_back(prove_file(options.file));
   }
-  const auto failed = std::count_if(rows.begin(), rows.end(), [](const Row& row) { return !row.proof.proven; });
+  const auto failed =
+      std::count_if(rows.begin(), rows.end(), [](const Row& row) { return !row.proof.proven; });
   if (options.json) {
     auto json = nlohmann::ordered_json::array();
     for (const Row& row : rows) json.push_back(to_json(row));
@@ -275,8 +276,8 @@ int run(const Options& options) {
     constexpr std::size_t kListed = 32;
     print_table(rows, options.list || rows.size() <= kListed);
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
-    fmt::print("{} of {} schedules proven in {:.1f} s\n", rows.size() - static_cast<std::size_t>(failed),
-               rows.size(), took.count());
+    fmt::print("{} of {} schedules proven in {:.1f} s\n",
+               rows.size() - static_cast<std::size_t>(failed), rows.size(), took.count());
   }
   return failed == 0 ? kExitDone : kExitNo;
 }
@@ -286,13 +287,18 @@ int run(const Options& options) {
 void add_verify(CLI::App& app, int& exit_status) {
   auto options = std::make_shared<Options>();
   CLI::App* const command = app.add_subcommand("verify", "Prove built-in or supplied schedules");
-  command->add_option("--algorithm", options->algorithm, "One algorithm, or all")->capture_default_str();
-  command->add_option("--collective", options->collective, "One collective, or all that an algorithm does")
+  command->add_option("--algorithm", options->algorithm, "One algorithm, or all")
+      ->capture_default_str();
+  command
+      ->add_option("--collective", options->collective,
+                   "One collective, or all that an algorithm does")
       ->capture_default_str();
   command->add_option("--ranks", options->ranks, "Rank counts: 1-64,96 (1-64 without --grid)");
   command->add_option("--grid", options->grid, "Grids: 4x8 (4 nodes of 8), 3+5, 1-16x1-16");
-  command->add_option("--segments", options->segments, "Segments a tree, powers of two")->capture_default_str();
-  command->add_option("--root", options->root, "Root of broadcast and reduce")->capture_default_str();
+  command->add_option("--segments", options->segments, "Segments a tree, powers of two")
+      ->capture_default_str();
+  command->add_option("--root", options->root, "Root of broadcast and reduce")
+      ->capture_default_str();
   auto* const file =
       command->add_option("--file", options->file, "A schedule as text (- is standard input)");
   for (const char* const other : {"--algorithm", "--collective", "--ranks", "--grid", "--root"}) {

@@ -42,14 +42,15 @@ Communicator Communicator::from_env(std::chrono::milliseconds deadline) {
   const Placement placement = placement_of(Environment::of_process()).value();
   if (placement.ranks == 1) return in_process(1).front();
   if (placement.local_ranks != placement.ranks) {
-    throw Error{Status{Code::InvalidArgument,
-                       fmt::format("this version runs on one machine, but {} of {} ranks are on others",
-                                   placement.ranks - placement.local_ranks, placement.ranks)}};
+    throw Error{
+        Status{Code::InvalidArgument,
+               fmt::format("this version runs on one machine, but {} of {} ranks are on others",
+                           placement.ranks - placement.local_ranks, placement.ranks)}};
   }
   auto group = make_shm_group(
       {placement.rank, placement.ranks, placement.job, placement.token, Clock::now() + deadline});
-  return Communicator{std::make_shared<detail::CommunicatorState>(std::move(group).value(),
-                                                                  std::make_shared<detail::RankContext>())};
+  return Communicator{std::make_shared<detail::CommunicatorState>(
+      std::move(group).value(), std::make_shared<detail::RankContext>())};
 }
 
 std::vector<Communicator> Communicator::in_process(int ranks) {
@@ -65,13 +66,16 @@ std::vector<Communicator> Communicator::in_process(int ranks) {
 Rank Communicator::rank() const { return state_->group().rank(); }
 int Communicator::size() const { return state_->group().size(); }
 
-void Communicator::set_deadline(std::chrono::milliseconds deadline) { state_->set_deadline(deadline); }
+void Communicator::set_deadline(std::chrono::milliseconds deadline) {
+  state_->set_deadline(deadline);
+}
 
 Pool Communicator::allocate(std::size_t bytes) {
   return Pool{std::make_shared<detail::PoolState>(state_, state_->allocate(bytes).value())};
 }
 
-Work Communicator::issue(Collective collective, void* data, std::size_t count, const CollectiveOptions& options) {
+Work Communicator::issue(Collective collective, void* data, std::size_t count,
+                         const CollectiveOptions& options) {
   return {state_, state_->issue(collective, data, count, options).value()};
 }
 
@@ -125,7 +129,10 @@ Communicator Communicator::split(int colour, int key) {
   Segment control;
   if (leader == rank()) {
     // Never released: it stays with the memory, whoever of the group leaves first.
-    control = state_->group().memory().allocate(ControlBlock::bytes(static_cast<int>(members.size()))).value();
+    control = state_->group()
+                  .memory()
+                  .allocate(ControlBlock::bytes(static_cast<int>(members.size())))
+                  .value();
     segments[me] = static_cast<std::int64_t>(control.id);
   }
   all_reduce(segments.data(), segments.size(), {.type = DataType::I64}).wait();
@@ -135,7 +142,8 @@ Communicator Communicator::split(int colour, int key) {
   }
   barrier();  // nobody's block may go while another has yet to find it
   auto group = std::make_unique<Group>(state_->group(), members, control.data);
-  Communicator part{std::make_shared<detail::CommunicatorState>(std::move(group), state_->context())};
+  Communicator part{
+      std::make_shared<detail::CommunicatorState>(std::move(group), state_->context())};
   part.set_deadline(state_->deadline());
   return part;
 }

@@ -12,8 +12,12 @@ PoolState::PoolState(std::shared_ptr<CommunicatorState> communicator, Segment se
 
 PoolState::~PoolState() { communicator_->release(segment_); }
 
-CommunicatorState::CommunicatorState(std::unique_ptr<Group> group, std::shared_ptr<RankContext> context)
-    : context_{std::move(context)}, endpoint_{std::move(group)}, execution_{endpoint_}, eager_{endpoint_} {
+CommunicatorState::CommunicatorState(std::unique_ptr<Group> group,
+                                     std::shared_ptr<RankContext> context)
+    : context_{std::move(context)},
+      endpoint_{std::move(group)},
+      execution_{endpoint_},
+      eager_{endpoint_} {
   context_->communicators.push_back(this);
 }
 
@@ -58,13 +62,10 @@ Result<std::uint64_t> CommunicatorState::issue(Collective collective, void* data
   if (!plan.ok()) return plan.status();
 
   Pending pending;
-  pending.request = {++issued_,
-                     collective,
-                     options.type,
-                     options.op,
-                     shape.value().root,
-                     static_cast<std::uint8_t>(&algorithm - algorithms().data()),
-                     count};
+  pending.request = {
+      ++issued_,  collective,         options.type,
+      options.op, shape.value().root, static_cast<std::uint8_t>(&algorithm - algorithms().data()),
+      count};
   pending.signature = signature_of(pending.request);
   pending.plan = plan.value();
   pending.eager = algorithm.name == "exchange" && bytes <= kSlotBytes;
@@ -146,8 +147,9 @@ Status CommunicatorState::mismatch_with_any(const Request& request) const {
                                     board.count.load(std::memory_order_relaxed));
     if (board.entered.load(std::memory_order_acquire) != request.number) continue;
     if (signature_of(theirs) == signature_of(request)) continue;
-    return {Code::Mismatch, fmt::format("{}: it calls {}, but rank {} calls {}; all ranks must call the same",
-                                        who_where(), describe(request), peer, describe(theirs))};
+    return {Code::Mismatch,
+            fmt::format("{}: it calls {}, but rank {} calls {}; all ranks must call the same",
+                        who_where(), describe(request), peer, describe(theirs))};
   }
   return {};
 }
@@ -171,8 +173,9 @@ void CommunicatorState::look_after_peers() {
     fail({Code::PeerLost, fmt::format("{}: rank {} is lost ({}), at step {}", who_where(), gone,
                                       death.empty() ? "it gave up" : death, step)});
   } else if (group().board(missing).failed.load(std::memory_order_seq_cst) != 0) {
-    fail({Code::PeerLost, fmt::format("{}: rank {} gave up at step {}; rank {} is lost ({})", who_where(), missing,
-                                      step, gone, death.empty() ? "it gave up first" : death)});
+    fail({Code::PeerLost,
+          fmt::format("{}: rank {} gave up at step {}; rank {} is lost ({})", who_where(), missing,
+                      step, gone, death.empty() ? "it gave up first" : death)});
   }
 }
 
@@ -212,8 +215,8 @@ Status CommunicatorState::stalled(std::chrono::milliseconds waited) {
   const Rank blamed = culprit();
   const Rank missing = queue_.front().eager ? eager_.waits_for() : execution_.waits_for();
   const int step = queue_.front().eager ? 1 : execution_.step();
-  std::string text = fmt::format("{}: no data from rank {} for {:.3g} s, at step {}", who_where(), missing,
-                                 static_cast<double>(waited.count()) / 1000, step);
+  std::string text = fmt::format("{}: no data from rank {} for {:.3g} s, at step {}", who_where(),
+                                 missing, static_cast<double>(waited.count()) / 1000, step);
   if (blamed != kOwn) {
     text += fmt::format("; rank {} last reported collective #{}", blamed,
                         group().board(blamed).entered.load(std::memory_order_relaxed));

@@ -83,7 +83,8 @@ class CommunicatorState {
   Rank culprit() const;
   Rank first_gone() const;
   Location location_of(const std::byte* data, std::size_t bytes) const;
-  const Algorithm& choose(Collective collective, std::size_t bytes, const CollectiveOptions& options) const;
+  const Algorithm& choose(Collective collective, std::size_t bytes,
+                          const CollectiveOptions& options) const;
 
   std::shared_ptr<RankContext> context_;
   Endpoint endpoint_;

@@ -6,7 +6,9 @@
 
 namespace sluice {
 
-const Slot& Eager::slot_of(Rank rank) const { return endpoint_.group().board(rank).slots[number_ % 2]; }
+const Slot& Eager::slot_of(Rank rank) const {
+  return endpoint_.group().board(rank).slots[number_ % 2];
+}
 
 void Eager::begin(const Request& request, std::uint64_t signature, std::byte* data) {
   ++number_;
@@ -17,7 +19,8 @@ void Eager::begin(const Request& request, std::uint64_t signature, std::byte* da
   const Group& group = endpoint_.group();
   Slot& slot = group.own_board().slots[number_ % 2];
   slot.signature = signature;
-  if (request.count > 0) std::memcpy(slot.payload.data(), data, request.count * size_of(request.type));
+  if (request.count > 0)
+    std::memcpy(slot.payload.data(), data, request.count * size_of(request.type));
   slot.number.store(number_, std::memory_order_seq_cst);
   for (Rank peer = 0; peer < group.size(); ++peer) {
     if (peer != group.rank()) ring(group.bell(peer));
@@ -29,7 +32,8 @@ Result<bool> Eager::advance() {
   for (; arrived_ < group.size(); ++arrived_) {
     const Slot& slot = slot_of(arrived_);
     if (slot.number.load(std::memory_order_seq_cst) != number_) return false;
-    if (slot.signature != signature_) return Status{Code::Mismatch, "its peer means another collective"};
+    if (slot.signature != signature_)
+      return Status{Code::Mismatch, "its peer means another collective"};
   }
   sources_.clear();
   for (Rank rank = 0; rank < group.size(); ++rank) sources_.push_back(slot_of(rank).payload.data());

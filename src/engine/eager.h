@@ -1,5 +1,5 @@
-// eager.h - `exchange` for small buffers: every rank puts its contribution into its slot, header and
-// payload together, and adds up all slots in rank order. The slots are the schedule's scratch
+// eager.h - `exchange` for small buffers: every rank puts its contribution into its slot, header
+// and payload together, and adds up all slots in rank order. The slots are the schedule's scratch
 // buffers; nothing is copied twice and nobody waits to leave (control.h says why).
 #pragma once
 

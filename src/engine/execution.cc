@@ -7,8 +7,8 @@
 
 namespace sluice {
 
-void Execution::begin(std::shared_ptr<const Plan> plan, const Request& request, std::uint64_t signature,
-                      std::byte* data, Location location) {
+void Execution::begin(std::shared_ptr<const Plan> plan, const Request& request,
+                      std::uint64_t signature, std::byte* data, Location location) {
   plan_ = std::move(plan);
   request_ = request;
   signature_ = signature;
@@ -23,13 +23,15 @@ void Execution::begin(std::shared_ptr<const Plan> plan, const Request& request, 
   open_.clear();
   for (std::uint32_t i = 0; i < instructions.size(); ++i) {
     progress_[i].waits = instructions[i].waits;
-    if (instructions[i].waits == 0 && instructions[i].kind != Instruction::Kind::Send) open_.push_back(i);
+    if (instructions[i].waits == 0 && instructions[i].kind != Instruction::Kind::Send)
+      open_.push_back(i);
   }
   next_send_.assign(ranks, 0);
   next_sent_done_.assign(ranks, 0);
   next_receive_.assign(ranks, 0);
   incoming_.assign(ranks, {});
-  const std::size_t scratch = static_cast<std::size_t>(plan_->scratch_buffers()) * request.count * element_;
+  const std::size_t scratch =
+      static_cast<std::size_t>(plan_->scratch_buffers()) * request.count * element_;
   if (scratch_.size() < scratch) scratch_.resize(scratch);
 }
 
@@ -53,7 +55,9 @@ std::uint64_t Execution::bytes_of(const Range& range) const {
 Execution::Piece Execution::piece(const Range& range, std::uint64_t bytes_in) const {
   const Layout& layout = plan_->layout();
   const auto count = static_cast<std::int64_t>(request_.count);
-  const auto to = [&](int chunk) { return static_cast<std::uint64_t>(layout.begin(chunk, count)) * element_; };
+  const auto to = [&](int chunk) {
+    return static_cast<std::uint64_t>(layout.begin(chunk, count)) * element_;
+  };
   const int end = range.first + range.count;
   const std::uint64_t first_end = to(std::min(end, layout.chunks()));
   const std::uint64_t first_bytes = first_end - to(range.first);
@@ -158,7 +162,8 @@ bool Execution::is_next(std::uint32_t receive, Rank peer) const {
 Status Execution::look_for(Rank peer, Incoming& incoming) {
   const Message* const message = endpoint_.oldest(peer);
   if (message == nullptr) return {};
-  if (message->signature != signature_) return {Code::Mismatch, "its peer means another collective"};
+  if (message->signature != signature_)
+    return {Code::Mismatch, "its peer means another collective"};
   incoming.left = message->bytes;
   incoming.delivery = message->delivery;
   if (message->delivery == Delivery::Pushed) return {};
@@ -204,7 +209,8 @@ Result<bool> Execution::advance_receive(std::uint32_t index) {
       source_data_.push_back(incoming.data);
     }
     if (receive.combine == Combine::Copy) {
-      const bool there = incoming_[static_cast<std::size_t>(sources.front())].delivery == Delivery::Pushed;
+      const bool there =
+          incoming_[static_cast<std::size_t>(sources.front())].delivery == Delivery::Pushed;
       if (there) {
         bytes = total;
       } else {
@@ -245,7 +251,8 @@ bool Execution::may_push(const Instruction& receive) const {
   });
 }
 
-void Execution::store_everywhere(const Instruction& receive, std::byte* target, std::uint64_t bytes) {
+void Execution::store_everywhere(const Instruction& receive, std::byte* target,
+                                 std::uint64_t bytes) {
   target_data_.assign(1, target);
   for (const std::uint32_t send : plan_->pushes(receive)) {
     const Rank peer = plan_->instructions()[send].peer;
@@ -271,7 +278,8 @@ void Execution::run_local(std::uint32_t index) {
   for (std::uint64_t done = 0; done < total;) {
     const Piece target = piece(local.range, done);
     source_data_.clear();
-    for (const BufferId source : plan_->sources(local)) source_data_.push_back(buffer(source) + target.offset);
+    for (const BufferId source : plan_->sources(local))
+      source_data_.push_back(buffer(source) + target.offset);
     if (local.combine == Combine::Copy) {
       sluice::copy(target.data, source_data_.front(), target.bytes);
     } else {
@@ -299,7 +307,8 @@ Rank Execution::waits_for() const {
   }
   for (Rank peer = 0; peer < endpoint_.group().size(); ++peer) {
     const auto p = static_cast<std::size_t>(peer);
-    if (next_sent_done_[p] < next_send_[p] && endpoint_.taken_by(peer) < endpoint_.posted(peer)) return peer;
+    if (next_sent_done_[p] < next_send_[p] && endpoint_.taken_by(peer) < endpoint_.posted(peer))
+      return peer;
   }
   return kOwn;
 }

@@ -1,9 +1,10 @@
 // execution.h - one collective under way at one rank.
 //
-// advance() moves whatever can be moved and never blocks; the order is the plan's dataflow, messages
-// to and from each peer are in order, and at most kWindow of them are outstanding. A transfer is
-// told in one message when its bytes lie where the peer can reach them, else in staged segments.
-// What a receive takes is combined straight out of the senders' memory, all senders in one pass.
+// advance() moves whatever can be moved and never blocks; the order is the plan's dataflow,
+// messages to and from each peer are in order, and at most kWindow of them are outstanding. A
+// transfer is told in one message when its bytes lie where the peer can reach them, else in staged
+// segments. What a receive takes is combined straight out of the senders' memory, all senders in
+// one pass.
 //
 // Thread-safety: one thread at a time. Reused from collective to collective, so that a steady state
 // allocates nothing.
@@ -25,8 +26,8 @@ class Execution {
   explicit Execution(Endpoint& endpoint) : endpoint_{endpoint} {}
 
   // Begins a collective on `data`; where peers can reach it, `location` has a segment.
-  void begin(std::shared_ptr<const Plan> plan, const Request& request, std::uint64_t signature, std::byte* data,
-             Location location);
+  void begin(std::shared_ptr<const Plan> plan, const Request& request, std::uint64_t signature,
+             std::byte* data, Location location);
 
   // True once this rank's part is done and no peer needs its memory any more.
   // An error is final: the request of a peer differs, or its memory cannot be reached.
@@ -80,11 +81,11 @@ class Execution {
   std::uint64_t element_ = 4;
   std::size_t left_ = 0;  // unfinished instructions
   std::vector<Progress> progress_;
-  std::vector<std::uint32_t> open_;             // receives and locals that wait for no instruction
-  std::vector<std::uint32_t> next_send_;        // of each peer: place in plan.sends_to()
-  std::vector<std::uint32_t> next_sent_done_;   // and up to where they are taken
-  std::vector<std::uint32_t> next_receive_;     // of each peer: place in plan.receives_from()
-  std::vector<Incoming> incoming_;              // of each peer: what is left of its present message
+  std::vector<std::uint32_t> open_;            // receives and locals that wait for no instruction
+  std::vector<std::uint32_t> next_send_;       // of each peer: place in plan.sends_to()
+  std::vector<std::uint32_t> next_sent_done_;  // and up to where they are taken
+  std::vector<std::uint32_t> next_receive_;    // of each peer: place in plan.receives_from()
+  std::vector<Incoming> incoming_;             // of each peer: what is left of its present message
   std::vector<std::byte> scratch_;
   std::vector<const void*> source_data_;
   std::vector<void*> target_data_;

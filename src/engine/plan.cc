@@ -17,7 +17,8 @@ using Indices = std::vector<std::uint32_t>;
 
 // All operations of a Program in order, each once, by kind and place in its list.
 template <class OnSend, class OnReceive, class OnLocal>
-void for_operations(const Program& program, OnSend&& on_send, OnReceive&& on_receive, OnLocal&& on_local) {
+void for_operations(const Program& program, OnSend&& on_send, OnReceive&& on_receive,
+                    OnLocal&& on_local) {
   for (int step = 0; step < program.steps(); ++step) {
     for (const Send& send : program.sends(step)) on_send(send, step);
     for (const Write& receive : program.receives(step)) on_receive(receive, step);
@@ -32,7 +33,8 @@ std::vector<Indices> conflicts_before(const Program& program) {
     Indices readers;  // since then
   };
   const int chunks = program.layout().chunks();
-  std::vector<Place> places(static_cast<std::size_t>(program.buffers()) * static_cast<std::size_t>(chunks));
+  std::vector<Place> places(static_cast<std::size_t>(program.buffers()) *
+                            static_cast<std::size_t>(chunks));
   std::vector<Indices> before;
   const auto for_places = [&](const Range& range, BufferId buffer, auto&& visit) {
     for (int i = 0; i < range.count; ++i) {
@@ -125,7 +127,10 @@ void Plan::list_instructions(const Program& program) {
       program,
       [&](const Send& send, int step) {
         sends_to_[static_cast<std::size_t>(send.peer)].push_back(index());
-        instructions_.push_back({.kind = Instruction::Kind::Send, .step = step, .peer = send.peer, .range = send.range});
+        instructions_.push_back({.kind = Instruction::Kind::Send,
+                                 .step = step,
+                                 .peer = send.peer,
+                                 .range = send.range});
       },
       [&](const Write& receive, int step) {
         for (const Rank source : program.sources(receive)) {
@@ -157,7 +162,9 @@ void Plan::find_whole_sums(const Schedule& schedule, Rank rank, EventGraph& grap
   // How many contributions every place of every rank holds, as the schedule runs.
   std::vector<int> held(schedule.programs.size() * buffers * chunks, 0);
   const auto at = [&](Rank of, BufferId buffer, std::size_t chunk) -> int& {
-    return held[(static_cast<std::size_t>(of) * buffers + static_cast<std::size_t>(buffer)) * chunks + chunk];
+    return held[(static_cast<std::size_t>(of) * buffers + static_cast<std::size_t>(buffer)) *
+                    chunks +
+                chunk];
   };
   for (Rank r = 0; r < schedule.shape.ranks; ++r) {
     for (std::size_t chunk = 0; chunk < chunks; ++chunk) at(r, kUserBuffer, chunk) = 1;
@@ -169,7 +176,8 @@ void Plan::find_whole_sums(const Schedule& schedule, Rank rank, EventGraph& grap
     for (int i = 0; i < event.write->range.count; ++i) {
       const std::size_t chunk = static_cast<std::size_t>(event.write->range.first + i) % chunks;
       int sum = 0;
-      for (const Operand& operand : graph.operands(event)) sum += at(operand.rank, operand.buffer, chunk);
+      for (const Operand& operand : graph.operands(event))
+        sum += at(operand.rank, operand.buffer, chunk);
       at(event.rank, event.write->range.buffer, chunk) = sum;
       whole = whole && sum == schedule.shape.ranks;
     }
@@ -191,14 +199,16 @@ void Plan::find_pushes(const Schedule& schedule, Rank rank, const EventGraph& gr
   for (const auto& [write, index] : own.writes) {
     Instruction& receive = instructions_[index];
     const bool sums_in_place = receive.kind == Instruction::Kind::Receive &&
-                               receive.combine == Combine::Reduce && receive.range.buffer == kUserBuffer;
+                               receive.combine == Combine::Reduce &&
+                               receive.range.buffer == kUserBuffer;
     if (!sums_in_place) continue;
     receive.first_push = static_cast<std::uint32_t>(pushes_.size());
     const auto from = sources(receive);
     for (std::size_t s = 0; s < own.sends.size(); ++s) {
       // A send of the very result, which waits for nothing but the sum, to one who gave to it,
       const auto& [send, send_index] = own.sends[s];
-      const bool of_result = send->range == receive.range && own.before[send_index] == Indices{index} &&
+      const bool of_result = send->range == receive.range &&
+                             own.before[send_index] == Indices{index} &&
                              std::find(from.begin(), from.end(), send->peer) != from.end();
       if (!of_result) continue;
       // who copies it to the same place,
@@ -208,13 +218,15 @@ void Plan::find_pushes(const Schedule& schedule, Rank rank, const EventGraph& gr
       const RankView& peer = view_of(send->peer);
       for (std::size_t g = 0; g < peer.sends.size(); ++g) {
         const auto& [gave, gave_index] = peer.sends[g];
-        if (graph.event_of_send(send->peer, g).write != write || gave->range != receive.range) continue;
+        if (graph.event_of_send(send->peer, g).write != write || gave->range != receive.range)
+          continue;
         const Indices& copy_after = peer.before[peer.writes.at(copy)];
         const Indices& gave_after = peer.before[gave_index];
-        const bool free = std::all_of(copy_after.begin(), copy_after.end(), [&](std::uint32_t earlier) {
-          return earlier == gave_index ||
-                 std::find(gave_after.begin(), gave_after.end(), earlier) != gave_after.end();
-        });
+        const bool free =
+            std::all_of(copy_after.begin(), copy_after.end(), [&](std::uint32_t earlier) {
+              return earlier == gave_index ||
+                     std::find(gave_after.begin(), gave_after.end(), earlier) != gave_after.end();
+            });
         if (free) pushes_.push_back(send_index);
       }
     }
@@ -222,7 +234,8 @@ void Plan::find_pushes(const Schedule& schedule, Rank rank, const EventGraph& gr
   }
 }
 
-Result<std::shared_ptr<const Plan>> proven_plan(const Algorithm& algorithm, const Shape& shape, Rank rank) {
+Result<std::shared_ptr<const Plan>> proven_plan(const Algorithm& algorithm, const Shape& shape,
+                                                Rank rank) {
   using Key = std::tuple<std::string_view, int, Collective, int, std::vector<int>, Rank, int, Rank>;
   static std::mutex mutex;
   static std::map<Key, std::shared_ptr<const Plan>> plans;
@@ -231,7 +244,8 @@ Result<std::shared_ptr<const Plan>> proven_plan(const Algorithm& algorithm, cons
   const std::lock_guard lock{mutex};
   if (const auto known = plans.find(key); known != plans.end()) return known->second;
   if (Proof proof = prove(algorithm, shape); !proof.proven) {
-    return Status{Code::NotProven, fmt::format("{} is not proven and will not run: {}", algorithm.name, proof.reason)};
+    return Status{Code::NotProven, fmt::format("{} is not proven and will not run: {}",
+                                               algorithm.name, proof.reason)};
   }
   auto plan = std::make_shared<const Plan>(build_schedule(algorithm, shape), rank);
   plans.emplace(key, plan);

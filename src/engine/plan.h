@@ -1,9 +1,9 @@
 // plan.h - a rank's Program made ready to run.
 //
 // The instructions are the Program's operations; each knows what must be done before it, from the
-// same conflicts that verify() orders by. Two things are read off the whole schedule: which sums are
-// whole (a mean is taken there), and which results can be pushed: a rank that has just added up a
-// range out of its peers' buffers may store the sum there too, where the schedule has it sent
+// same conflicts that verify() orders by. Two things are read off the whole schedule: which sums
+// are whole (a mean is taken there), and which results can be pushed: a rank that has just added up
+// a range out of its peers' buffers may store the sum there too, where the schedule has it sent
 // straight back, instead of leaving each peer to fetch it.
 // Thread-safety: immutable once built.
 #pragma once
@@ -81,6 +81,7 @@ class Plan {
 
 // Proves the schedule of a shape the first time it is asked for, and keeps what was proven and the
 // plans made of it, for the whole process. A shape that is not proven has no plan.
-Result<std::shared_ptr<const Plan>> proven_plan(const Algorithm& algorithm, const Shape& shape, Rank rank);
+Result<std::shared_ptr<const Plan>> proven_plan(const Algorithm& algorithm, const Shape& shape,
+                                                Rank rank);
 
 }  // namespace sluice

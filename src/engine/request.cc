@@ -8,7 +8,8 @@ namespace sluice {
 
 std::uint64_t packed_kind(const Request& request) {
   return std::uint64_t{static_cast<std::uint32_t>(request.root)} << 32U |
-         std::uint64_t{request.algorithm} << 24U | static_cast<std::uint64_t>(request.collective) << 16U |
+         std::uint64_t{request.algorithm} << 24U |
+         static_cast<std::uint64_t>(request.collective) << 16U |
          static_cast<std::uint64_t>(request.type) << 8U | static_cast<std::uint64_t>(request.op);
 }
 
@@ -25,7 +26,8 @@ Request unpacked(std::uint64_t number, std::uint64_t kind, std::uint64_t count) 
 std::uint64_t signature_of(const Request& request) {
   // Mixed as in splitmix64: nearby requests do not collide.
   std::uint64_t hash = 0;
-  for (const std::uint64_t part : {request.number, packed_kind(request), std::uint64_t{request.count}}) {
+  for (const std::uint64_t part :
+       {request.number, packed_kind(request), std::uint64_t{request.count}}) {
     hash = (hash ^ part) + 0x9E3779B97F4A7C15ULL;
     hash = (hash ^ (hash >> 30U)) * 0xBF58476D1CE4E5B9ULL;
     hash = (hash ^ (hash >> 27U)) * 0x94D049BB133111EBULL;
@@ -35,9 +37,12 @@ std::uint64_t signature_of(const Request& request) {
 }
 
 std::string describe(const Request& request) {
-  const bool sums = request.collective != Collective::Broadcast && request.collective != Collective::AllGather;
-  const bool rooted = request.collective == Collective::Broadcast || request.collective == Collective::Reduce;
-  std::string text = fmt::format("{} of {} {}", name(request.collective), request.count, name(request.type));
+  const bool sums =
+      request.collective != Collective::Broadcast && request.collective != Collective::AllGather;
+  const bool rooted =
+      request.collective == Collective::Broadcast || request.collective == Collective::Reduce;
+  std::string text =
+      fmt::format("{} of {} {}", name(request.collective), request.count, name(request.type));
   if (sums) text += fmt::format(" ({})", name(request.op));
   if (rooted) text += fmt::format(" with root {}", request.root);
   const auto all = algorithms();

@@ -24,7 +24,8 @@ class Table {
     if (node == nullptr) return least;
     const auto value = node->value<double>();
     if (!value || !(*value >= least && *value <= most)) {
-      refuse(node->source(), fmt::format("{} must be a number from {} to {}", full(key), least, most));
+      refuse(node->source(),
+             fmt::format("{} must be a number from {} to {}", full(key), least, most));
     }
     return value.value_or(least);
   }
@@ -40,7 +41,8 @@ class Table {
   const toml::table* table(std::string_view key) {
     const toml::node* const node = find(key);
     if (node == nullptr) return nullptr;
-    if (node->as_table() == nullptr) refuse(node->source(), fmt::format("{} must be a table", full(key)));
+    if (node->as_table() == nullptr)
+      refuse(node->source(), fmt::format("{} must be a table", full(key)));
     return node->as_table();
   }
 
@@ -49,8 +51,9 @@ class Table {
     for (const auto& [key, node] : table_) {
       if (std::find(known_.begin(), known_.end(), key.str()) != known_.end()) continue;
       const std::string_view nearest = nearest_name(key.str(), known_);
-      refuse(key.source(), fmt::format("there is no key {}{}", full(key.str()),
-                                       nearest.empty() ? "" : fmt::format(", did you mean {}?", nearest)));
+      refuse(key.source(),
+             fmt::format("there is no key {}{}", full(key.str()),
+                         nearest.empty() ? "" : fmt::format(", did you mean {}?", nearest)));
     }
     return status_;
   }
@@ -106,13 +109,15 @@ Result<Cluster> find_cluster(const std::string& name_or_path) {
   if (!file.is_open() || file.bad()) {
     const auto names = built_in_clusters();
     const std::string_view nearest = nearest_name(name_or_path, names);
-    return Status{Code::InvalidArgument,
-                  fmt::format("there is no cluster and no file {}: {}", quote(name_or_path),
-                              nearest.empty() ? fmt::format("choose from {}", fmt::join(names, ", "))
-                                              : fmt::format("did you mean {}?", nearest))};
+    return Status{
+        Code::InvalidArgument,
+        fmt::format("there is no cluster and no file {}: {}", quote(name_or_path),
+                    nearest.empty() ? fmt::format("choose from {}", fmt::join(names, ", "))
+                                    : fmt::format("did you mean {}?", nearest))};
   }
   if (file.gcount() > kMostBytes) {
-    return Status{Code::InvalidInput, fmt::format("{} is too long for a cluster file", name_or_path)};
+    return Status{Code::InvalidInput,
+                  fmt::format("{} is too long for a cluster file", name_or_path)};
   }
   text.resize(static_cast<std::size_t>(file.gcount()));
   return parse_cluster(text, name_or_path);

@@ -38,7 +38,8 @@ class PlaceHistory {
   void read(std::size_t place, std::uint32_t event, WaitFor&& wait_for) {
     Place& at = places_[place];
     if (at.writer != kNone) wait_for(at.writer);
-    reads_.push_back({event, std::exchange(at.last_read, static_cast<std::uint32_t>(reads_.size()))});
+    reads_.push_back(
+        {event, std::exchange(at.last_read, static_cast<std::uint32_t>(reads_.size()))});
   }
   template <class WaitFor>
   void write(std::size_t place, std::uint32_t event, WaitFor&& wait_for) {
@@ -79,10 +80,11 @@ void EventGraph::list_events() {
     std::size_t sends = 0;
     for (int step = 0; step < program.steps(); ++step) {
       const auto add = [&](const Write& write, bool local) {
-        events_.push_back({rank, step, local, &write, static_cast<std::uint32_t>(operands_.size())});
+        events_.push_back(
+            {rank, step, local, &write, static_cast<std::uint32_t>(operands_.size())});
         for (const std::int32_t source : program.sources(write)) {
           // A message's buffer is its sender's business: match() fills it in.
-          operands_.push_back(local             ? Operand{rank, source}
+          operands_.push_back(local            ? Operand{rank, source}
                               : source == kOwn ? Operand{rank, write.range.buffer}
                                                : Operand{source, kUserBuffer});
         }
@@ -130,7 +132,8 @@ void EventGraph::match() {
       const Side& receive = received[i];
       if (send.range.first != receive.range.first || send.range.count != receive.range.count) {
         mismatch_ = fmt::format(
-            "rank {}, step {}, {}: the message from rank {} that comes next carries {}, sent in its "
+            "rank {}, step {}, {}: the message from rank {} that comes next carries {}, sent in "
+            "its "
             "step {}",
             rank, receive.step + 1, chunks_of(receive.range, chunks), receive.peer,
             chunks_of(send.range, chunks), send.step + 1);
@@ -143,18 +146,21 @@ void EventGraph::match() {
         i < sent.size() && (i == received.size() || sent[i].peer < received[i].peer);
     if (send_left) {
       const Side& send = sent[i];
-      mismatch_ = fmt::format("rank {}, step {}, {}: it is sent to rank {}, which never receives it",
-                              send.peer, send.step + 1, chunks_of(send.range, chunks), rank);
+      mismatch_ =
+          fmt::format("rank {}, step {}, {}: it is sent to rank {}, which never receives it",
+                      send.peer, send.step + 1, chunks_of(send.range, chunks), rank);
     } else if (i < received.size()) {
       const Side& receive = received[i];
-      mismatch_ = fmt::format("rank {}, step {}, {}: it waits for rank {}, which never sends it", rank,
-                              receive.step + 1, chunks_of(receive.range, chunks), receive.peer);
+      mismatch_ =
+          fmt::format("rank {}, step {}, {}: it waits for rank {}, which never sends it", rank,
+                      receive.step + 1, chunks_of(receive.range, chunks), receive.peer);
     }
   }
 }
 
 void EventGraph::wait(std::uint32_t event, std::uint32_t before) {
-  const bool told = !waits_.empty() && waits_.back().event == event && waits_.back().before == before;
+  const bool told =
+      !waits_.empty() && waits_.back().event == event && waits_.back().before == before;
   if (!told && event != before) waits_.push_back({before, event});
 }
 
@@ -167,7 +173,8 @@ void EventGraph::link_pairs() {
     for (int step = 0; step < program.steps(); ++step) {
       for (const Send& send : program.sends(step)) {
         const std::uint32_t event = send_event_[rank][index++];
-        const std::uint32_t before = std::exchange(last[static_cast<std::size_t>(send.peer)], event);
+        const std::uint32_t before =
+            std::exchange(last[static_cast<std::size_t>(send.peer)], event);
         if (before != kNone) wait(event, before);
       }
     }
@@ -251,7 +258,8 @@ void EventGraph::explain_cycle(const std::vector<std::uint32_t>& waits_left) {
   // many waits as there are events, ends inside a cycle.
   std::vector<std::uint32_t> waits_for(events_.size(), kNone);
   for (const Wait& each : waits_) {
-    if (waits_left[each.event] > 0 && waits_left[each.before] > 0) waits_for[each.event] = each.before;
+    if (waits_left[each.event] > 0 && waits_left[each.before] > 0)
+      waits_for[each.event] = each.before;
   }
   std::uint32_t event = 0;
   while (waits_left[event] == 0) ++event;
@@ -268,7 +276,8 @@ void EventGraph::explain_cycle(const std::vector<std::uint32_t>& waits_left) {
 std::string EventGraph::describe(const Event& event) const {
   std::string from;
   for (const Operand& operand : operands(event)) {
-    if (operand.rank != event.rank) from += fmt::format("{}{}", from.empty() ? "" : ", ", operand.rank);
+    if (operand.rank != event.rank)
+      from += fmt::format("{}{}", from.empty() ? "" : ", ", operand.rank);
   }
   const int chunks = schedule_.programs.front().layout().chunks();
   return fmt::format("rank {}, step {}, {} ({})", event.rank, event.step + 1,

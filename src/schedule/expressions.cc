@@ -28,8 +28,8 @@ void Expressions::clear() {
 
 ExpressionId Expressions::sum(ExpressionId a, ExpressionId b) {
   if (commutative_ && a > b) std::swap(a, b);
-  const std::uint64_t key = std::uint64_t{static_cast<std::uint32_t>(a)} << 32U |
-                            static_cast<std::uint32_t>(b);
+  const std::uint64_t key =
+      std::uint64_t{static_cast<std::uint32_t>(a)} << 32U | static_cast<std::uint32_t>(b);
   const auto next = static_cast<ExpressionId>(words_.size() / words_each_);
   const auto [at, fresh] = sums_.try_emplace(key, next);
   if (fresh) {

@@ -105,7 +105,8 @@ class ChunkRun {
       }
       result = expressions_.sum(result, source.value);
     }
-    place(event.rank, event.write->range.buffer) = {result, static_cast<std::int32_t>(read_end_.size())};
+    place(event.rank, event.write->range.buffer) = {result,
+                                                    static_cast<std::int32_t>(read_end_.size())};
     read_end_.push_back(static_cast<std::uint32_t>(reads_.size()));
   }
 
@@ -121,8 +122,9 @@ class ChunkRun {
   void check_outputs() {
     const Collective collective = schedule_.shape.collective;
     const bool reduction = is_reduction(collective);
-    const Rank source = collective == Collective::AllGather ? owner_of_chunk(layout_, ranks_, chunk_)
-                                                            : schedule_.shape.root;
+    const Rank source = collective == Collective::AllGather
+                            ? owner_of_chunk(layout_, ranks_, chunk_)
+                            : schedule_.shape.root;
     ExpressionId expected = reduction ? kNothing : expressions_.leaf(source);
     const ExpressionId declared = schedule_.ordered ? in_rank_order() : kNothing;
     Rank expected_by = 0;
@@ -141,9 +143,10 @@ class ChunkRun {
         expected = value;
         expected_by = rank;
       } else if (value != expected) {
-        refuse_output(rank, fmt::format("was added up in another order than rank {}'s, so their bits "
-                                        "may differ",
-                                        expected_by));
+        refuse_output(rank,
+                      fmt::format("was added up in another order than rank {}'s, so their bits "
+                                  "may differ",
+                                  expected_by));
       }
     }
   }
@@ -198,11 +201,13 @@ std::string why_wrong_values(const Schedule& schedule, const EventGraph& graph,
   const int chunks = schedule.programs.front().layout().chunks();
   const auto for_chunks = [&](std::uint32_t event, auto&& visit) {
     const Range& range = graph.events()[event].write->range;
-    for (int i = 0; i < range.count; ++i) visit(static_cast<std::size_t>((range.first + i) % chunks));
+    for (int i = 0; i < range.count; ++i)
+      visit(static_cast<std::size_t>((range.first + i) % chunks));
   };
   // The events of every chunk, in order, as one list with the place where each chunk's part ends.
   std::vector<std::size_t> end(static_cast<std::size_t>(chunks) + 1, 0);
-  for (const std::uint32_t event : order) for_chunks(event, [&](std::size_t chunk) { ++end[chunk]; });
+  for (const std::uint32_t event : order)
+    for_chunks(event, [&](std::size_t chunk) { ++end[chunk]; });
   std::size_t sum = 0;
   for (std::size_t& each : end) sum += std::exchange(each, sum);
   std::vector<std::uint32_t> events(sum);

@@ -29,12 +29,13 @@ std::string why_malformed_shape(const Schedule& schedule) {
       return fmt::format("rank {} has other scratch buffers than rank 0", rank);
     }
   }
-  const bool owned = shape.collective == Collective::ReduceScatter ||
-                     shape.collective == Collective::AllGather;
+  const bool owned =
+      shape.collective == Collective::ReduceScatter || shape.collective == Collective::AllGather;
   if (owned && first.layout().chunks() % shape.ranks != 0) {
-    return fmt::format("{} needs the same number of chunks for every rank, but {} chunks are not a "
-                       "multiple of {} ranks",
-                       name(shape.collective), first.layout().chunks(), shape.ranks);
+    return fmt::format(
+        "{} needs the same number of chunks for every rank, but {} chunks are not a "
+        "multiple of {} ranks",
+        name(shape.collective), first.layout().chunks(), shape.ranks);
   }
   return {};
 }
@@ -69,8 +70,9 @@ class ProgramCheck {
   }
 
   bool range_exists(const Range& range) {
-    const bool exists = range.buffer >= 0 && range.buffer < program_.buffers() && range.first >= 0 &&
-                        range.first < chunks_ && range.count >= 1 && range.count <= chunks_;
+    const bool exists = range.buffer >= 0 && range.buffer < program_.buffers() &&
+                        range.first >= 0 && range.first < chunks_ && range.count >= 1 &&
+                        range.count <= chunks_;
     if (!exists) {
       refuse(range, "there is no such range in a buffer of {} chunks and {} buffers", chunks_,
              program_.buffers());
@@ -96,7 +98,8 @@ class ProgramCheck {
   }
 
   bool count_fits(const Write& write) {
-    if (write.combine == Combine::Copy ? write.source_count == 1 : write.source_count >= 2) return true;
+    if (write.combine == Combine::Copy ? write.source_count == 1 : write.source_count >= 2)
+      return true;
     refuse(write.range, "a {} cannot have {} sources",
            write.combine == Combine::Copy ? "copy" : "reduce", write.source_count);
     return false;

@@ -3,8 +3,9 @@
 // One control block a group, the same bytes for all its ranks: threads of one process or processes.
 // A channel carries messages from one rank to another, in order, at most kWindow outstanding; a
 // message says where the bytes lie, not the bytes themselves. A slot holds a whole small
-// contribution, header and payload together, in two parities: who has every peer's slot of operation
-// k knows that every peer is done reading its slot of operation k-2, so no exit barrier is needed.
+// contribution, header and payload together, in two parities: who has every peer's slot of
+// operation k knows that every peer is done reading its slot of operation k-2, so no exit barrier
+// is needed.
 //
 // Every field is written by one rank only (a channel's `taken` by its receiver, all else by its
 // sender or owner), except bells. Zeroed memory is a valid empty block.

@@ -23,7 +23,9 @@ Group::Group(std::shared_ptr<Memory> memory, std::byte* control)
       whole_{control_} {}
 
 Group::Group(const Group& whole, const std::vector<Rank>& ranks, std::byte* control)
-    : memory_{whole.memory_}, control_{control, static_cast<int>(ranks.size())}, whole_{whole.whole_} {
+    : memory_{whole.memory_},
+      control_{control, static_cast<int>(ranks.size())},
+      whole_{whole.whole_} {
   for (const Rank rank : ranks) members_.push_back(whole.members_[static_cast<std::size_t>(rank)]);
   rank_ = static_cast<Rank>(std::find(ranks.begin(), ranks.end(), whole.rank_) - ranks.begin());
 }

@@ -25,7 +25,9 @@ class Group {
 
   RankBoard& board(Rank rank) const { return control_.board(rank); }
   RankBoard& own_board() const { return control_.board(rank_); }
-  Bell& bell(Rank rank) const { return whole_.board(members_[static_cast<std::size_t>(rank)]).bell; }
+  Bell& bell(Rank rank) const {
+    return whole_.board(members_[static_cast<std::size_t>(rank)]).bell;
+  }
   Channel& channel_to(Rank peer) const { return control_.channel(rank_, peer); }
   Channel& channel_from(Rank peer) const { return control_.channel(peer, rank_); }
 

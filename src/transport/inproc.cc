@@ -25,12 +25,14 @@ class Arena {
   std::atomic<bool>& gone(Rank rank) { return gone_[static_cast<std::size_t>(rank)]; }
 
   Result<Segment> allocate(std::size_t bytes) {
-    void* const data = mmap(nullptr, mapped(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void* const data =
+        mmap(nullptr, mapped(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (data == MAP_FAILED) {
       return Status{Code::NoMemory, fmt::format("{} bytes of memory are not to be had", bytes)};
     }
     // A segment's id is its address: all ranks see the same addresses.
-    const Segment segment{reinterpret_cast<std::uintptr_t>(data), static_cast<std::byte*>(data), bytes};
+    const Segment segment{reinterpret_cast<std::uintptr_t>(data), static_cast<std::byte*>(data),
+                          bytes};
     const std::lock_guard lock{mutex_};
     live_.push_back(segment);
     return segment;

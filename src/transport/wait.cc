@@ -28,7 +28,8 @@ void pause_briefly() {
 void yield() { sched_yield(); }
 
 void sleep_on(Bell& bell, std::uint32_t rings, Clock::time_point until) {
-  const auto left = std::chrono::duration_cast<std::chrono::nanoseconds>(until - Clock::now()).count();
+  const auto left =
+      std::chrono::duration_cast<std::chrono::nanoseconds>(until - Clock::now()).count();
   if (left <= 0) return;
   constexpr std::int64_t kSecond = 1'000'000'000;
   const timespec time{left / kSecond, left % kSecond};

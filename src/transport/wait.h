@@ -1,10 +1,11 @@
 // wait.h - how a rank waits for its peers: spin briefly, yield some times, then sleep on its bell.
 //
 // Whoever changes something that a rank may be waiting for rings that rank's bell. Ringing costs a
-// load while the rank is awake; a sleeper is woken with a futex, which works across processes because
-// the bell lies in shared memory. What is announced must be stored, and what is waited for loaded,
-// in sequentially consistent order: the rank says that it sleeps before it looks for changes, and
-// the other makes its change before it looks whether the rank sleeps, so one sees the other.
+// load while the rank is awake; a sleeper is woken with a futex, which works across processes
+// because the bell lies in shared memory. What is announced must be stored, and what is waited for
+// loaded, in sequentially consistent order: the rank says that it sleeps before it looks for
+// changes, and the other makes its change before it looks whether the rank sleeps, so one sees the
+// other.
 #pragma once
 
 #include <algorithm>
@@ -24,8 +25,8 @@ struct Bell {
 void ring(Bell& bell);
 
 // Waits for `true` from done(), or until the deadline; returns whether done() was true last. done()
-// is called again and again, and must itself look for progress. While asleep, `idle` is called about
-// ten times a second, to look after what rings no bell (a dead peer).
+// is called again and again, and must itself look for progress. While asleep, `idle` is called
+// about ten times a second, to look after what rings no bell (a dead peer).
 template <class Done, class Idle>
 bool wait_until(Bell& bell, Clock::time_point deadline, Done&& done, Idle&& idle);
 

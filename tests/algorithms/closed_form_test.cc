@@ -94,7 +94,8 @@ TEST(ClosedForm, DoubleTree) {
       for (const Collective rooted : {Collective::Broadcast, Collective::Reduce}) {
         for (const Rank root : {0, n / 2, n - 1}) {
           const Counted one_way =
-              count("double_tree", {.collective = rooted, .ranks = n, .root = root, .segments = segments});
+              count("double_tree",
+                    {.collective = rooted, .ranks = n, .root = root, .segments = segments});
           EXPECT_EQ(one_way.steps, n == 1 ? 0 : floor_log2(n - 1) + segments) << n;
           EXPECT_EQ(one_way.most_sent, Fraction(n == 1 ? 0 : 1)) << n;
           EXPECT_EQ(one_way.all_sent, Fraction(n - 1)) << n;
@@ -107,8 +108,10 @@ TEST(ClosedForm, DoubleTree) {
 TEST(ClosedForm, Direct) {
   for (int n = 1; n <= kMostRanks; ++n) {
     const int steps = n == 1 ? 0 : 2;
-    for (const Collective collective : {Collective::AllReduce, Collective::Broadcast, Collective::Reduce}) {
-      const Counted counted = count("direct", {.collective = collective, .ranks = n, .root = n / 3});
+    for (const Collective collective :
+         {Collective::AllReduce, Collective::Broadcast, Collective::Reduce}) {
+      const Counted counted =
+          count("direct", {.collective = collective, .ranks = n, .root = n / 3});
       EXPECT_EQ(counted.steps, steps);
       EXPECT_LE(counted.most_sent, Fraction(2 * (n - 1), n));
     }
@@ -129,16 +132,16 @@ void expect_hierarchical(const std::vector<int>& grid) {
   }
   const int nodes = static_cast<int>(grid.size());
   const int inside = most > 1 ? 2 : 0;
-  for (const auto& [name, inner_steps] :
-       {std::pair{"hierarchical", 2 * ceil_log2(nodes)}, std::pair{"hierarchical:ring", 2 * (nodes - 1)},
-        std::pair{"hierarchical:direct", nodes == 1 ? 0 : 2}}) {
+  for (const auto& [name, inner_steps] : {std::pair{"hierarchical", 2 * ceil_log2(nodes)},
+                                          std::pair{"hierarchical:ring", 2 * (nodes - 1)},
+                                          std::pair{"hierarchical:direct", nodes == 1 ? 0 : 2}}) {
     const Counted counted = count(name, {.ranks = n, .grid = grid});
     EXPECT_EQ(counted.steps, inside + inner_steps) << name;
     EXPECT_EQ(counted.most_sent, Fraction(2 * (nodes * most - 1), nodes * most)) << name;
     EXPECT_EQ(counted.all_sent, Fraction(2 * (n - 1))) << name;
   }
-  for (const char* name : {"hierarchical:recursive_doubling", "hierarchical:torus", "hierarchical:double_tree",
-                           "hierarchical:halving_doubling:far"}) {
+  for (const char* name : {"hierarchical:recursive_doubling", "hierarchical:torus",
+                           "hierarchical:double_tree", "hierarchical:halving_doubling:far"}) {
     (void)count(name, {.ranks = n, .grid = grid, .segments = 2});
   }
 }
@@ -153,10 +156,11 @@ TEST(ClosedForm, HierarchicalOnEveryGridUpTo16x16) {
 
 TEST(ClosedForm, HierarchicalOnRaggedGrids) {
   const std::vector<std::vector<int>> grids = {
-      {3, 5},       {5, 3},       {1, 2},          {2, 1},       {1, 7},          {7, 1, 1},   {2, 3, 4},
-      {4, 3, 2},    {1, 1, 2},    {5, 5, 3},       {8, 8, 8, 5}, {4, 4, 4, 1},    {13, 7, 11}, {1, 16},
-      {16, 15, 14}, {6, 10, 15},  {2, 2, 3, 3, 5}, {12, 1, 12},  {9, 8, 7, 6, 5}, {3, 1, 4, 1, 5, 9, 2, 6},
-      {8, 7},       {1, 1, 1, 2}, {10, 4, 4},      {5, 6, 7, 8}};
+      {3, 5},       {5, 3},          {1, 2},      {2, 1},          {1, 7},
+      {7, 1, 1},    {2, 3, 4},       {4, 3, 2},   {1, 1, 2},       {5, 5, 3},
+      {8, 8, 8, 5}, {4, 4, 4, 1},    {13, 7, 11}, {1, 16},         {16, 15, 14},
+      {6, 10, 15},  {2, 2, 3, 3, 5}, {12, 1, 12}, {9, 8, 7, 6, 5}, {3, 1, 4, 1, 5, 9, 2, 6},
+      {8, 7},       {1, 1, 1, 2},    {10, 4, 4},  {5, 6, 7, 8}};
   ASSERT_GE(grids.size(), 20U);
   for (const auto& grid : grids) expect_hierarchical(grid);
 }

@@ -32,7 +32,8 @@ void expect_equal(const Load& told, const Load& counted, const std::string& what
 void expect_told(const Algorithm& algorithm, const Shape& asked, const Topology& topology) {
   const auto shape = complete_shape(algorithm, asked);
   if (!shape.ok()) return;
-  std::string what = std::string{algorithm.name} + " " + std::string{name(asked.collective)} + ", nodes";
+  std::string what =
+      std::string{algorithm.name} + " " + std::string{name(asked.collective)} + ", nodes";
   for (const int node : topology.nodes) what += " " + std::to_string(node);
   expect_equal(load_of(algorithm, shape.value(), topology),
                count_load(build_schedule(algorithm, shape.value()), topology), what);
@@ -53,8 +54,14 @@ TEST(Load, ToldIsCountedForEveryAlgorithmUpTo64Ranks) {
 
 TEST(Load, ToldIsCountedOnTheNodesOfAGrid) {
   for (const Algorithm& algorithm : algorithms()) {
-    for (const std::vector<int>& grid : std::vector<std::vector<int>>{
-             {4, 4}, {4, 4, 4, 4}, {8, 8, 8}, {3, 5}, {2, 3, 4}, {1, 7, 2}, {6, 10, 15}, {16, 15, 14}}) {
+    for (const std::vector<int>& grid : std::vector<std::vector<int>>{{4, 4},
+                                                                      {4, 4, 4, 4},
+                                                                      {8, 8, 8},
+                                                                      {3, 5},
+                                                                      {2, 3, 4},
+                                                                      {1, 7, 2},
+                                                                      {6, 10, 15},
+                                                                      {16, 15, 14}}) {
       int n = 0;
       for (const int ranks : grid) n += ranks;
       for (const int segments : {1, 16}) {

@@ -122,7 +122,8 @@ TEST(CompleteShape, RefusesWhatDoesNotFit) {
   };
   EXPECT_EQ(why("torus", {.ranks = 8, .grid = {3, 5}}),
             "torus needs rows of equal length, not 3+5: use hierarchical for ragged nodes");
-  EXPECT_EQ(why("torus", {.ranks = 9, .grid = {4, 4}}), "grid 4+4 has 8 ranks, not 9: give a grid that fits");
+  EXPECT_EQ(why("torus", {.ranks = 9, .grid = {4, 4}}),
+            "grid 4+4 has 8 ranks, not 9: give a grid that fits");
   EXPECT_EQ(why("ring", {.ranks = 0}), "ranks must be 1 or more, not 0");
   EXPECT_EQ(why("ring", {.collective = Collective::Broadcast, .ranks = 2}),
             "ring does not do broadcast: it does all_reduce, reduce_scatter, all_gather");
@@ -132,8 +133,10 @@ TEST(CompleteShape, RefusesWhatDoesNotFit) {
 }
 
 TEST(FindAlgorithm, SuggestsTheNearestName) {
-  EXPECT_EQ(find_algorithm("rign").status().message(), "there is no algorithm \"rign\": did you mean ring?");
-  EXPECT_NE(find_algorithm("qqqqqqqqqqqqqqq").status().message().find("choose from ring, "), std::string::npos);
+  EXPECT_EQ(find_algorithm("rign").status().message(),
+            "there is no algorithm \"rign\": did you mean ring?");
+  EXPECT_NE(find_algorithm("qqqqqqqqqqqqqqq").status().message().find("choose from ring, "),
+            std::string::npos);
 }
 
 // A schedule that breaks its closed form is refused even though it computes the right sum.

@@ -7,7 +7,8 @@
 namespace sluice {
 namespace {
 
-constexpr CostConstants kLinks{.inside = {1e-6, 40e9}, .between = {10e-6, 5e9}, .reduce_s_per_byte = 0};
+constexpr CostConstants kLinks{
+    .inside = {1e-6, 40e9}, .between = {10e-6, 5e9}, .reduce_s_per_byte = 0};
 
 TEST(Select, RingCostsWhatThePaperSays) {
   // 2(n-1)(alpha + S / (n beta)), and with gamma (n-1)/n S of adding up.

@@ -38,7 +38,8 @@ TEST(ParseList, ReadsRangesSortedWithoutRepeats) {
 }
 
 TEST(ParseList, NamesWhatIsWrong) {
-  for (const char* text : {"", "0", "-3", "10", "5-2", "1-", "-", "1,,2", "a", "1-64x", "99999999999999999999"}) {
+  for (const char* text :
+       {"", "0", "-3", "10", "5-2", "1-", "-", "1,,2", "a", "1-64x", "99999999999999999999"}) {
     const auto list = parse_list(text, 1, 9, "ranks");
     ASSERT_FALSE(list.ok()) << text;
     EXPECT_NE(list.status().message().find("ranks"), std::string::npos) << list.status().message();

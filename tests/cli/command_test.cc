@@ -15,19 +15,25 @@ void expect_refused(const std::string& line, const std::string& sentence) {
   EXPECT_EQ(outcome.status, 2) << line << "\n" << outcome.err;
   EXPECT_EQ(outcome.out, "") << line;
   EXPECT_NE(outcome.err.find(sentence), std::string::npos) << line << "\n" << outcome.err;
-  EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << "one sentence: " << outcome.err;
+  EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1)
+      << "one sentence: " << outcome.err;
 }
 
 TEST(Command, RefusesBadInputWithOneSentence) {
-  expect_refused("SLUICE verify --algorithm rign", "there is no algorithm \"rign\": did you mean ring?");
-  expect_refused("SLUICE verify --ranks 0", "ranks must be a whole number from 1 to 65536, not \"0\"");
-  expect_refused("SLUICE verify --ranks -4", "ranks must be a whole number from 1 to 65536, not \"-4\"");
-  expect_refused("SLUICE verify --algorithm torus --ranks 9 --grid 2x4", "grid 4+4 has 8 ranks, not 9");
+  expect_refused("SLUICE verify --algorithm rign",
+                 "there is no algorithm \"rign\": did you mean ring?");
+  expect_refused("SLUICE verify --ranks 0",
+                 "ranks must be a whole number from 1 to 65536, not \"0\"");
+  expect_refused("SLUICE verify --ranks -4",
+                 "ranks must be a whole number from 1 to 65536, not \"-4\"");
+  expect_refused("SLUICE verify --algorithm torus --ranks 9 --grid 2x4",
+                 "grid 4+4 has 8 ranks, not 9");
   expect_refused("SLUICE verify --ranks 9 --grid 2x4", "grid 4+4 has 8 ranks, not 9");
   expect_refused("SLUICE verify --algorithm torus --grid 3+5", "torus needs rows of equal length");
   expect_refused("SLUICE verify --grid 0x4", "nodes of a grid must be a whole number");
   expect_refused("SLUICE verify --collective allreduce", "did you mean all_reduce?");
-  expect_refused("SLUICE verify --algorithm ring --collective broadcast", "ring does not do broadcast");
+  expect_refused("SLUICE verify --algorithm ring --collective broadcast",
+                 "ring does not do broadcast");
   expect_refused("SLUICE verify --algorithm ring --ranks 65536", "ask for fewer ranks");
   expect_refused("SLUICE verify --segments 3", "segments must be powers of two, not 3");
   expect_refused("SLUICE verify --file /nonexistent/file", "cannot be read");
@@ -39,14 +45,16 @@ TEST(Command, RefusesBadInputWithOneSentence) {
   expect_refused("SLUICE explain --ranks 4 --bytes 1M --cluster abcj", "did you mean abci?");
   expect_refused("SLUICE explain --ranks 40 --bytes 1M --schedule --draw", "too wide");
   expect_refused("SLUICE explain --ranks 4 --bytes 1M --draw", "--draw goes with --schedule");
-  expect_refused("SLUICE explain --ranks 2 --bytes 1 --collective reduce --root 2", "root 2 is not one of 2 ranks");
+  expect_refused("SLUICE explain --ranks 2 --bytes 1 --collective reduce --root 2",
+                 "root 2 is not one of 2 ranks");
   expect_refused("SLUICE verfy", "there is no command \"verfy\": did you mean verify?");
   expect_refused("SLUICE verify --bogus", "--bogus");
   expect_refused("SLUICE", "required");
 }
 
 TEST(Command, VerifyProvesAndSaysSoInJson) {
-  const Outcome outcome = shell("SLUICE verify --algorithm ring --collective all_reduce --ranks 4 --json");
+  const Outcome outcome =
+      shell("SLUICE verify --algorithm ring --collective all_reduce --ranks 4 --json");
   ASSERT_EQ(outcome.status, 0) << outcome.err;
   const auto rows = nlohmann::json::parse(outcome.out);
   ASSERT_EQ(rows.size(), 1U);
@@ -71,10 +79,12 @@ TEST(Command, VerifyTakesGridsInRangesAndRaggedOnes) {
 }
 
 TEST(Command, WhatExplainPrintsVerifyReads) {
-  for (const char* algorithm : {"ring", "recursive_doubling", "halving_doubling", "halving_doubling:far", "torus",
-                                "double_tree", "hierarchical", "hierarchical:ring", "direct"}) {
-    const Outcome outcome = shell(std::string{"set -o pipefail; SLUICE explain --ranks 6 --bytes 1M --schedule "} +
-                                  "--algorithm " + algorithm + " | SLUICE verify --file - --json");
+  for (const char* algorithm :
+       {"ring", "recursive_doubling", "halving_doubling", "halving_doubling:far", "torus",
+        "double_tree", "hierarchical", "hierarchical:ring", "direct"}) {
+    const Outcome outcome =
+        shell(std::string{"set -o pipefail; SLUICE explain --ranks 6 --bytes 1M --schedule "} +
+              "--algorithm " + algorithm + " | SLUICE verify --file - --json");
     ASSERT_EQ(outcome.status, 0) << algorithm << outcome.err << outcome.out;
     EXPECT_EQ(nlohmann::json::parse(outcome.out)[0]["proven"], true) << algorithm;
   }
@@ -82,10 +92,12 @@ TEST(Command, WhatExplainPrintsVerifyReads) {
 
 TEST(Command, AWrongScheduleIsANoAndATornOneIsAnError) {
   const std::string path = testing::TempDir() + "ring.txt";
-  ASSERT_EQ(shell("SLUICE explain --ranks 4 --bytes 1M --algorithm ring --schedule >" + path).status, 0);
+  ASSERT_EQ(
+      shell("SLUICE explain --ranks 4 --bytes 1M --algorithm ring --schedule >" + path).status, 0);
   // Without its hash line a file may be edited; this edit sends another chunk than is awaited.
-  const Outcome wrong = shell("sed -e '/^hash/d' -e 's/^rank 0 step 1 send buffer.3./rank 0 step 1 send buffer[1]/' " +
-                              path + " | SLUICE verify --file -");
+  const Outcome wrong = shell(
+      "sed -e '/^hash/d' -e 's/^rank 0 step 1 send buffer.3./rank 0 step 1 send buffer[1]/' " +
+      path + " | SLUICE verify --file -");
   EXPECT_EQ(wrong.status, 1) << wrong.out << wrong.err;
   EXPECT_NE(wrong.out.find("NOT PROVEN"), std::string::npos) << wrong.out;
   EXPECT_NE(wrong.out.find("rank 1, step 1, chunk 3"), std::string::npos) << wrong.out;
@@ -102,10 +114,13 @@ constexpr const char* kLimit = "ulimit -v 1048576; ";
 #endif
 
 TEST(Command, AGibibyteOfGarbageIsRefusedInBoundedMemory) {
-  for (const char* garbage : {"head -c 1G /dev/zero", "head -c 1G /dev/urandom", "yes rank 0 step 1 | head -c 1G",
-                              "(printf 'sluice-schedule 1\\nalgorithm a\\ncollective all_reduce\\nranks 2\\nchunks 2\\n'; "
-                              "yes 'rank 0 step 1 send buffer[0] to 1' | head -c 1G)"}) {
-    const Outcome outcome = shell(std::string{kLimit} + garbage + " 2>/dev/null | SLUICE verify --file -", 120);
+  for (const char* garbage :
+       {"head -c 1G /dev/zero", "head -c 1G /dev/urandom", "yes rank 0 step 1 | head -c 1G",
+        "(printf 'sluice-schedule 1\\nalgorithm a\\ncollective all_reduce\\nranks 2\\nchunks "
+        "2\\n'; "
+        "yes 'rank 0 step 1 send buffer[0] to 1' | head -c 1G)"}) {
+    const Outcome outcome =
+        shell(std::string{kLimit} + garbage + " 2>/dev/null | SLUICE verify --file -", 120);
     EXPECT_EQ(outcome.status, 2) << garbage << outcome.err;
     EXPECT_NE(outcome.err.find("line"), std::string::npos) << garbage << outcome.err;
   }
@@ -128,7 +143,8 @@ TEST(Command, ExplainSaysWhichAndWhereItFlips) {
 }
 
 TEST(Command, DrawsEverySmallSchedule) {
-  const Outcome outcome = shell("SLUICE explain --ranks 4 --bytes 1M --algorithm ring --schedule --draw");
+  const Outcome outcome =
+      shell("SLUICE explain --ranks 4 --bytes 1M --algorithm ring --schedule --draw");
   ASSERT_EQ(outcome.status, 0) << outcome.err;
   EXPECT_NE(outcome.out.find("step 6"), std::string::npos);
   EXPECT_NE(outcome.out.find("3 → 1"), std::string::npos) << outcome.out;
@@ -136,7 +152,8 @@ TEST(Command, DrawsEverySmallSchedule) {
 }
 
 TEST(Command, HelpShowsExamples) {
-  for (const char* line : {"SLUICE --help", "SLUICE verify --help", "SLUICE explain --help", "SLUICE doctor --help"}) {
+  for (const char* line :
+       {"SLUICE --help", "SLUICE verify --help", "SLUICE explain --help", "SLUICE doctor --help"}) {
     const Outcome outcome = shell(line);
     EXPECT_EQ(outcome.status, 0);
     EXPECT_NE(outcome.out.find("Example"), std::string::npos) << line;
@@ -153,8 +170,10 @@ TEST(Command, DoctorTellsWhatItFound) {
 }
 
 TEST(Command, AClosedPipeIsNotACrash) {
-  const Outcome outcome = shell("SLUICE verify --ranks 1-8 --list | head -n 1; exit ${PIPESTATUS[0]}");
-  EXPECT_TRUE(outcome.status == 0 || outcome.status == 3 || outcome.status == 128 + 13) << outcome.status;
+  const Outcome outcome =
+      shell("SLUICE verify --ranks 1-8 --list | head -n 1; exit ${PIPESTATUS[0]}");
+  EXPECT_TRUE(outcome.status == 0 || outcome.status == 3 || outcome.status == 128 + 13)
+      << outcome.status;
 }
 
 }  // namespace

@@ -16,7 +16,8 @@ std::string output_of(const std::string& arguments) {
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> pipe{popen(line.c_str(), "r"), pclose};
   std::string output;
   std::array<char, 4096> part{};
-  for (std::size_t n = 0; (n = std::fread(part.data(), 1, part.size(), pipe.get())) > 0;) output.append(part.data(), n);
+  for (std::size_t n = 0; (n = std::fread(part.data(), 1, part.size(), pipe.get())) > 0;)
+    output.append(part.data(), n);
   return output;
 }
 

@@ -20,9 +20,11 @@ TEST(Communicator, SeveralCollectivesMayBeInFlightAndAreAwaitedInAnyOrder) {
       works.push_back(comm.all_reduce(pools.back()));
     }
     // Odd ranks wait from the last, even ranks from the first.
-    for (int k = 0; k < 8; ++k) works[static_cast<std::size_t>(comm.rank() % 2 == 0 ? k : 7 - k)].wait();
+    for (int k = 0; k < 8; ++k)
+      works[static_cast<std::size_t>(comm.rank() % 2 == 0 ? k : 7 - k)].wait();
     for (int k = 0; k < 8; ++k) {
-      for (const float x : pools[static_cast<std::size_t>(k)].as<float>()) ASSERT_EQ(x, static_cast<float>(3 + 3 * k));
+      for (const float x : pools[static_cast<std::size_t>(k)].as<float>())
+        ASSERT_EQ(x, static_cast<float>(3 + 3 * k));
     }
   });
 }
@@ -70,19 +72,23 @@ TEST(Communicator, ARankThatAsksForSomethingElseIsToldSoByName) {
     std::function<void(Communicator&)> odd;
   };
   const std::vector<Case> cases = {
-      {"size", [](Communicator& comm) {
+      {"size",
+       [](Communicator& comm) {
          std::vector<float> data(50'000);
          comm.all_reduce(data.data(), 40'000).wait();
        }},
-      {"small size", [](Communicator& comm) {
+      {"small size",
+       [](Communicator& comm) {
          std::vector<float> data(50'000);
          comm.all_reduce(data.data(), 4).wait();
        }},
-      {"type", [](Communicator& comm) {
+      {"type",
+       [](Communicator& comm) {
          std::vector<float> data(50'000);
          comm.all_reduce(data.data(), 50'000, {.type = DataType::I32}).wait();
        }},
-      {"operation", [](Communicator& comm) {
+      {"operation",
+       [](Communicator& comm) {
          std::vector<float> data(50'000);
          comm.all_reduce(data.data(), 50'000, {.op = ReduceOp::Max}).wait();
        }},
@@ -102,10 +108,12 @@ TEST(Communicator, ARankThatAsksForSomethingElseIsToldSoByName) {
         }
         ADD_FAILURE() << each.what << " went unnoticed at rank " << comm.rank();
       } catch (const Error& error) {
-        EXPECT_TRUE(error.code() == Code::Mismatch || error.code() == Code::PeerLost) << error.what();
+        EXPECT_TRUE(error.code() == Code::Mismatch || error.code() == Code::PeerLost)
+            << error.what();
         // The rank that is alone in its opinion, and at least one of the others, name both sides.
         if (comm.rank() == 1) {
-          EXPECT_NE(std::string{error.what()}.find("rank 1: it calls"), std::string::npos) << error.what();
+          EXPECT_NE(std::string{error.what()}.find("rank 1: it calls"), std::string::npos)
+              << error.what();
         }
       }
     });

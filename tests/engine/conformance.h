@@ -27,8 +27,8 @@ inline std::int64_t naive_sum(int ranks, std::size_t i) {
 }
 
 // What rank must hold at element i afterwards; nothing where the collective promises nothing.
-inline std::optional<std::int64_t> expected(const Communicator& comm, Collective collective, Rank root, std::size_t count,
-                                     std::size_t i) {
+inline std::optional<std::int64_t> expected(const Communicator& comm, Collective collective,
+                                            Rank root, std::size_t count, std::size_t i) {
   const auto owner = [&] {
     Rank rank = 0;
     while (comm.slice(count, rank).first + comm.slice(count, rank).count <= i) ++rank;
@@ -51,7 +51,8 @@ inline std::optional<std::int64_t> expected(const Communicator& comm, Collective
   return std::nullopt;
 }
 
-inline Work start(Communicator& comm, Collective collective, void* data, std::size_t count, const CollectiveOptions& options) {
+inline Work start(Communicator& comm, Collective collective, void* data, std::size_t count,
+                  const CollectiveOptions& options) {
   switch (collective) {
     case Collective::AllReduce:
       return comm.all_reduce(data, count, options);
@@ -77,8 +78,9 @@ void run_and_check(Communicator& comm, Collective collective, T* data, std::size
     const auto value = expected(comm, collective, options.root, count, i);
     if (value && data[i] != static_cast<T>(*value) && wrong++ == 0) first_wrong = i;
   }
-  EXPECT_EQ(wrong, 0U) << name(collective) << " by " << options.algorithm << ", rank " << comm.rank() << " of "
-                       << comm.size() << ", " << count << " elements, the first wrong one " << first_wrong;
+  EXPECT_EQ(wrong, 0U) << name(collective) << " by " << options.algorithm << ", rank "
+                       << comm.rank() << " of " << comm.size() << ", " << count
+                       << " elements, the first wrong one " << first_wrong;
 }
 
 inline void every_algorithm_and_collective(Communicator& comm) {
@@ -87,8 +89,10 @@ inline void every_algorithm_and_collective(Communicator& comm) {
   std::vector<float> foreign(kMost);
   for (const Algorithm& algorithm : algorithms()) {
     for (const Collective collective : algorithm.collectives) {
-      for (const std::size_t count : {std::size_t{0}, std::size_t{1}, std::size_t{13}, std::size_t{1000}, kMost}) {
-        const CollectiveOptions options{.root = comm.size() - 1, .algorithm = std::string{algorithm.name}};
+      for (const std::size_t count :
+           {std::size_t{0}, std::size_t{1}, std::size_t{13}, std::size_t{1000}, kMost}) {
+        const CollectiveOptions options{.root = comm.size() - 1,
+                                        .algorithm = std::string{algorithm.name}};
         run_and_check(comm, collective, pool.as<float>().data(), count, options);
         run_and_check(comm, collective, foreign.data(), count, options);
       }
@@ -100,9 +104,12 @@ inline void every_type(Communicator& comm) {
   constexpr std::size_t kCount = 5000;
   const Pool pool = comm.allocate(kCount * 8);
   for (const std::size_t count : {std::size_t{10}, kCount}) {
-    run_and_check(comm, Collective::AllReduce, pool.as<double>().data(), count, {.type = DataType::F64});
-    run_and_check(comm, Collective::AllReduce, pool.as<std::int32_t>().data(), count, {.type = DataType::I32});
-    run_and_check(comm, Collective::AllReduce, pool.as<std::int64_t>().data(), count, {.type = DataType::I64});
+    run_and_check(comm, Collective::AllReduce, pool.as<double>().data(), count,
+                  {.type = DataType::F64});
+    run_and_check(comm, Collective::AllReduce, pool.as<std::int32_t>().data(), count,
+                  {.type = DataType::I32});
+    run_and_check(comm, Collective::AllReduce, pool.as<std::int64_t>().data(), count,
+                  {.type = DataType::I64});
   }
 }
 
@@ -123,15 +130,19 @@ inline void min_max_and_mean(Communicator& comm) {
   for (const Algorithm& algorithm : algorithms()) {
     for (const ReduceOp op : {ReduceOp::Min, ReduceOp::Max, ReduceOp::Mean}) {
       for (std::size_t i = 0; i < kCount; ++i) data[i] = static_cast<double>(given(comm.rank(), i));
-      comm.all_reduce(data.data(), kCount, {.type = DataType::F64, .op = op, .algorithm = std::string{algorithm.name}})
+      comm.all_reduce(data.data(), kCount,
+                      {.type = DataType::F64, .op = op, .algorithm = std::string{algorithm.name}})
           .wait();
       for (std::size_t i = 0; i < kCount; ++i) {
         double value = static_cast<double>(given(0, i));
         for (Rank rank = 1; rank < comm.size(); ++rank) {
           const auto other = static_cast<double>(given(rank, i));
-          value = op == ReduceOp::Min ? std::min(value, other) : op == ReduceOp::Max ? std::max(value, other) : value + other;
+          value = op == ReduceOp::Min   ? std::min(value, other)
+                  : op == ReduceOp::Max ? std::max(value, other)
+                                        : value + other;
         }
-        if (op == ReduceOp::Mean) value *= 1.0 / comm.size();  // sums of integers are exact: one rounding
+        if (op == ReduceOp::Mean)
+          value *= 1.0 / comm.size();  // sums of integers are exact: one rounding
         ASSERT_EQ(data[i], value) << algorithm.name << " " << name(op) << " element " << i;
       }
     }
@@ -160,7 +171,8 @@ inline void all_ranks_hold_the_same_bits(Communicator& comm) {
         }
       }
       const std::size_t count = kCount * sizeof(float) / size_of(type);
-      comm.all_reduce(data.data(), count, {.type = type, .algorithm = std::string{algorithm.name}}).wait();
+      comm.all_reduce(data.data(), count, {.type = type, .algorithm = std::string{algorithm.name}})
+          .wait();
       // Min and max over ranks of the bits, as integers, agree exactly when all bits agree.
       std::vector<std::int32_t> least(kCount);
       std::memcpy(least.data(), data.data(), kCount * sizeof(float));

@@ -19,14 +19,15 @@ inline void run_ranks(int ranks, const std::function<void(Communicator&)>& body)
   std::vector<Communicator> communicators = Communicator::in_process(ranks);
   std::vector<std::jthread> threads;
   for (int rank = 0; rank < ranks; ++rank) {
-    threads.emplace_back([&body, own = std::move(communicators[static_cast<std::size_t>(rank)])]() mutable {
-      own.set_deadline(kTestDeadline);
-      try {
-        body(own);
-      } catch (const std::exception& error) {
-        ADD_FAILURE() << "rank " << own.rank() << ": " << error.what();
-      }
-    });
+    threads.emplace_back(
+        [&body, own = std::move(communicators[static_cast<std::size_t>(rank)])]() mutable {
+          own.set_deadline(kTestDeadline);
+          try {
+            body(own);
+          } catch (const std::exception& error) {
+            ADD_FAILURE() << "rank " << own.rank() << ": " << error.what();
+          }
+        });
   }
   communicators.clear();
 }

@@ -21,7 +21,9 @@ TEST(Processes, EveryAlgorithmAndCollectiveInPoolsAndForeignMemory) {
   conformance::every_algorithm_and_collective(world());
 }
 TEST(Processes, EveryType) { conformance::every_type(world()); }
-TEST(Processes, SomeRanksInPoolsAndOthersNot) { conformance::some_ranks_in_pools_and_others_not(world()); }
+TEST(Processes, SomeRanksInPoolsAndOthersNot) {
+  conformance::some_ranks_in_pools_and_others_not(world());
+}
 TEST(Processes, MinMaxAndMean) { conformance::min_max_and_mean(world()); }
 TEST(Processes, AllRanksHoldTheSameBits) { conformance::all_ranks_hold_the_same_bits(world()); }
 

@@ -42,12 +42,17 @@ TEST(Cluster, FillsNodesInOrder) {
 }
 
 TEST(Cluster, NamesTheLineThatIsWrong) {
-  const auto why = [](const std::string& text) { return parse_cluster(text, "c.toml").status().message(); };
-  EXPECT_EQ(why(replaced(kGood, "latency_us = 7", "latncy_us = 7")), "c.toml, line 3: between.latency_us is missing");
+  const auto why = [](const std::string& text) {
+    return parse_cluster(text, "c.toml").status().message();
+  };
+  EXPECT_EQ(why(replaced(kGood, "latency_us = 7", "latncy_us = 7")),
+            "c.toml, line 3: between.latency_us is missing");
   EXPECT_EQ(why(replaced(kGood, "efficiency = 0.5", "efficiency = 1.5")),
             "c.toml, line 5: between.efficiency must be a number from 1e-06 to 1");
-  EXPECT_EQ(why(replaced(kGood, "name = \"two\"", "name = 2")), "c.toml, line 1: name must be a text in quotes");
-  EXPECT_EQ(why(std::string{kGood} + "speed = 3\n"), "c.toml, line 12: there is no key reduce.speed");
+  EXPECT_EQ(why(replaced(kGood, "name = \"two\"", "name = 2")),
+            "c.toml, line 1: name must be a text in quotes");
+  EXPECT_EQ(why(std::string{kGood} + "speed = 3\n"),
+            "c.toml, line 12: there is no key reduce.speed");
   EXPECT_EQ(why(std::string{kGood} + "gbyte_per_m = 3\n"),
             "c.toml, line 12: there is no key reduce.gbyte_per_m, did you mean gbyte_per_s?");
   EXPECT_NE(why("name = [").find("c.toml, line 1: "), std::string::npos);

@@ -7,7 +7,8 @@
 namespace sluice {
 namespace {
 
-constexpr CostConstants kLinks{.inside = {1e-6, 10e9}, .between = {5e-6, 1e9}, .reduce_s_per_byte = 1e-10};
+constexpr CostConstants kLinks{
+    .inside = {1e-6, 10e9}, .between = {5e-6, 1e9}, .reduce_s_per_byte = 1e-10};
 
 TEST(Cost, AStepTakesTheSlowerClass) {
   const Load load{{.repeat = 3, .inside = {2, 0.5}, .between = {1, 0.25}, .reduced = 0.5}};

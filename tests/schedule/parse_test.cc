@@ -109,7 +109,8 @@ TEST(Parse, RefusesWrongHeaderFields) {
 // " aa ab ...": last + 1 names of two letters.
 std::string names_to(int last) {
   std::string names;
-  for (int i = 0; i <= last; ++i) names += " " + std::string{static_cast<char>('a' + i / 26), static_cast<char>('a' + i % 26)};
+  for (int i = 0; i <= last; ++i)
+    names += " " + std::string{static_cast<char>('a' + i / 26), static_cast<char>('a' + i % 26)};
   return names;
 }
 

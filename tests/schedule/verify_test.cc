@@ -23,7 +23,10 @@ Program exchange(Rank peer) {
 }
 
 Schedule two(Program rank_0, Program rank_1, Collective collective = Collective::AllReduce) {
-  return {"by_hand", {.collective = collective, .ranks = 2}, false, {std::move(rank_0), std::move(rank_1)}};
+  return {"by_hand",
+          {.collective = collective, .ranks = 2},
+          false,
+          {std::move(rank_0), std::move(rank_1)}};
 }
 
 TEST(Verify, ProvesAnExchangeOfTwo) {
@@ -41,7 +44,8 @@ TEST(Verify, SaysWhichRankStepAndChunkIsWrong) {
   forgets.receive_copy(1, {1});  // and never adds it
   const Proof proof = verify(two(forgets, exchange(0)));
   EXPECT_FALSE(proof.proven);
-  EXPECT_EQ(proof.reason, "rank 0, after the last step, chunk 0: the result lacks the contribution of rank 1");
+  EXPECT_EQ(proof.reason,
+            "rank 0, after the last step, chunk 0: the result lacks the contribution of rank 1");
 }
 
 TEST(Verify, RefusesToReadWhatIsWrittenInTheSameStep) {
@@ -54,7 +58,8 @@ TEST(Verify, RefusesToReadWhatIsWrittenInTheSameStep) {
   other.send(0, kAll);
   other.receive_reduce(kAll, kOwnAnd0);
   EXPECT_EQ(verify(two(racing, other)).reason,
-            "rank 0, step 1, chunk 0: race: another transfer of this step touches buffer while it is written");
+            "rank 0, step 1, chunk 0: race: another transfer of this step touches buffer while it "
+            "is written");
 }
 
 TEST(Verify, FindsTwoRanksThatWaitForEachOther) {
@@ -102,14 +107,17 @@ TEST(Verify, HoldsRanksToTheSameOrderOfAddition) {
   c.local_reduce(kAll, first_then_pair);
   const Proof proof = verify({"by_hand", {.ranks = 3}, false, {a, b, c}});
   EXPECT_EQ(proof.reason,
-            "rank 2, after the last step, chunk 0: the result was added up in another order than rank 0's, so "
+            "rank 2, after the last step, chunk 0: the result was added up in another order than "
+            "rank 0's, so "
             "their bits may differ");
 }
 
 TEST(Verify, DoesNotChokeOnWhatCannotBe) {
   EXPECT_FALSE(verify({"empty", {.ranks = 0}, false, {}}).proven);
   EXPECT_FALSE(verify({"missing", {.ranks = 2}, false, {exchange(1)}}).proven);
-  EXPECT_FALSE(verify({"root", {.collective = Collective::Reduce, .ranks = 2, .root = 5}, false,
+  EXPECT_FALSE(verify({"root",
+                       {.collective = Collective::Reduce, .ranks = 2, .root = 5},
+                       false,
                        {exchange(1), exchange(0)}})
                    .proven);
   Program wild{Layout{1}, {"in"}};
