@@ -23,7 +23,8 @@ struct Candidate {
 // number of bytes. Building it costs a few ranks^2 operations at the most; pricing is cheap.
 class Selector {
  public:
-  Selector(Collective collective, Topology topology, CostConstants constants, Rank root = 0);
+  Selector(Collective collective, const Topology& topology, const CostConstants& constants,
+           Rank root = 0);
 
   // All algorithms, cheapest first; ties in the order of algorithms().
   std::vector<Candidate> candidates(std::int64_t bytes) const;

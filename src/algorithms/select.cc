@@ -24,7 +24,8 @@ std::vector<int> grid_of(const Topology& topology) {
 
 }  // namespace
 
-Selector::Selector(Collective collective, Topology topology, CostConstants constants, Rank root)
+Selector::Selector(Collective collective, const Topology& topology, const CostConstants& constants,
+                   Rank root)
     : constants_{constants} {
   const Shape asked{collective, ranks_of(topology), grid_of(topology), root, 1};
   Shape without_grid = asked;

@@ -54,7 +54,8 @@ Fraction torus_sent(const Shape& shape, Rank /*rank*/) {
 }
 
 void torus_traffic(const Shape& shape, TrafficSink& sink) {
-  const auto [x, y] = grid_of(shape);
+  const int x = grid_of(shape).x;
+  const int y = grid_of(shape).y;
   const int n = x * y;
   const auto rows = [&](bool reduces) {
     if (x == 1) return;

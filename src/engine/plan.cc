@@ -217,7 +217,8 @@ void Plan::find_pushes(const Schedule& schedule, Rank rank, const EventGraph& gr
       // and gave its part from there, with nobody else reading it since.
       const RankView& peer = view_of(send->peer);
       for (std::size_t g = 0; g < peer.sends.size(); ++g) {
-        const auto& [gave, gave_index] = peer.sends[g];
+        const Send* const gave = peer.sends[g].first;
+        const std::uint32_t gave_index = peer.sends[g].second;
         if (graph.event_of_send(send->peer, g).write != write || gave->range != receive.range)
           continue;
         const Indices& copy_after = peer.before[peer.writes.at(copy)];

@@ -22,15 +22,20 @@ struct Access {
 struct Event {
   Access target;
   std::vector<Access> sources = {};
-  std::vector<int> before = {};  // the events that it waits for
+  std::vector<int> then = {};  // the events that wait for it
 };
 
 struct Events {
   int chunks = 0;
   std::vector<Event> list = {};
-  bool malformed = false;  // a message has no other side, or one with other chunks
-  bool race = false;       // transfers of one step conflict: they have no order
+  std::vector<int> waits = {};  // for how many others each waits
+  bool malformed = false;       // a message has no other side, or one with other chunks
+  bool race = false;            // transfers of one step conflict: they have no order
 
+  void order(int first, int second) {
+    list[first].then.push_back(second);
+    ++waits[second];
+  }
   bool covers(const Range& range, int chunk) const {
     const int offset = chunk - range.first;
     return (offset < 0 ? offset + chunks : offset) < range.count;
@@ -39,43 +44,45 @@ struct Events {
 
 // Operations that conflict take place in program order.
 inline void order_conflicts(Events& events) {
-  for (int number = static_cast<int>(events.list.size()); number-- > 0;)
-    for (Event& second : events.list) {
-      const Event& first = events.list[number];
-      bool waits = false;
+  for (int first = 0; first < std::ssize(events.list); ++first)
+    for (int second = 0; second < std::ssize(events.list); ++second) {
+      bool ordered = false;
       const auto compare = [&](const Access& a, const Access& b) {
-        if (a.rank != b.rank || a.range.buffer != b.range.buffer || &first == &second) return;
+        if (a.rank != b.rank || a.range.buffer != b.range.buffer || first == second) return;
         if (!events.covers(a.range, b.range.first) && !events.covers(b.range, a.range.first))
           return;
-        waits |= a.when < b.when;
+        ordered |= a.when < b.when;
         events.race |= a.when == b.when;
       };
-      compare(first.target, second.target);
-      for (const Access& read : first.sources) compare(read, second.target);
-      for (const Access& read : second.sources) compare(first.target, read);
-      if (waits) second.before.push_back(number);
+      const auto& [write, reads, then] = events.list[first];
+      compare(write, events.list[second].target);
+      for (const Access& read : reads) compare(read, events.list[second].target);
+      for (const Access& read : events.list[second].sources) compare(write, read);
+      if (ordered) events.order(first, second);
     }
 }
 
 // The events under a window of one, or without bound. REQUIRES: ranks, buffers, chunks that exist.
 inline Events events_of(const Schedule& schedule, bool window_of_one) {
   std::map<std::pair<Rank, Rank>, std::deque<Access>> sent;
-  std::map<std::pair<Rank, Rank>, int> last;  // event of a pair
   for (Rank rank = 0; rank < schedule.shape.ranks; ++rank)
     for (int step = 0; step < schedule.programs[rank].steps(); ++step)
       for (const Send& send : schedule.programs[rank].sends(step))
         sent[{rank, send.peer}].push_back({rank, send.range, {step, 0}});
 
   Events events{schedule.programs[0].layout().chunks()};
+  std::map<std::pair<Rank, Rank>, int> last;  // event of a pair
   for (Rank rank = 0; rank < schedule.shape.ranks; ++rank) {
     const Program& program = schedule.programs[rank];
     for (int step = 0; step < program.steps(); ++step)
       for (const bool local : {false, true})
         for (const Write& write : local ? program.locals(step) : program.receives(step)) {
           const int number = static_cast<int>(events.list.size());
-          Event event{{rank, write.range, {step, local ? 1 + number : 0}}};
+          const Access target{rank, write.range, {step, local ? 1 + number : 0}};
+          events.list.push_back({target});
+          events.waits.push_back(0);
           for (const int source : program.sources(write)) {
-            Access& read = event.sources.emplace_back(event.target);
+            Access& read = events.list.back().sources.emplace_back(target);
             if (local) read.range.buffer = source;
             if (local || source == kOwn) continue;
             auto& messages = sent[{source, rank}];
@@ -85,10 +92,9 @@ inline Events events_of(const Schedule& schedule, bool window_of_one) {
             if (read.range.first != write.range.first || read.range.count != write.range.count)
               return Events{.malformed = true};
             const auto [previous, none] = last.insert({{source, rank}, number});
-            if (!none && window_of_one) event.before.push_back(previous->second);
+            if (window_of_one && !none) events.order(previous->second, number);
             previous->second = number;
           }
-          events.list.push_back(std::move(event));
         }
   }
   for (const auto& [pair, messages] : sent) events.malformed |= !messages.empty();

@@ -14,21 +14,19 @@ namespace sluice::mutation {
 template <class Value>
 std::string run(const Schedule& schedule, const Events& events, std::mt19937_64& random) {
   if (events.malformed) return "malformed";
-  std::vector<const Event*> order;
-  for (const Event& event : events.list) order.push_back(&event);
+  std::vector<int> waits = events.waits;
+  std::vector<int> order;
+  for (int event = 0; event < std::ssize(waits); ++event) order.push_back(event);
   std::shuffle(order.begin(), order.end(), random);
-  std::vector<char> done(events.list.size());
   for (auto next = order.begin(); next != order.end(); ++next) {
-    const auto ready = std::find_if(next, order.end(), [&](const Event* event) {
-      return std::ranges::all_of(event->before, [&](int other) { return done[other]; });
-    });
+    const auto ready = std::find_if(next, order.end(), [&](int event) { return !waits[event]; });
     if (ready == order.end()) return "stuck";
     std::iter_swap(next, ready);
-    done[*next - events.list.data()] = true;
+    for (const int waiting : events.list[*next].then) --waits[waiting];
   }
   const auto& [collective, ranks, grid, root, segments] = schedule.shape;
-  std::vector<std::vector<Value>> memory(ranks);  // by rank and buffer: chunks do not mix
-  for (int chunk = 0; chunk < events.chunks; ++chunk) {
+  std::vector<std::vector<Value>> memory(ranks);         // each rank's buffers
+  for (int chunk = 0; chunk < events.chunks; ++chunk) {  // chunks do not mix
     const Rank owner = chunk * ranks / events.chunks;
     Value total;
     for (Rank rank = 0; rank < ranks; ++rank) {
@@ -37,22 +35,22 @@ std::string run(const Schedule& schedule, const Events& events, std::mt19937_64&
       if (collective == Collective::Broadcast && rank != root) continue;
       total += memory[rank][kUserBuffer] = Value{rank, chunk};
     }
-    for (const Event* event : order) {
-      if (!events.covers(event->target.range, chunk)) continue;
+    for (const int event : order) {
+      const auto& [target, sources, then] = events.list[event];
+      if (!events.covers(target.range, chunk)) continue;
       Value sum;
-      for (const Access& source : event->sources) {
-        const Value& value = memory[source.rank][source.range.buffer];
-        if (value == Value{}) return "read of nothing";
-        sum += value;
+      for (const Access& source : sources) {
+        if (memory[source.rank][source.range.buffer] == Value{}) return "read of nothing";
+        sum += memory[source.rank][source.range.buffer];
       }
-      memory[event->target.rank][event->target.range.buffer] = sum;
+      memory[target.rank][target.range.buffer] = sum;
     }
     for (Rank rank = 0; rank < ranks; ++rank) {
       if (collective == Collective::ReduceScatter && rank != owner) continue;
       if (collective == Collective::Reduce && rank != root) continue;
-      if (!memory[rank][kUserBuffer].adds_up_to(total)) return "wrong output";
-      if (collective == Collective::AllReduce && memory[rank][0] != memory[0][0])
-        return "ranks disagree";
+      const Value& output = memory[rank][kUserBuffer];
+      if (!output.adds_up_to(total)) return "wrong output";
+      if (collective == Collective::AllReduce && output != memory[0][0]) return "ranks disagree";
     }
   }
   return "";
