@@ -158,7 +158,7 @@ void Plan::find_whole_sums(const Schedule& schedule, Rank rank, EventGraph& grap
   const Collective collective = schedule.shape.collective;
   if (collective == Collective::AllGather || collective == Collective::Broadcast) return;
   const auto chunks = static_cast<std::size_t>(layout_.chunks());
-  const auto buffers = static_cast<std::size_t>(scratch_buffers_ + 1);
+  const auto buffers = static_cast<std::size_t>(scratch_buffers_) + 1;
   // How many contributions every place of every rank holds, as the schedule runs.
   std::vector<int> held(schedule.programs.size() * buffers * chunks, 0);
   const auto at = [&](Rank of, BufferId buffer, std::size_t chunk) -> int& {
@@ -174,7 +174,9 @@ void Plan::find_whole_sums(const Schedule& schedule, Rank rank, EventGraph& grap
     const Event& event = graph.events()[e];
     bool whole = event.write->combine == Combine::Reduce;
     for (int i = 0; i < event.write->range.count; ++i) {
-      const std::size_t chunk = static_cast<std::size_t>(event.write->range.first + i) % chunks;
+      const std::size_t chunk =
+          (static_cast<std::size_t>(event.write->range.first) + static_cast<std::size_t>(i)) %
+          chunks;
       int sum = 0;
       for (const Operand& operand : graph.operands(event))
         sum += at(operand.rank, operand.buffer, chunk);
