@@ -1,9 +1,11 @@
 // events.h - what takes place in a schedule, and what waits for what: Operations, Matching, Order
-// and windows of docs/execution-model.md, from which alone it was written.
+// and windows of docs/execution-model.md. With interpreter.h the oracle for verify(), written from
+// that page alone.
 #pragma once
 
 #include <deque>
 #include <map>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -11,34 +13,41 @@
 
 namespace sluice::mutation {
 
-// A range that an operation reads or writes.
+// What an operation reads or writes.
 struct Access {
   Rank rank;
   Range range;
   std::pair<int, int> when;  // step; then 0 for its transfers, 1, 2, ... for its local operations
+  bool writes = false;
 };
 
 // A receive with its sends, or a local operation: the target becomes the sum of the sources.
 struct Event {
-  Access target;
-  std::vector<Access> sources = {};
-  std::vector<int> then = {};  // the events that wait for it
+  std::vector<Access> accesses;  // the target, then the sources
+  std::vector<int> then = {};    // the events that wait for it
+
+  const Access& target() const { return accesses.front(); }
+  std::span<const Access> sources() const { return std::span{accesses}.subspan(1); }
 };
 
 struct Events {
   int chunks = 0;
   std::vector<Event> list = {};
-  std::vector<int> waits = {};  // for how many others each waits
+  std::vector<int> waits = {};  // of each event, for how many others
   bool malformed = false;       // a message has no other side, or one with other chunks
   bool race = false;            // transfers of one step conflict: they have no order
 
-  void order(int first, int second) {
-    list[first].then.push_back(second);
-    ++waits[second];
-  }
   bool covers(const Range& range, int chunk) const {
     const int offset = chunk - range.first;
     return (offset < 0 ? offset + chunks : offset) < range.count;
+  }
+  bool overlap(const Event& a, const Event& b) const {  // an event has one range of chunks
+    return covers(a.target().range, b.target().range.first) ||
+           covers(b.target().range, a.target().range.first);
+  }
+  void order(int first, int second) {
+    list[first].then.push_back(second);
+    ++waits[second];
   }
 };
 
@@ -46,23 +55,18 @@ struct Events {
 inline void order_conflicts(Events& events) {
   for (int first = 0; first < std::ssize(events.list); ++first)
     for (int second = 0; second < std::ssize(events.list); ++second) {
-      bool ordered = false;
-      const auto compare = [&](const Access& a, const Access& b) {
-        if (a.rank != b.rank || a.range.buffer != b.range.buffer || first == second) return;
-        if (!events.covers(a.range, b.range.first) && !events.covers(b.range, a.range.first))
-          return;
-        ordered |= a.when < b.when;
-        events.race |= a.when == b.when;
-      };
-      const auto& [write, reads, then] = events.list[first];
-      compare(write, events.list[second].target);
-      for (const Access& read : reads) compare(read, events.list[second].target);
-      for (const Access& read : events.list[second].sources) compare(write, read);
-      if (ordered) events.order(first, second);
+      if (first == second || !events.overlap(events.list[first], events.list[second])) continue;
+      for (const Access& a : events.list[first].accesses)
+        for (const Access& b : events.list[second].accesses) {
+          const bool same_buffer = a.rank == b.rank && a.range.buffer == b.range.buffer;
+          const bool conflict = same_buffer && (a.writes || b.writes);
+          if (conflict && a.when < b.when) events.order(first, second);
+          if (conflict && a.when == b.when) events.race = true;
+        }
     }
 }
 
-// The events under a window of one, or without bound. REQUIRES: ranks, buffers, chunks that exist.
+// With a window of one, or without bound. REQUIRES: ranks, buffers and chunks that exist.
 inline Events events_of(const Schedule& schedule, bool window_of_one) {
   std::map<std::pair<Rank, Rank>, std::deque<Access>> sent;
   for (Rank rank = 0; rank < schedule.shape.ranks; ++rank)
@@ -78,14 +82,15 @@ inline Events events_of(const Schedule& schedule, bool window_of_one) {
       for (const bool local : {false, true})
         for (const Write& write : local ? program.locals(step) : program.receives(step)) {
           const int number = static_cast<int>(events.list.size());
-          const Access target{rank, write.range, {step, local ? 1 + number : 0}};
-          events.list.push_back({target});
+          const std::pair<int, int> when{step, local ? 1 + number : 0};
+          std::vector<Access>& accesses = events.list.emplace_back().accesses;
+          accesses.push_back({rank, write.range, when, true});
           events.waits.push_back(0);
           for (const int source : program.sources(write)) {
-            Access& read = events.list.back().sources.emplace_back(target);
+            Access& read = accesses.emplace_back(Access{rank, write.range, when});
             if (local) read.range.buffer = source;
             if (local || source == kOwn) continue;
-            auto& messages = sent[{source, rank}];
+            std::deque<Access>& messages = sent[{source, rank}];
             if (messages.empty()) return Events{.malformed = true};
             read = messages.front();
             messages.pop_front();

@@ -35,15 +35,15 @@ std::string run(const Schedule& schedule, const Events& events, std::mt19937_64&
       if (collective == Collective::Broadcast && rank != root) continue;
       total += memory[rank][kUserBuffer] = Value{rank, chunk};
     }
-    for (const int event : order) {
-      const auto& [target, sources, then] = events.list[event];
-      if (!events.covers(target.range, chunk)) continue;
+    for (const int number : order) {
+      const Event& event = events.list[number];
+      if (!events.covers(event.target().range, chunk)) continue;
       Value sum;
-      for (const Access& source : sources) {
+      for (const Access& source : event.sources()) {
         if (memory[source.rank][source.range.buffer] == Value{}) return "read of nothing";
         sum += memory[source.rank][source.range.buffer];
       }
-      memory[target.rank][target.range.buffer] = sum;
+      memory[event.target().rank][event.target().range.buffer] = sum;
     }
     for (Rank rank = 0; rank < ranks; ++rank) {
       if (collective == Collective::ReduceScatter && rank != owner) continue;

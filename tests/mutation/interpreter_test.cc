@@ -3,14 +3,34 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <set>
 
+#include "sluice/schedule_text.h"
 #include "tests/mutation/values.h"
 
 namespace sluice::mutation {
 namespace {
 
-constexpr int kRuns = 100;
+constexpr int kRuns = 50;
+constexpr bool kUnbounded = false;
+constexpr bool kWindowOfOne = true;
+
+using Faults = std::set<std::string>;
+
+template <class Value>
+Faults faults_of(const Schedule& schedule, bool window_of_one) {
+  const Events events = events_of(schedule, window_of_one);
+  std::mt19937_64 random{1};
+  Faults faults;
+  for (int i = 0; i < kRuns; ++i) faults.insert(run<Value>(schedule, events, random));
+  return faults;
+}
+
+Schedule read_canary(const std::string& name) {
+  std::ifstream file{SLUICE_SOURCE_DIR "/tests/mutation/canaries/" + name + ".txt"};
+  return parse_schedule(file).value();
+}
 
 // An all_reduce ring by hand: rank r sends chunk r - step, then passes on what it received.
 Schedule ring_by_hand(int ranks) {
@@ -36,23 +56,43 @@ Schedule ring_by_hand(int ranks) {
   return schedule;
 }
 
-std::set<std::string> faults_seen(const Schedule& schedule) {
-  std::mt19937_64 random{1};
-  std::set<std::string> faults;
-  for (const bool window_of_one : {false, true}) {
-    const Events events = events_of(schedule, window_of_one);
-    for (int i = 0; i < kRuns; ++i) faults.insert(run<Number>(schedule, events, random));
-  }
-  return faults;
-}
-
 TEST(Interpreter, FindsARingRight) {
   for (int ranks = 2; ranks <= 9; ++ranks)
-    EXPECT_EQ(faults_seen(ring_by_hand(ranks)), std::set<std::string>{""}) << ranks << " ranks";
+    for (const bool window_of_one : {kUnbounded, kWindowOfOne})
+      EXPECT_EQ(faults_of<Number>(ring_by_hand(ranks), window_of_one), Faults{""}) << ranks;
 }
 
-TEST(Interpreter, ShowsARaceInSomeInterleavingOnly) {
-  // Rank 0 forwards chunk 0 in the step in which it receives it.
+TEST(Interpreter, SaysWhatGoesWrong) {
+  const std::pair<const char*, const char*> canaries[] = {
+      {"receive_without_send", "malformed"},
+      {"send_without_receive", "malformed"},
+      {"chunk_mismatch", "malformed"},
+      {"deadlock_cycle", "stuck"},
+      {"uninitialised_scratch", "read of nothing"},
+      {"wrong_root", "read of nothing"},
+      {"double_count", "wrong output"},
+      {"dropped_transfer", "wrong output"},
+      {"different_association", "ranks disagree"},
+  };
+  for (const auto& [name, fault] : canaries)
+    EXPECT_EQ(faults_of<Number>(read_canary(name), kUnbounded), Faults{fault}) << name;
+}
+
+TEST(Interpreter, SeesTheOrderOfASumInItsTerms) {
+  for (const char* name : {"wrong_order", "right_order_wrong_association"}) {
+    EXPECT_EQ(faults_of<Number>(read_canary(name), kUnbounded), Faults{""}) << name;
+    EXPECT_EQ(faults_of<Term>(read_canary(name), kUnbounded), Faults{"wrong output"}) << name;
+  }
+}
+
+TEST(Interpreter, IsStuckOnlyUnderAWindowOfOneWhenAPairsOrderIsAgainstDataflow) {
+  const Schedule schedule = read_canary("window_deadlock");
+  EXPECT_EQ(faults_of<Number>(schedule, kUnbounded), Faults{"wrong output"});
+  EXPECT_EQ(faults_of<Number>(schedule, kWindowOfOne), Faults{"stuck"});
+}
+
+TEST(Interpreter, ShowsARaceInSomeRunsOnly) {
+  // Rank 0 forwards its chunk in the step in which it receives it.
   Schedule schedule{
       "race", {.collective = Collective::Broadcast, .ranks = 3, .root = 1}, false, {}};
   schedule.programs.assign(3, Program{Layout{1}});
@@ -61,35 +101,11 @@ TEST(Interpreter, ShowsARaceInSomeInterleavingOnly) {
   schedule.programs[0].receive_copy(1, {});
   schedule.programs[0].send(2, {});
   schedule.programs[2].receive_copy(0, {});
-  EXPECT_EQ(faults_seen(schedule), (std::set<std::string>{"", "read of nothing"}));
-  EXPECT_TRUE(events_of(schedule, false).race);
+  EXPECT_EQ(faults_of<Number>(schedule, kUnbounded), (Faults{"", "read of nothing"}));
+  EXPECT_TRUE(events_of(schedule, kUnbounded).race);
 }
 
-TEST(Interpreter, IsStuckOnlyUnderAWindowOfOneWhenAPairsOrderIsAgainstDataflow) {
-  // Rank 1 sums up a message of rank 0 and one of rank 2, which waits for chunk 1 from rank 1,
-  // which has it from the second message of rank 0.
-  Schedule schedule{"window", {.collective = Collective::AllReduce, .ranks = 3}, false, {}};
-  schedule.programs.assign(3, Program{Layout{2}, {"aside"}});
-  Program& zero = schedule.programs[0];
-  Program& one = schedule.programs[1];
-  Program& two = schedule.programs[2];
-  zero.begin_step();
-  zero.send(1, {0, 0, 2});
-  zero.send(1, {0, 1, 1});
-  one.begin_step();
-  const Rank sum[] = {0, 2};
-  one.receive_reduce({1, 0, 2}, sum);
-  one.receive_copy(0, {0, 1, 1});
-  one.begin_step();
-  one.send(2, {0, 1, 1});
-  two.begin_step();
-  two.receive_copy(1, {0, 1, 1});
-  two.begin_step();
-  two.send(1, {0, 0, 2});
-  EXPECT_EQ(faults_seen(schedule), (std::set<std::string>{"stuck", "wrong output"}));
-}
-
-TEST(Interpreter, SeesAnotherAssociationAsOtherBits) {
+TEST(Number, CommutesAndDoesNotAssociate) {
   const auto sum = [](Number left, const Number& right) { return left += right; };
   const Number a{0, 0};
   const Number b{1, 0};
