@@ -1,14 +1,13 @@
 // doctor.cc - `sluice doctor`: what was found on this machine, what was not, and why that matters.
 #include <dlfcn.h>
 #include <fmt/format.h>
-#include <sched.h>
 #include <unistd.h>
 
 #include <fstream>
 #include <nlohmann/json.hpp>
-#include <thread>
 
 #include "base/text.h"
+#include "bootstrap/cores.h"
 #include "cli/command.h"
 #include "sluice/algorithms.h"
 
@@ -27,15 +26,6 @@ std::string cpu_model() {
     if (line.starts_with("model name")) return line.substr(line.find(": ") + 2);
   }
   return "unknown processor";
-}
-
-// Cores that this process may run on, which a container or taskset may have made fewer.
-int usable_cores() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  return sched_getaffinity(0, sizeof set, &set) == 0
-             ? CPU_COUNT(&set)
-             : static_cast<int>(std::thread::hardware_concurrency());
 }
 
 double memory_bytes(const char* key) {
@@ -61,7 +51,7 @@ Finding library(const std::string& what, std::initializer_list<const char*> name
 std::vector<Finding> findings() {
   std::vector<Finding> all;
   all.push_back({"processor", true,
-                 fmt::format("{}, {} of {} cores usable", cpu_model(), usable_cores(),
+                 fmt::format("{}, {} of {} cores usable", cpu_model(), usable_cores().size(),
                              sysconf(_SC_NPROCESSORS_CONF))});
   all.push_back({"memory", true,
                  fmt::format("{}, {} available", format_bytes(memory_bytes("MemTotal")),
