@@ -101,8 +101,6 @@ struct Write {
   Range range;
   std::uint32_t first_source = 0;
   std::uint32_t source_count = 0;
-
-  friend bool operator==(const Write&, const Write&) = default;
 };
 
 class Program {
@@ -128,12 +126,12 @@ class Program {
   std::span<const Write> locals(int step) const;
   std::span<const std::int32_t> sources(const Write& write) const;
 
-  friend bool operator==(const Program&, const Program&) = default;
+  // The same operations in the same order, however they were written down.
+  friend bool operator==(const Program& a, const Program& b);
 
  private:
   struct StepBegin {
     std::uint32_t send, receive, local;
-    friend bool operator==(const StepBegin&, const StepBegin&) = default;
   };
   Write write(Combine combine, Range range, std::span<const std::int32_t> sources);
 
@@ -158,5 +156,11 @@ struct Schedule {
 // Chunks of reduce_scatter and all_gather belong to ranks: rank r has the r-th n-th of them.
 // REQUIRES: layout.chunks() is a multiple of ranks.
 Rank owner_of_chunk(const Layout& layout, int ranks, int chunk);
+
+// Whether the collective combines what ranks bring: not all_gather and broadcast.
+bool is_reduction(Collective collective);
+// Whether a rank brings something for a chunk, and whether it is promised the result.
+bool brings(const Shape& shape, const Layout& layout, Rank rank, int chunk);
+bool is_promised(const Shape& shape, const Layout& layout, Rank rank, int chunk);
 
 }  // namespace sluice

@@ -19,9 +19,6 @@ namespace {
 // in the second.
 bool has_first_step(Collective collective) { return collective != Collective::AllGather; }
 bool has_second_step(Collective collective) { return collective != Collective::ReduceScatter; }
-bool reduces(Collective collective) {
-  return collective == Collective::Reduce || has_reduce_phase(collective);
-}
 
 bool in_first_step(const Shape& shape, Rank from, Rank /*to*/) {
   return shape.collective != Collective::Broadcast || from == shape.root;
@@ -52,7 +49,7 @@ Program direct(const Shape& shape, Rank rank) {
     for_peers(shape, rank, [&](Rank peer) {
       if (in_first_step(shape, rank, peer)) program.send(peer, slice(peer));
     });
-    if (reduces(shape.collective)) {
+    if (is_reduction(shape.collective)) {
       std::vector<Rank> in_rank_order(static_cast<std::size_t>(shape.ranks));
       std::iota(in_rank_order.begin(), in_rank_order.end(), 0);
       in_rank_order[static_cast<std::size_t>(rank)] = kOwn;
@@ -100,7 +97,7 @@ void direct_traffic(const Shape& shape, TrafficSink& sink) {
     }
     sink.end_step(1);
   };
-  if (has_first_step(shape.collective)) tell(in_first_step, reduces(shape.collective));
+  if (has_first_step(shape.collective)) tell(in_first_step, is_reduction(shape.collective));
   if (has_second_step(shape.collective)) tell(in_second_step, false);
 }
 

@@ -25,11 +25,8 @@ class Holdings {
                              std::vector<Contributions>(static_cast<std::size_t>(chunks_))));
     for (Rank rank = 0; rank < shape.ranks; ++rank) {
       for (int chunk = 0; chunk < chunks_; ++chunk) {
-        const bool has = shape.collective == Collective::AllGather
-                             ? rank == owner_of_chunk(first.layout(), shape.ranks, chunk)
-                         : shape.collective == Collective::Broadcast ? rank == shape.root
-                                                                     : true;
-        if (has) at(rank, kUserBuffer, chunk).set(static_cast<std::size_t>(rank));
+        if (brings(shape, first.layout(), rank, chunk))
+          at(rank, kUserBuffer, chunk).set(static_cast<std::size_t>(rank));
       }
     }
   }
@@ -54,9 +51,8 @@ class Holdings {
 
   // A mark for each chunk of the user's buffer: how much of its result is there.
   std::string marks(Rank rank) {
-    const Collective collective = schedule_.shape.collective;
-    const bool sums = collective != Collective::AllGather && collective != Collective::Broadcast;
-    const std::size_t whole = sums ? schedule_.programs.size() : 1;
+    const std::size_t whole =
+        is_reduction(schedule_.shape.collective) ? schedule_.programs.size() : 1;
     std::string text;
     for (int chunk = 0; chunk < chunks_; ++chunk) {
       const std::size_t count = at(rank, kUserBuffer, chunk).count();

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "schedule/event_graph.h"
+#include "schedule/place_history.h"
 
 namespace sluice {
 namespace {
@@ -28,56 +29,30 @@ void for_operations(const Program& program, OnSend&& on_send, OnReceive&& on_rec
 
 // For every operation, the earlier ones that it conflicts with and has to wait for.
 std::vector<Indices> conflicts_before(const Program& program) {
-  struct Place {
-    std::int64_t writer = -1;
-    Indices readers;  // since then
-  };
-  const int chunks = program.layout().chunks();
-  std::vector<Place> places(static_cast<std::size_t>(program.buffers()) *
-                            static_cast<std::size_t>(chunks));
+  PlaceHistory history{program};
   std::vector<Indices> before;
-  const auto for_places = [&](const Range& range, BufferId buffer, auto&& visit) {
-    for (int i = 0; i < range.count; ++i) {
-      visit(places[static_cast<std::size_t>(buffer) * static_cast<std::size_t>(chunks) +
-                   static_cast<std::size_t>((range.first + i) % chunks)]);
-    }
-  };
   const auto me = [&] { return static_cast<std::uint32_t>(before.size() - 1); };
-  const auto wait_for = [&](std::int64_t other) {
-    if (other < 0 || other == me()) return;
+  const auto wait_for = [&](std::uint32_t other) {
     Indices& list = before.back();
-    const auto index = static_cast<std::uint32_t>(other);
-    if (std::find(list.begin(), list.end(), index) == list.end()) list.push_back(index);
-  };
-  const auto read = [&](const Range& range, BufferId buffer) {
-    for_places(range, buffer, [&](Place& place) {
-      wait_for(place.writer);
-      place.readers.push_back(me());
-    });
-  };
-  const auto write = [&](const Range& range) {
-    for_places(range, range.buffer, [&](Place& place) {
-      wait_for(place.writer);
-      for (const std::uint32_t reader : place.readers) wait_for(reader);
-      place = {me(), {}};
-    });
+    if (other != me() && std::find(list.begin(), list.end(), other) == list.end())
+      list.push_back(other);
   };
   for_operations(
       program,
       [&](const Send& send, int) {
         before.emplace_back();
-        read(send.range, send.range.buffer);
+        history.read(send.range, send.range.buffer, me(), wait_for);
       },
       [&](const Write& receive, int) {
         before.emplace_back();
-        write(receive.range);
+        history.write(receive.range, me(), wait_for);
       },
       [&](const Write& local, int) {
         before.emplace_back();
         for (const BufferId source : program.sources(local)) {
-          if (source != local.range.buffer) read(local.range, source);
+          if (source != local.range.buffer) history.read(local.range, source, me(), wait_for);
         }
-        write(local.range);
+        history.write(local.range, me(), wait_for);
       });
   return before;
 }
@@ -155,8 +130,7 @@ void Plan::link_followers(const std::vector<Indices>& before) {
 }
 
 void Plan::find_whole_sums(const Schedule& schedule, Rank rank, EventGraph& graph) {
-  const Collective collective = schedule.shape.collective;
-  if (collective == Collective::AllGather || collective == Collective::Broadcast) return;
+  if (!is_reduction(schedule.shape.collective)) return;
   const auto chunks = static_cast<std::size_t>(layout_.chunks());
   const auto buffers = static_cast<std::size_t>(scratch_buffers_) + 1;
   // How many contributions every place of every rank holds, as the schedule runs.

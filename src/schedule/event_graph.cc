@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "schedule/place_history.h"
 #include "schedule/well_formed.h"
 
 namespace sluice {
@@ -27,42 +28,6 @@ std::vector<Side> grouped_by_peer(std::vector<Side> sides) {
                    [](const Side& a, const Side& b) { return a.peer < b.peer; });
   return sides;
 }
-
-// Who wrote each place of one rank last, and who has read it since.
-class PlaceHistory {
- public:
-  explicit PlaceHistory(std::size_t places) : places_(places) {}
-
-  // Calls wait_for(event) for every event that must be done before this access.
-  template <class WaitFor>
-  void read(std::size_t place, std::uint32_t event, WaitFor&& wait_for) {
-    Place& at = places_[place];
-    if (at.writer != kNone) wait_for(at.writer);
-    reads_.push_back(
-        {event, std::exchange(at.last_read, static_cast<std::uint32_t>(reads_.size()))});
-  }
-  template <class WaitFor>
-  void write(std::size_t place, std::uint32_t event, WaitFor&& wait_for) {
-    Place& at = places_[place];
-    if (at.writer != kNone) wait_for(at.writer);
-    for (std::uint32_t read = at.last_read; read != kNone; read = reads_[read].previous) {
-      wait_for(reads_[read].event);
-    }
-    at = {event, kNone};
-  }
-
- private:
-  struct Place {
-    std::uint32_t writer = kNone;
-    std::uint32_t last_read = kNone;
-  };
-  struct Read {
-    std::uint32_t event;
-    std::uint32_t previous;
-  };
-  std::vector<Place> places_;
-  std::vector<Read> reads_;
-};
 
 }  // namespace
 
@@ -182,37 +147,27 @@ void EventGraph::link_pairs() {
 }
 
 void EventGraph::link_dataflow() {
-  const auto chunks = static_cast<std::size_t>(schedule_.programs.front().layout().chunks());
-  const auto for_places = [&](const Range& range, BufferId buffer, auto&& visit) {
-    for (int i = 0; i < range.count; ++i) {
-      visit(static_cast<std::size_t>(buffer) * chunks +
-            static_cast<std::size_t>(range.first + i) % chunks);
-    }
-  };
   std::uint32_t event = 0;
   for (std::size_t rank = 0; rank < send_event_.size(); ++rank) {
     const Program& program = schedule_.programs[rank];
-    PlaceHistory history{static_cast<std::size_t>(program.buffers()) * chunks};
+    PlaceHistory history{program};
     const auto write = [&](const Write& by) {
       const auto wait_for = [&](std::uint32_t before) { wait(event, before); };
       // An own old value is read by the write itself, which waits for the same events and more.
       for (const Operand& operand : operands(events_[event])) {
         const bool here = operand.rank == static_cast<Rank>(rank);
-        if (!here || operand.buffer == by.range.buffer) continue;
-        for_places(by.range, operand.buffer,
-                   [&](std::size_t place) { history.read(place, event, wait_for); });
+        if (here && operand.buffer != by.range.buffer)
+          history.read(by.range, operand.buffer, event, wait_for);
       }
-      for_places(by.range, by.range.buffer,
-                 [&](std::size_t place) { history.write(place, event, wait_for); });
+      history.write(by.range, event, wait_for);
       ++event;
     };
     std::size_t send_index = 0;
     for (int step = 0; step < program.steps(); ++step) {
       for (const Send& send : program.sends(step)) {
         const std::uint32_t reader = send_event_[rank][send_index++];
-        for_places(send.range, send.range.buffer, [&](std::size_t place) {
-          history.read(place, reader, [&](std::uint32_t before) { wait(reader, before); });
-        });
+        history.read(send.range, send.range.buffer, reader,
+                     [&](std::uint32_t before) { wait(reader, before); });
       }
       for (const Write& receive : program.receives(step)) write(receive);
       for (const Write& local : program.locals(step)) write(local);

@@ -49,4 +49,30 @@ Rank owner_of_chunk(const Layout& layout, int ranks, int chunk) {
   return chunk / (layout.chunks() / ranks);
 }
 
+bool is_reduction(Collective collective) {
+  return collective != Collective::AllGather && collective != Collective::Broadcast;
+}
+
+bool brings(const Shape& shape, const Layout& layout, Rank rank, int chunk) {
+  switch (shape.collective) {
+    case Collective::AllGather:
+      return rank == owner_of_chunk(layout, shape.ranks, chunk);
+    case Collective::Broadcast:
+      return rank == shape.root;
+    default:
+      return true;
+  }
+}
+
+bool is_promised(const Shape& shape, const Layout& layout, Rank rank, int chunk) {
+  switch (shape.collective) {
+    case Collective::ReduceScatter:
+      return rank == owner_of_chunk(layout, shape.ranks, chunk);
+    case Collective::Reduce:
+      return rank == shape.root;
+    default:
+      return true;
+  }
+}
+
 }  // namespace sluice

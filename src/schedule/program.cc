@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <utility>
 
 #include "sluice/schedule.h"
@@ -75,6 +76,21 @@ std::span<const Write> Program::receives(int step) const {
 
 std::span<const Write> Program::locals(int step) const {
   return of_step(locals_, steps_, step, &StepBegin::local);
+}
+
+bool operator==(const Program& a, const Program& b) {
+  const auto same_write = [&](const Write& x, const Write& y) {
+    return x.combine == y.combine && x.range == y.range &&
+           std::ranges::equal(a.sources(x), b.sources(y));
+  };
+  if (a.layout_ != b.layout_ || a.scratch_ != b.scratch_ || a.steps() != b.steps()) return false;
+  for (int step = 0; step < a.steps(); ++step) {
+    const bool same = std::ranges::equal(a.sends(step), b.sends(step)) &&
+                      std::ranges::equal(a.receives(step), b.receives(step), same_write) &&
+                      std::ranges::equal(a.locals(step), b.locals(step), same_write);
+    if (!same) return false;
+  }
+  return true;
 }
 
 std::span<const std::int32_t> Program::sources(const Write& write) const {

@@ -14,10 +14,6 @@ namespace {
 
 constexpr std::int32_t kInitial = -1;  // written by nobody: the collective's input
 
-bool is_reduction(Collective collective) {
-  return collective != Collective::AllGather && collective != Collective::Broadcast;
-}
-
 // The symbolic run of one schedule, one chunk at a time.
 class ChunkRun {
  public:
@@ -61,29 +57,8 @@ class ChunkRun {
     reads_.clear();
     read_end_.clear();
     for (Rank rank = 0; rank < ranks_; ++rank) {
-      if (contributes(rank)) place(rank, kUserBuffer).value = expressions_.leaf(rank);
-    }
-  }
-
-  bool contributes(Rank rank) const {
-    switch (schedule_.shape.collective) {
-      case Collective::AllGather:
-        return rank == owner_of_chunk(layout_, ranks_, chunk_);
-      case Collective::Broadcast:
-        return rank == schedule_.shape.root;
-      default:
-        return true;
-    }
-  }
-
-  bool promised_to(Rank rank) const {
-    switch (schedule_.shape.collective) {
-      case Collective::ReduceScatter:
-        return rank == owner_of_chunk(layout_, ranks_, chunk_);
-      case Collective::Reduce:
-        return rank == schedule_.shape.root;
-      default:
-        return true;
+      if (brings(schedule_.shape, layout_, rank, chunk_))
+        place(rank, kUserBuffer).value = expressions_.leaf(rank);
     }
   }
 
@@ -129,7 +104,7 @@ class ChunkRun {
     const ExpressionId declared = schedule_.ordered ? in_rank_order() : kNothing;
     Rank expected_by = 0;
     for (Rank rank = 0; rank < ranks_ && why_.empty(); ++rank) {
-      if (!promised_to(rank)) continue;
+      if (!is_promised(schedule_.shape, layout_, rank, chunk_)) continue;
       const ExpressionId value = place(rank, kUserBuffer).value;
       if (value == kNothing) {
         refuse_output(rank, "holds nothing");
@@ -158,7 +133,7 @@ class ChunkRun {
       if (writer != kInitial) used_[static_cast<std::size_t>(writer)] = true;
     };
     for (Rank rank = 0; rank < ranks_; ++rank) {
-      if (promised_to(rank)) use(place(rank, kUserBuffer).writer);
+      if (is_promised(schedule_.shape, layout_, rank, chunk_)) use(place(rank, kUserBuffer).writer);
     }
     for (std::size_t i = events.size(); i-- > 0;) {
       if (!used_[i]) {

@@ -1,6 +1,8 @@
 // processes.h - tests whose ranks are processes: forked, watched, and told apart by what they say.
 #pragma once
 
+#include <fmt/format.h>
+#include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -13,7 +15,23 @@
 #include <string>
 #include <vector>
 
+#include "transport/mesh.h"
+
 namespace sluice::testing_processes {
+
+inline std::string unique_job() {
+  return fmt::format("test-{}-{}", getpid(),
+                     testing::UnitTest::GetInstance()->current_test_info()->name());
+}
+
+inline MeshJoin as(Rank rank, int ranks, const std::string& job,
+                   std::chrono::milliseconds deadline = std::chrono::seconds{30}) {
+  return {.rank = rank,
+          .ranks = ranks,
+          .job = job,
+          .token = "secret",
+          .deadline = Clock::now() + deadline};
+}
 
 inline constexpr unsigned kDeadlineSeconds = 60;  // then a rank is killed by its alarm
 

@@ -14,20 +14,9 @@ namespace sluice {
 namespace {
 
 using namespace std::chrono_literals;
+using testing_processes::as;
 using testing_processes::run_ranks;
-
-std::string unique_job() {
-  return fmt::format("join-{}-{}", getpid(),
-                     testing::UnitTest::GetInstance()->current_test_info()->name());
-}
-
-ShmJoin as(Rank rank, int ranks, const std::string& job, std::chrono::milliseconds deadline = 30s) {
-  return {.rank = rank,
-          .ranks = ranks,
-          .job = job,
-          .token = "secret",
-          .deadline = Clock::now() + deadline};
-}
+using testing_processes::unique_job;
 
 bool has(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;

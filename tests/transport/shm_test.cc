@@ -16,17 +16,9 @@ namespace sluice {
 namespace {
 
 using namespace std::chrono_literals;
+using testing_processes::as;
 using testing_processes::run_ranks;
-
-std::string unique_job() {
-  return fmt::format("test-{}-{}", getpid(),
-                     testing::UnitTest::GetInstance()->current_test_info()->name());
-}
-
-ShmJoin as(Rank rank, int ranks, const std::string& job) {
-  return {
-      .rank = rank, .ranks = ranks, .job = job, .token = "secret", .deadline = Clock::now() + 30s};
-}
+using testing_processes::unique_job;
 
 // Waits until every rank has come here `times` times.
 void meet(const Group& group, std::uint64_t times) {
