@@ -18,6 +18,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sluice/schedule.h"
@@ -87,6 +88,9 @@ class Communicator {
 
   Rank rank() const;
   int size() const;
+  // Which machine this rank is on, and its number among this communicator's ranks there.
+  int node() const;
+  int local_rank() const;
 
   // How long a collective may stand still before it fails; 10 minutes by default.
   void set_deadline(std::chrono::milliseconds deadline);
@@ -105,6 +109,11 @@ class Communicator {
   // Returns when every rank has called it.
   void barrier();
 
+  // The algorithm that such a call runs by: the one asked for, else the one that SLUICE_ALGORITHM
+  // names for its size, else the cheapest by constants measured once on this machine.
+  std::string_view algorithm_for(Collective collective, std::size_t count,
+                                 const CollectiveOptions& options = {}) const;
+
   // The ranks that give the same colour become a communicator of their own, ordered by key, then
   // rank. Every rank must call it.
   Communicator split(int colour, int key = 0);
@@ -118,6 +127,7 @@ class Communicator {
  private:
   explicit Communicator(std::shared_ptr<detail::CommunicatorState> state)
       : state_{std::move(state)} {}
+  void agree_on_constants(const std::string& constants_file);
   Work issue(Collective collective, void* data, std::size_t count,
              const CollectiveOptions& options);
   std::shared_ptr<detail::CommunicatorState> state_;

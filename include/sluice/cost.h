@@ -8,6 +8,8 @@
 // gamma a byte; L lanes pay every alpha L times and hide all but 1/L of the reduction.
 #pragma once
 
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "sluice/schedule.h"
@@ -19,10 +21,22 @@ struct Link {
   double bandwidth_bytes_per_s = 1e9;  // beta, one direction of a port
 };
 
+// How fast an algorithm's messages went inside a node, its reduction included.
+struct MeasuredLink {
+  std::string algorithm;
+  Link inside;
+};
+
 struct CostConstants {
   Link inside;
   Link between;
   double reduce_s_per_byte = 0;  // gamma
+  // Where an algorithm was measured it is priced by that: a transport that combines in place, or
+  // hands out results as it makes them, is not equally kind to all.
+  std::vector<MeasuredLink> measured;
+
+  // With `inside` and the reduction as they were measured for the algorithm, if they were.
+  CostConstants for_algorithm(std::string_view name) const;
 };
 
 // Which node each rank is on: ranks of one node are consecutive.

@@ -21,31 +21,42 @@ struct Candidate {
 
 // The closed-form loads of every algorithm that can do the collective, ready to be priced for any
 // number of bytes. Building it costs a few ranks^2 operations at the most; pricing is cheap.
+struct SelectorOptions {
+  Rank root = 0;
+  bool lanes = true;  // consider several
+};
+
 class Selector {
  public:
   Selector(Collective collective, const Topology& topology, const CostConstants& constants,
-           Rank root = 0);
+           const SelectorOptions& options = {});
 
   // All algorithms, cheapest first; ties in the order of algorithms().
   std::vector<Candidate> candidates(std::int64_t bytes) const;
   Candidate choose(std::int64_t bytes) const;
 
-  // From `bytes` on, the named algorithm is the cheapest, until the next flip.
+  // From `bytes` on, the candidate's algorithm is the cheapest, until the next flip; the candidate
+  // is the one of that size.
   struct Flip {
     std::int64_t bytes = 0;
-    const Algorithm* algorithm = nullptr;
+    Candidate candidate;
   };
   std::vector<Flip> flips(std::int64_t least, std::int64_t most) const;
+  // The same for the algorithm and its shape: segments grow with the size.
+  std::vector<Flip> shape_flips(std::int64_t least, std::int64_t most) const;
 
  private:
   struct Priced {
     const Algorithm* algorithm;
     Shape shape;
     Load load;
+    CostConstants constants;
   };
   Candidate cheapest(const Algorithm& algorithm, std::int64_t bytes) const;
+  template <class Same>
+  std::vector<Flip> changes(std::int64_t least, std::int64_t most, Same&& same) const;
 
-  CostConstants constants_;
+  bool lanes_;
   std::vector<Priced> priced_;  // grouped by algorithm, one entry a segment count
 };
 

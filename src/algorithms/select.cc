@@ -22,16 +22,24 @@ std::vector<int> grid_of(const Topology& topology) {
   return several && topology.nodes.size() > 1 ? topology.nodes : std::vector<int>{};
 }
 
+bool measured(const CostConstants& constants, const Algorithm& algorithm) {
+  return std::any_of(constants.measured.begin(), constants.measured.end(),
+                     [&](const MeasuredLink& link) { return link.algorithm == algorithm.name; });
+}
+
 }  // namespace
 
 Selector::Selector(Collective collective, const Topology& topology, const CostConstants& constants,
-                   Rank root)
-    : constants_{constants} {
-  const Shape asked{collective, ranks_of(topology), grid_of(topology), root, 1};
+                   const SelectorOptions& options)
+    : lanes_{options.lanes} {
+  const Shape asked{collective, ranks_of(topology), grid_of(topology), options.root, 1};
   Shape without_grid = asked;
   without_grid.grid.clear();
+  // Inside one node a measured algorithm and a guessed one cannot be compared.
+  const bool one_node = topology.nodes.size() == 1 && !constants.measured.empty();
   for (const Algorithm& algorithm : algorithms()) {
     if (!algorithm.supports(collective)) continue;
+    if (one_node && !measured(constants, algorithm)) continue;
     // Ragged nodes are no grid for a torus: it takes the most square one instead.
     Result<Shape> shape = complete_shape(algorithm, asked);
     if (!shape.ok()) shape = complete_shape(algorithm, without_grid);
@@ -40,7 +48,8 @@ Selector::Selector(Collective collective, const Topology& topology, const CostCo
          segments *= 2) {
       Shape with_segments = shape.value();
       with_segments.segments = segments;
-      priced_.push_back({&algorithm, with_segments, load_of(algorithm, with_segments, topology)});
+      priced_.push_back({&algorithm, with_segments, load_of(algorithm, with_segments, topology),
+                         constants.for_algorithm(algorithm.name)});
     }
   }
 }
@@ -50,8 +59,9 @@ Candidate Selector::cheapest(const Algorithm& algorithm, std::int64_t bytes) con
   for (const Priced& priced : priced_) {
     if (priced.algorithm != &algorithm) continue;
     for (const int lanes : kLaneCounts) {
+      if (lanes > 1 && !lanes_) break;
       const double seconds =
-          predict_seconds(priced.load, static_cast<double>(bytes), lanes, constants_);
+          predict_seconds(priced.load, static_cast<double>(bytes), lanes, priced.constants);
       if (best.algorithm == nullptr || seconds < best.seconds) {
         best = {&algorithm, priced.shape, lanes, seconds};
       }
@@ -73,26 +83,38 @@ std::vector<Candidate> Selector::candidates(std::int64_t bytes) const {
 
 Candidate Selector::choose(std::int64_t bytes) const { return candidates(bytes).front(); }
 
-std::vector<Selector::Flip> Selector::flips(std::int64_t least, std::int64_t most) const {
-  std::vector<Flip> flips{{least, choose(least).algorithm}};
+template <class Same>
+std::vector<Selector::Flip> Selector::changes(std::int64_t least, std::int64_t most,
+                                              Same&& same) const {
+  std::vector<Flip> flips{{least, choose(least)}};
   for (std::int64_t low = least; low < most;) {
     const std::int64_t high = std::min(most, std::max(low + 1, low + low / 2));
     // The first size in (low, high] whose choice is another one, if high's is.
-    const Algorithm* const next = choose(high).algorithm;
-    if (next != flips.back().algorithm) {
-      std::int64_t same = low;
-      std::int64_t other = high;
-      while (other - same > 1) {
-        const std::int64_t middle = same + (other - same) / 2;
-        (choose(middle).algorithm == flips.back().algorithm ? same : other) = middle;
+    if (!same(choose(high), flips.back().candidate)) {
+      std::int64_t unchanged = low;
+      std::int64_t changed = high;
+      while (changed - unchanged > 1) {
+        const std::int64_t middle = unchanged + (changed - unchanged) / 2;
+        (same(choose(middle), flips.back().candidate) ? unchanged : changed) = middle;
       }
-      flips.push_back({other, choose(other).algorithm});
-      low = other;
+      flips.push_back({changed, choose(changed)});
+      low = changed;
     } else {
       low = high;
     }
   }
   return flips;
+}
+
+std::vector<Selector::Flip> Selector::flips(std::int64_t least, std::int64_t most) const {
+  return changes(least, most,
+                 [](const Candidate& a, const Candidate& b) { return a.algorithm == b.algorithm; });
+}
+
+std::vector<Selector::Flip> Selector::shape_flips(std::int64_t least, std::int64_t most) const {
+  return changes(least, most, [](const Candidate& a, const Candidate& b) {
+    return a.algorithm == b.algorithm && a.shape == b.shape;
+  });
 }
 
 }  // namespace sluice

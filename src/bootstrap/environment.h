@@ -34,6 +34,15 @@ inline constexpr Variable kJob{
     "the launcher's job"};
 inline constexpr Variable kToken{"SLUICE_TOKEN", "what only the ranks of a job know", "the job"};
 
+// Set by the user.
+inline constexpr Variable kAlgorithm{
+    "SLUICE_ALGORITHM",
+    "which algorithm for which bytes: ring, or exchange@-4K,ring@4K-1M,direct@1M-", "the cheapest"};
+inline constexpr Variable kCache{"SLUICE_CACHE", "the folder where measured constants are kept",
+                                 "XDG_CACHE_HOME/sluice"};
+inline constexpr Variable kCacheHome{"XDG_CACHE_HOME", "the folder of all caches", "HOME/.cache"};
+inline constexpr Variable kHome{"HOME", "the user's folder", "nothing is kept"};
+
 // Set by Open MPI's mpirun.
 inline constexpr Variable kOmpiRank{"OMPI_COMM_WORLD_RANK", "Open MPI: the rank", ""};
 inline constexpr Variable kOmpiSize{"OMPI_COMM_WORLD_SIZE", "Open MPI: how many ranks", ""};

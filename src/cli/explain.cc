@@ -120,7 +120,8 @@ void print_choice(const Question& question, const Options& options, const Select
                                 {"cheapest", candidates.front().algorithm->name}};
     for (const Candidate& candidate : candidates) json["candidates"].push_back(to_json(candidate));
     for (const auto& flip : flips) {
-      json["flips"].push_back({{"from_bytes", flip.bytes}, {"algorithm", flip.algorithm->name}});
+      json["flips"].push_back(
+          {{"from_bytes", flip.bytes}, {"algorithm", flip.candidate.algorithm->name}});
     }
     fmt::print("{}\n", json.dump(2));
     return;
@@ -157,7 +158,7 @@ void print_choice(const Question& question, const Options& options, const Select
         i + 1 < flips.size()
             ? fmt::format(" to {:>10}", format_bytes(static_cast<double>(flips[i + 1].bytes)))
             : std::string(14, ' '),
-        flips[i].algorithm->name);
+        flips[i].candidate.algorithm->name);
   }
 }
 
@@ -205,8 +206,8 @@ void run(const Options& options) {
     refuse(fmt::format("root {} is not one of {} ranks", options.root, question.ranks));
   }
   if (options.draw && !options.schedule) refuse("--draw goes with --schedule");
-  const Selector selector{question.collective, question.topology, question.cluster.constants,
-                          options.root};
+  const Selector selector{
+      question.collective, question.topology, question.cluster.constants, {.root = options.root}};
   if (options.schedule) {
     print_schedule_of(question, options, selector);
   } else {

@@ -8,6 +8,7 @@
 #include "bootstrap/environment.h"
 #include "bootstrap/placement.h"
 #include "engine/communicator_state.h"
+#include "engine/constants.h"
 #include "transport/inproc.h"
 #include "transport/shm.h"
 
@@ -16,6 +17,17 @@ namespace {
 
 void throw_unless_ok(const Status& status) {
   if (!status.ok()) throw Error{status};
+}
+
+std::vector<Override> overrides_of(const Environment& environment) {
+  const auto text = environment.text(variable::kAlgorithm);
+  if (!text) return {};
+  auto overrides = parse_overrides(*text);
+  if (!overrides.ok()) {
+    throw Error{Status{overrides.status().code(),
+                       fmt::format("SLUICE_ALGORITHM: {}", overrides.status().message())}};
+  }
+  return std::move(overrides).value();
 }
 
 }  // namespace
@@ -30,7 +42,7 @@ void Work::wait(std::chrono::milliseconds deadline) {
 }
 
 bool Work::done() {
-  state_->advance_all();
+  state_->poll();
   if (state_->is_complete(number_)) return true;
   throw_unless_ok(state_->failure());
   return false;
@@ -39,7 +51,8 @@ bool Work::done() {
 Status Work::status() const { return state_->is_complete(number_) ? Status{} : state_->failure(); }
 
 Communicator Communicator::from_env(std::chrono::milliseconds deadline) {
-  const Placement placement = placement_of(Environment::of_process()).value();
+  const Environment environment = Environment::of_process();
+  const Placement placement = placement_of(environment).value();
   if (placement.ranks == 1) return in_process(1).front();
   if (placement.local_ranks != placement.ranks) {
     throw Error{
@@ -49,22 +62,51 @@ Communicator Communicator::from_env(std::chrono::milliseconds deadline) {
   }
   auto group = make_shm_group(
       {placement.rank, placement.ranks, placement.job, placement.token, Clock::now() + deadline});
-  return Communicator{std::make_shared<detail::CommunicatorState>(
-      std::move(group).value(), std::make_shared<detail::RankContext>())};
+  Communicator joined{std::make_shared<detail::CommunicatorState>(
+      std::move(group).value(), std::make_shared<detail::RankContext>(), typical_constants(),
+      overrides_of(environment))};
+  joined.set_deadline(deadline);
+  joined.agree_on_constants(constants_path(environment, placement.ranks).string());
+  joined.set_deadline(detail::kDefaultDeadline);
+  return joined;
+}
+
+// Rank 0 knows them, or they are measured now; all ranks go by rank 0's.
+void Communicator::agree_on_constants(const std::string& constants_file) {
+  std::optional<CostConstants> constants;
+  if (rank() == 0) constants = load_constants(constants_file);
+  std::int32_t known = constants ? 1 : 0;
+  broadcast(&known, 1, {.type = DataType::I32}).wait();
+  if (known == 0) {
+    constants = measure_constants(*this);
+    if (rank() == 0 && plausible(*constants)) save_constants(constants_file, *constants, size());
+  }
+  state_->set_constants(hand_out(*this, constants.value_or(CostConstants{})));
 }
 
 std::vector<Communicator> Communicator::in_process(int ranks) {
   if (ranks < 1) throw Error{Status{Code::InvalidArgument, "a communicator needs at least 1 rank"}};
+  const Environment environment = Environment::of_process();
+  const CostConstants constants =
+      load_constants(constants_path(environment, ranks)).value_or(typical_constants());
+  const std::vector<Override> overrides = overrides_of(environment);
   std::vector<Communicator> communicators;
   for (auto& group : make_inproc_groups(ranks)) {
     communicators.push_back(Communicator{std::make_shared<detail::CommunicatorState>(
-        std::move(group), std::make_shared<detail::RankContext>())});
+        std::move(group), std::make_shared<detail::RankContext>(), constants, overrides)});
   }
   return communicators;
 }
 
 Rank Communicator::rank() const { return state_->group().rank(); }
 int Communicator::size() const { return state_->group().size(); }
+int Communicator::node() const { return 0; }  // all ranks are on one machine
+int Communicator::local_rank() const { return rank(); }
+
+std::string_view Communicator::algorithm_for(Collective collective, std::size_t count,
+                                             const CollectiveOptions& options) const {
+  return state_->choose(collective, count, options).value()->algorithm->name;
+}
 
 void Communicator::set_deadline(std::chrono::milliseconds deadline) {
   state_->set_deadline(deadline);
@@ -142,8 +184,9 @@ Communicator Communicator::split(int colour, int key) {
   }
   barrier();  // nobody's block may go while another has yet to find it
   auto group = std::make_unique<Group>(state_->group(), members, control.data);
-  Communicator part{
-      std::make_shared<detail::CommunicatorState>(std::move(group), state_->context())};
+  const Choices& choices = state_->choices();
+  Communicator part{std::make_shared<detail::CommunicatorState>(
+      std::move(group), state_->context(), choices.constants(), choices.overrides())};
   part.set_deadline(state_->deadline());
   return part;
 }

@@ -13,15 +13,26 @@ PoolState::PoolState(std::shared_ptr<CommunicatorState> communicator, Segment se
 PoolState::~PoolState() { communicator_->release(segment_); }
 
 CommunicatorState::CommunicatorState(std::unique_ptr<Group> group,
-                                     std::shared_ptr<RankContext> context)
+                                     std::shared_ptr<RankContext> context,
+                                     const CostConstants& constants,
+                                     std::vector<Override> overrides)
     : context_{std::move(context)},
       endpoint_{std::move(group)},
+      choices_{endpoint_.group().size(), endpoint_.group().rank(), constants, std::move(overrides)},
       execution_{endpoint_},
-      eager_{endpoint_} {
+      eager_{endpoint_},
+      watch_{endpoint_.group()} {
   context_->communicators.push_back(this);
 }
 
-CommunicatorState::~CommunicatorState() { std::erase(context_->communicators, this); }
+CommunicatorState::~CommunicatorState() {
+  std::erase(context_->communicators, this);
+  if (!is_idle()) endpoint_.withdraw();  // left in the middle: peers may be reading
+}
+
+void CommunicatorState::set_constants(const CostConstants& constants) {
+  choices_ = Choices{group().size(), group().rank(), constants, choices_.overrides()};
+}
 
 Result<Segment> CommunicatorState::allocate(std::size_t bytes) {
   Result<Segment> segment = group().memory().allocate(bytes);
@@ -31,7 +42,8 @@ Result<Segment> CommunicatorState::allocate(std::size_t bytes) {
 
 void CommunicatorState::release(const Segment& segment) {
   std::erase_if(segments_, [&](const Segment& each) { return each.id == segment.id; });
-  group().memory().release(segment);
+  // After a failure peers may still be reading and writing it; it goes with the process.
+  if (failure_.ok() && is_idle()) group().memory().release(segment);
 }
 
 Location CommunicatorState::location_of(const std::byte* data, std::size_t bytes) const {
@@ -43,68 +55,80 @@ Location CommunicatorState::location_of(const std::byte* data, std::size_t bytes
   return {};
 }
 
-const Algorithm& CommunicatorState::choose(Collective collective, std::size_t bytes,
-                                           const CollectiveOptions& options) const {
-  if (!options.algorithm.empty()) return *find_algorithm(options.algorithm).value();
-  const bool small = collective == Collective::AllReduce && bytes <= kSlotBytes;
-  return *find_algorithm(small ? "exchange" : "direct").value();
+void CommunicatorState::push(const Pending& pending) {
+  // What has been completed makes room, so that a full queue in a steady state does not grow.
+  if (queue_.size() == queue_.capacity() && head_ > 0) {
+    queue_.erase(queue_.begin(), queue_.begin() + static_cast<std::ptrdiff_t>(head_));
+    head_ = 0;
+  }
+  queue_.push_back(pending);
+}
+
+void CommunicatorState::pop() {
+  if (++head_ < queue_.size()) return;
+  queue_.clear();
+  head_ = 0;
+}
+
+Result<const Choice*> CommunicatorState::choose(Collective collective, std::size_t count,
+                                                const CollectiveOptions& options) {
+  const std::size_t bytes = count * size_of(options.type);
+  return choices_.choose(collective, static_cast<std::int64_t>(bytes), options.root,
+                         options.algorithm);
 }
 
 Result<std::uint64_t> CommunicatorState::issue(Collective collective, void* data, std::size_t count,
                                                const CollectiveOptions& options) {
   if (!failure_.ok()) return failure_;
+  const Result<const Choice*> chosen = choose(collective, count, options);
+  if (!chosen.ok()) return chosen.status();
+  const Choice& choice = *chosen.value();
   const std::size_t bytes = count * size_of(options.type);
-  const Algorithm& algorithm = choose(collective, bytes, options);
-  const Result<Shape> shape = complete_shape(
-      algorithm, {.collective = collective, .ranks = group().size(), .root = options.root});
-  if (!shape.ok()) return shape.status();
-  Result<std::shared_ptr<const Plan>> plan = proven_plan(algorithm, shape.value(), group().rank());
-  if (!plan.ok()) return plan.status();
 
   Pending pending;
-  pending.request = {
-      ++issued_,  collective,         options.type,
-      options.op, shape.value().root, static_cast<std::uint8_t>(&algorithm - algorithms().data()),
-      count};
+  pending.request = {++issued_,
+                     collective,
+                     options.type,
+                     options.op,
+                     choice.shape.root,
+                     static_cast<std::uint8_t>(choice.algorithm - algorithms().data()),
+                     count};
   pending.signature = signature_of(pending.request);
-  pending.plan = plan.value();
-  pending.eager = algorithm.name == "exchange" && bytes <= kSlotBytes;
+  pending.plan = choice.plan.get();
+  pending.eager = choice.algorithm->name == "exchange" && bytes <= kSlotBytes;
   pending.data = static_cast<std::byte*>(data);
   pending.location = location_of(pending.data, bytes);
-  queue_.push_back(std::move(pending));
+  push(pending);
   advance();
   return issued_;
 }
 
 void CommunicatorState::begin_next() {
-  const Pending& next = queue_.front();
+  const Pending& next = head();
   RankBoard& board = group().own_board();
   board.kind.store(packed_kind(next.request), std::memory_order_relaxed);
   board.count.store(next.request.count, std::memory_order_relaxed);
   board.step.store(0, std::memory_order_relaxed);
-  board.waits_for.store(0, std::memory_order_relaxed);
   board.entered.store(next.request.number, std::memory_order_release);
   if (next.eager) {
     eager_.begin(next.request, next.signature, next.data);
   } else {
-    execution_.begin(next.plan, next.request, next.signature, next.data, next.location);
+    execution_.begin(*next.plan, next.request, next.signature, next.data, next.location);
   }
   begun_ = true;
 }
 
 void CommunicatorState::advance() {
-  while (failure_.ok() && !queue_.empty()) {
+  while (failure_.ok() && !is_idle()) {
     if (!begun_) begin_next();
-    const Pending& head = queue_.front();
-    const Result<bool> done = head.eager ? eager_.advance() : execution_.advance();
-    if (!done.ok()) {
-      const Status differs = mismatch_with_any(head.request);
-      return fail(differs.ok() ? done.status() : differs);
-    }
+    const Result<bool> done = running().advance();
+    if (!done.ok()) return break_off(done.status());
     if (!done.value()) return;
-    completed_ = head.request.number;
+    completed_ = head().request.number;
     begun_ = false;
-    queue_.pop_front();
+    if (std::exchange(told_wait_, false))
+      group().own_board().waits_for.store(0, std::memory_order_relaxed);
+    pop();
   }
 }
 
@@ -112,10 +136,34 @@ void CommunicatorState::advance_all() {
   for (CommunicatorState* communicator : context_->communicators) communicator->advance();
 }
 
-void CommunicatorState::fail(Status status) {
+void CommunicatorState::poll() {
+  constexpr auto kBetweenLooks = std::chrono::milliseconds{100};
+  advance_all();
+  const auto now = Clock::now();
+  if (now - last_look_ < kBetweenLooks) return;
+  last_look_ = now;
+  look_after_peers();
+}
+
+// The collective found out by itself that it cannot go on: says because of whom.
+void CommunicatorState::break_off(const Status& status) {
+  fail_if_mismatched();
+  if (!failure_.ok()) return;
+  watch_.look();
+  const Blame blame = watch_.standstill(running());
+  const bool lost = status.code() == Code::PeerLost;
+  fail({status.code(), fmt::format("{}: {}", who_where(), lost ? blame.how : status.message())},
+       blame.culprit);
+}
+
+// Tells the peers, who then need not find out by themselves, and blame the same rank.
+void CommunicatorState::fail(Status status, Rank culprit) {
   if (!failure_.ok()) return;
   failure_ = std::move(status);
-  group().own_board().failed.store(1, std::memory_order_seq_cst);
+  endpoint_.withdraw();
+  RankBoard& own = group().own_board();
+  own.blamed.store(culprit + 1, std::memory_order_relaxed);
+  own.failed.store(1, std::memory_order_seq_cst);
   for (Rank peer = 0; peer < group().size(); ++peer) {
     if (peer != group().rank()) ring(group().bell(peer));
   }
@@ -127,19 +175,22 @@ Status CommunicatorState::wait(std::uint64_t number, std::chrono::milliseconds d
     advance_all();
     return is_complete(number) || !failure_.ok();
   };
-  if (!wait_until(group().bell(group().rank()), until, done, [&] { look_after_peers(); })) {
-    fail(stalled(deadline));
-  }
+  if (!wait_until(group().bell(group().rank()), until, done, [&] { look_after_peers(); }))
+    stall(deadline);
   return is_complete(number) ? Status{} : failure_;
 }
 
-std::string CommunicatorState::who_where() const {
-  const Request& request = queue_.front().request;
-  return fmt::format("{} #{}, rank {}", name(request.collective), request.number, group().rank());
+std::string CommunicatorState::who_where() {
+  const Request& request = head().request;
+  const Rank missing = running().waits_for();
+  return fmt::format("{} #{}, rank {}, at step {} of {}{}", name(request.collective),
+                     request.number, group().rank(), running().step(), running().steps(),
+                     missing == kOwn ? "" : fmt::format(", waiting for rank {}", missing));
 }
 
-// A rank that is in the same collective by number but means another one.
-Status CommunicatorState::mismatch_with_any(const Request& request) const {
+// Whether a rank is in the same collective by number but means another one.
+void CommunicatorState::fail_if_mismatched() {
+  const Request& request = head().request;
   for (Rank peer = 0; peer < group().size(); ++peer) {
     const RankBoard& board = group().board(peer);
     if (board.entered.load(std::memory_order_acquire) != request.number) continue;
@@ -147,81 +198,35 @@ Status CommunicatorState::mismatch_with_any(const Request& request) const {
                                     board.count.load(std::memory_order_relaxed));
     if (board.entered.load(std::memory_order_acquire) != request.number) continue;
     if (signature_of(theirs) == signature_of(request)) continue;
-    return {Code::Mismatch,
-            fmt::format("{}: it calls {}, but rank {} calls {}; all ranks must call the same",
-                        who_where(), describe(request), peer, describe(theirs))};
+    return fail({Code::Mismatch,
+                 fmt::format("{} #{}, rank {}: it calls {}, but rank {} calls {}; all ranks must "
+                             "call the same",
+                             name(request.collective), request.number, group().rank(),
+                             describe(request), peer, describe(theirs))},
+                peer);
   }
-  return {};
 }
 
 void CommunicatorState::look_after_peers() {
-  // Whom we lack is asked after who has gone: what a rank gave before it left is then seen.
-  const Rank gone = first_gone();
+  watch_.look();
   advance();
-  if (queue_.empty() || !failure_.ok()) return;
-  const Request& request = queue_.front().request;
-  const Rank missing = queue_.front().eager ? eager_.waits_for() : execution_.waits_for();
+  if (is_idle() || !failure_.ok()) return;
   RankBoard& own = group().own_board();
-  own.step.store(queue_.front().eager ? 1 : execution_.step(), std::memory_order_relaxed);
-  own.waits_for.store(missing + 1, std::memory_order_relaxed);
-
-  if (Status differs = mismatch_with_any(request); !differs.ok()) return fail(std::move(differs));
-  if (missing == kOwn || gone == kOwn) return;
-  const int step = own.step.load(std::memory_order_relaxed);
-  const std::string death = group().death_of(gone);
-  if (gone == missing) {
-    fail({Code::PeerLost, fmt::format("{}: rank {} is lost ({}), at step {}", who_where(), gone,
-                                      death.empty() ? "it gave up" : death, step)});
-  } else if (group().board(missing).failed.load(std::memory_order_seq_cst) != 0) {
-    fail({Code::PeerLost,
-          fmt::format("{}: rank {} gave up at step {}; rank {} is lost ({})", who_where(), missing,
-                      step, gone, death.empty() ? "it gave up first" : death)});
-  }
+  own.step.store(running().step(), std::memory_order_relaxed);
+  own.waits_for.store(running().waits_for() + 1, std::memory_order_relaxed);
+  told_wait_ = true;
+  fail_if_mismatched();
+  if (const auto blame = watch_.loss(running()); blame && failure_.ok())
+    fail({Code::PeerLost, fmt::format("{}: {}", who_where(), blame->how)}, blame->culprit);
 }
 
-// A rank that died or left, else one that gave up; kOwn: nobody.
-Rank CommunicatorState::first_gone() const {
-  Rank gave_up = kOwn;
-  for (Rank peer = 0; peer < group().size(); ++peer) {
-    if (peer == group().rank()) continue;
-    if (!group().death_of(peer).empty()) return peer;
-    if (group().board(peer).failed.load(std::memory_order_seq_cst) != 0) gave_up = peer;
-  }
-  return gave_up;
-}
-
-// The dead rank, else the one furthest behind that waits for nobody.
-Rank CommunicatorState::culprit() const {
-  Rank behind = kOwn;
-  std::pair<std::uint64_t, int> least{~std::uint64_t{0}, 0};
-  for (Rank peer = 0; peer < group().size(); ++peer) {
-    if (peer == group().rank()) continue;
-    if (!group().death_of(peer).empty()) return peer;
-    const RankBoard& board = group().board(peer);
-    if (board.waits_for.load(std::memory_order_relaxed) != 0) continue;
-    const std::pair<std::uint64_t, int> place{board.entered.load(std::memory_order_relaxed),
-                                              board.step.load(std::memory_order_relaxed)};
-    if (behind == kOwn || place < least) {
-      behind = peer;
-      least = place;
-    }
-  }
-  return behind;
-}
-
-Status CommunicatorState::stalled(std::chrono::milliseconds waited) {
+void CommunicatorState::stall(std::chrono::milliseconds waited) {
   look_after_peers();
-  if (!failure_.ok()) return failure_;
-  const Rank blamed = culprit();
-  const Rank missing = queue_.front().eager ? eager_.waits_for() : execution_.waits_for();
-  const int step = queue_.front().eager ? 1 : execution_.step();
-  std::string text = fmt::format("{}: no data from rank {} for {:.3g} s, at step {}", who_where(),
-                                 missing, static_cast<double>(waited.count()) / 1000, step);
-  if (blamed != kOwn) {
-    text += fmt::format("; rank {} last reported collective #{}", blamed,
-                        group().board(blamed).entered.load(std::memory_order_relaxed));
-  }
-  return {Code::DeadlineExceeded, std::move(text)};
+  if (is_idle() || !failure_.ok()) return;
+  const Blame blame = watch_.standstill(running());
+  fail({Code::DeadlineExceeded, fmt::format("{}: no data for {:.3g} s; {}", who_where(),
+                                            static_cast<double>(waited.count()) / 1000, blame.how)},
+       blame.culprit);
 }
 
 }  // namespace sluice::detail

@@ -6,11 +6,12 @@
 #pragma once
 
 #include <chrono>
-#include <deque>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "engine/blame.h"
+#include "engine/choices.h"
 #include "engine/eager.h"
 #include "engine/endpoint.h"
 #include "engine/execution.h"
@@ -18,6 +19,8 @@
 #include "sluice/communicator.h"
 
 namespace sluice::detail {
+
+inline constexpr std::chrono::milliseconds kDefaultDeadline = std::chrono::minutes{10};
 
 // All communicators of one rank: wait() on one of them drives them all.
 struct RankContext {
@@ -39,7 +42,8 @@ class PoolState {
 
 class CommunicatorState {
  public:
-  CommunicatorState(std::unique_ptr<Group> group, std::shared_ptr<RankContext> context);
+  CommunicatorState(std::unique_ptr<Group> group, std::shared_ptr<RankContext> context,
+                    const CostConstants& constants, std::vector<Override> overrides);
   ~CommunicatorState();
   CommunicatorState(const CommunicatorState&) = delete;
   CommunicatorState& operator=(const CommunicatorState&) = delete;
@@ -49,10 +53,16 @@ class CommunicatorState {
   const Status& failure() const { return failure_; }
   void set_deadline(std::chrono::milliseconds deadline) { deadline_ = deadline; }
   std::chrono::milliseconds deadline() const { return deadline_; }
+  const Choices& choices() const { return choices_; }
+  // From now on. All ranks must be given the same ones at the same place of their calls.
+  void set_constants(const CostConstants& constants);
 
   Result<Segment> allocate(std::size_t bytes);
   void release(const Segment& segment);
 
+  // What such a collective runs by.
+  Result<const Choice*> choose(Collective collective, std::size_t count,
+                               const CollectiveOptions& options);
   // Queues a collective and starts it if it is the next; returns its number.
   Result<std::uint64_t> issue(Collective collective, void* data, std::size_t count,
                               const CollectiveOptions& options);
@@ -60,6 +70,8 @@ class CommunicatorState {
 
   // Moves everything of this rank that can be moved, on all its communicators.
   void advance_all();
+  // For who never waits: as above, and looks after the peers now and then.
+  void poll();
   // Ok when the collective is complete; else the failure, which is then this communicator's.
   Status wait(std::uint64_t number, std::chrono::milliseconds deadline);
 
@@ -67,36 +79,44 @@ class CommunicatorState {
   struct Pending {
     Request request;
     std::uint64_t signature = 0;
-    std::shared_ptr<const Plan> plan;
+    const Plan* plan = nullptr;
     bool eager = false;
     std::byte* data = nullptr;
     Location location;
   };
 
+  bool is_idle() const { return head_ == queue_.size(); }
+  const Pending& head() const { return queue_[head_]; }
+  void push(const Pending& pending);
+  void pop();
+  Running& running() { return head().eager ? static_cast<Running&>(eager_) : execution_; }
+
   void advance();
   void begin_next();
-  void fail(Status status);
+  void break_off(const Status& status);
+  void fail(Status status, Rank culprit);
   void look_after_peers();
-  Status mismatch_with_any(const Request& request) const;
-  Status stalled(std::chrono::milliseconds waited);
-  std::string who_where() const;
-  Rank culprit() const;
-  Rank first_gone() const;
+  void stall(std::chrono::milliseconds waited);
+  void fail_if_mismatched();
+  std::string who_where();
   Location location_of(const std::byte* data, std::size_t bytes) const;
-  const Algorithm& choose(Collective collective, std::size_t bytes,
-                          const CollectiveOptions& options) const;
 
   std::shared_ptr<RankContext> context_;
   Endpoint endpoint_;
+  Choices choices_;
   Execution execution_;
   Eager eager_;
-  std::deque<Pending> queue_;
-  bool begun_ = false;  // the first of the queue is under way
+  Watch watch_;
+  std::vector<Pending> queue_;  // from head_ on
+  std::size_t head_ = 0;
+  bool begun_ = false;      // the first of the queue is under way
+  bool told_wait_ = false;  // the board says whom it waits for
   std::uint64_t issued_ = 0;
   std::uint64_t completed_ = 0;
   std::vector<Segment> segments_;
   Status failure_;
-  std::chrono::milliseconds deadline_ = std::chrono::minutes{10};
+  std::chrono::milliseconds deadline_ = kDefaultDeadline;
+  Clock::time_point last_look_ = Clock::now();
 };
 
 }  // namespace sluice::detail

@@ -27,11 +27,15 @@ void Eager::begin(const Request& request, std::uint64_t signature, std::byte* da
   }
 }
 
+bool Eager::needs(Rank peer) const {
+  return slot_of(peer).number.load(std::memory_order_seq_cst) != number_;
+}
+
 Result<bool> Eager::advance() {
   const Group& group = endpoint_.group();
   for (; arrived_ < group.size(); ++arrived_) {
+    if (needs(arrived_)) return false;
     const Slot& slot = slot_of(arrived_);
-    if (slot.number.load(std::memory_order_seq_cst) != number_) return false;
     if (slot.signature != signature_)
       return Status{Code::Mismatch, "its peer means another collective"};
   }

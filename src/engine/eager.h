@@ -8,20 +8,22 @@
 
 #include "engine/endpoint.h"
 #include "engine/request.h"
+#include "engine/running.h"
 #include "sluice/status.h"
 
 namespace sluice {
 
-class Eager {
+class Eager final : public Running {
  public:
   explicit Eager(Endpoint& endpoint) : endpoint_{endpoint} {}
 
   void begin(const Request& request, std::uint64_t signature, std::byte* data);
 
-  // True once every peer's slot was there and the sum is in place.
-  Result<bool> advance();
-
-  Rank waits_for() const { return arrived_; }
+  Result<bool> advance() override;
+  int step() const override { return 1; }
+  int steps() const override { return 1; }
+  Rank waits_for() const override { return arrived_ < endpoint_.group().size() ? arrived_ : kOwn; }
+  bool needs(Rank peer) const override;
 
  private:
   const Slot& slot_of(Rank rank) const;

@@ -1,5 +1,6 @@
 #include "engine/endpoint.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace sluice {
@@ -37,9 +38,20 @@ const Message* Endpoint::oldest(Rank peer) const {
   return &channel.messages[taken % kWindow];
 }
 
-void Endpoint::take(Rank peer) {
-  group_->channel_from(peer).taken.store(++taken_[index(peer)], std::memory_order_seq_cst);
+bool Endpoint::take(Rank peer) {
+  Channel& channel = group_->channel_from(peer);
+  // A rank withdraws before its memory changes: where that is not seen, it had not changed.
+  std::atomic_thread_fence(std::memory_order_acquire);
+  if (channel.withdrawn.load(std::memory_order_relaxed) != 0) return false;
+  channel.taken.store(++taken_[index(peer)], std::memory_order_seq_cst);
   ring(group_->bell(peer));
+  return true;
+}
+
+void Endpoint::withdraw() {
+  for (Rank peer = 0; peer < group_->size(); ++peer)
+    group_->channel_to(peer).withdrawn.store(1, std::memory_order_seq_cst);
+  std::fill(staging_.begin(), staging_.end(), Segment{});  // never released
 }
 
 Result<Endpoint::Staging> Endpoint::staging(Rank peer) {

@@ -27,7 +27,11 @@ class Endpoint {
 
   // The oldest message from a peer that has not been taken; null if there is none.
   const Message* oldest(Rank peer) const;
-  void take(Rank peer);
+  // False: the peer has given up, so what was read may not be what it meant to send.
+  bool take(Rank peer);
+
+  // This rank gives up. Its memory stays as it is for peers that are still reading.
+  void withdraw();
 
   // Memory for a staged segment to a peer; REQUIRES: can_post(peer). The kWindow segments of a peer
   // are used in turn, so one is free again when its message is taken.

@@ -1,5 +1,7 @@
 #include "engine/execution.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -7,9 +9,9 @@
 
 namespace sluice {
 
-void Execution::begin(std::shared_ptr<const Plan> plan, const Request& request,
-                      std::uint64_t signature, std::byte* data, Location location) {
-  plan_ = std::move(plan);
+void Execution::begin(const Plan& plan, const Request& request, std::uint64_t signature,
+                      std::byte* data, Location location) {
+  plan_ = &plan;
   request_ = request;
   signature_ = signature;
   data_ = data;
@@ -230,7 +232,8 @@ Result<bool> Execution::advance_receive(std::uint32_t index) {
       Incoming& incoming = incoming_[static_cast<std::size_t>(source)];
       incoming.left -= bytes;
       if (incoming.data != nullptr) incoming.data += bytes;
-      if (incoming.left == 0) endpoint_.take(source);
+      if (incoming.left == 0 && !endpoint_.take(source))
+        return Status{Code::PeerLost, fmt::format("rank {} has given up", source)};
     }
   }
   for (const Rank source : sources) {
@@ -293,16 +296,28 @@ int Execution::step() const {
   for (std::size_t i = 0; i < progress_.size(); ++i) {
     if (!progress_[i].done) return plan_->instructions()[i].step + 1;
   }
-  return progress_.empty() ? 0 : plan_->instructions().back().step + 1;
+  return steps();
+}
+
+int Execution::steps() const {
+  return plan_->instructions().empty() ? 0 : plan_->instructions().back().step + 1;
+}
+
+bool Execution::has_nothing_from(Rank peer) const {
+  return incoming_[static_cast<std::size_t>(peer)].left == 0 && endpoint_.oldest(peer) == nullptr;
+}
+
+bool Execution::needs(Rank peer) const {
+  const auto p = static_cast<std::size_t>(peer);
+  const bool more_to_come = next_receive_[p] < plan_->receives_from(peer).size();
+  const bool more_to_be_taken = next_sent_done_[p] < plan_->sends_to(peer).size();
+  return (more_to_come && has_nothing_from(peer)) || more_to_be_taken;
 }
 
 Rank Execution::waits_for() const {
   for (const std::uint32_t index : open_) {
     for (const Rank source : plan_->sources(plan_->instructions()[index])) {
-      if (source != kOwn && incoming_[static_cast<std::size_t>(source)].left == 0 &&
-          endpoint_.oldest(source) == nullptr) {
-        return source;
-      }
+      if (source != kOwn && has_nothing_from(source)) return source;
     }
   }
   for (Rank peer = 0; peer < endpoint_.group().size(); ++peer) {

@@ -16,26 +16,26 @@
 #include "engine/endpoint.h"
 #include "engine/plan.h"
 #include "engine/request.h"
+#include "engine/running.h"
 #include "kernels/reduce.h"
 #include "sluice/status.h"
 
 namespace sluice {
 
-class Execution {
+class Execution final : public Running {
  public:
   explicit Execution(Endpoint& endpoint) : endpoint_{endpoint} {}
 
   // Begins a collective on `data`; where peers can reach it, `location` has a segment.
-  void begin(std::shared_ptr<const Plan> plan, const Request& request, std::uint64_t signature,
-             std::byte* data, Location location);
+  // The plan must outlive it.
+  void begin(const Plan& plan, const Request& request, std::uint64_t signature, std::byte* data,
+             Location location);
 
-  // True once this rank's part is done and no peer needs its memory any more.
-  // An error is final: the request of a peer differs, or its memory cannot be reached.
-  Result<bool> advance();
-
-  // For messages: the step of the oldest unfinished instruction, and the peer that it lacks.
-  int step() const;
-  Rank waits_for() const;  // kOwn: nobody
+  Result<bool> advance() override;
+  int step() const override;  // of the oldest unfinished instruction
+  int steps() const override;
+  Rank waits_for() const override;
+  bool needs(Rank peer) const override;
 
  private:
   // How far one source of a receive has come within its present message.
@@ -67,13 +67,14 @@ class Execution {
   void finish(std::uint32_t index);
   Status look_for(Rank peer, Incoming& incoming);
   bool is_next(std::uint32_t receive, Rank peer) const;
+  bool has_nothing_from(Rank peer) const;
   Reduction reduction_of(const Instruction& instruction) const;
   bool may_push(const Instruction& receive) const;
   void store_everywhere(const Instruction& receive, std::byte* target, std::uint64_t bytes);
   void tell_pushed(const Instruction& receive, std::uint64_t bytes);
 
   Endpoint& endpoint_;
-  std::shared_ptr<const Plan> plan_;
+  const Plan* plan_ = nullptr;
   Request request_;
   std::uint64_t signature_ = 0;
   std::byte* data_ = nullptr;

@@ -38,6 +38,13 @@ class Table {
     return value.value_or("");
   }
 
+  // One that may be missing.
+  const toml::table* optional_table(std::string_view key) {
+    if (table_.get(key) != nullptr) return table(key);
+    known_.push_back(key);
+    return nullptr;
+  }
+
   const toml::table* table(std::string_view key) {
     const toml::node* const node = find(key);
     if (node == nullptr) return nullptr;
@@ -138,6 +145,7 @@ Result<Cluster> parse_cluster(std::string_view toml_text, const std::string& sou
   const toml::table* const between = top.table("between");
   const toml::table* const inside = top.table("inside");
   const toml::table* const reduce = top.table("reduce");
+  const toml::table* const measured = top.optional_table("measured");
   if (Status status = top.finish(); !status.ok()) return status;
 
   Table links{*between, "between.", source};
@@ -148,17 +156,49 @@ Result<Cluster> parse_cluster(std::string_view toml_text, const std::string& sou
   cluster.constants.between.latency_s = links.number("latency_us", 0, kMostLatencyUs) * 1e-6;
   if (Status status = links.finish(); !status.ok()) return status;
 
-  Table node{*inside, "inside.", source};
-  cluster.constants.inside.bandwidth_bytes_per_s =
-      node.number("gbyte_per_s", kLeastRate, kMostRate) * 1e9;
-  cluster.constants.inside.latency_s = node.number("latency_us", 0, kMostLatencyUs) * 1e-6;
-  if (Status status = node.finish(); !status.ok()) return status;
+  const auto read_node_link = [&](const toml::table& table, const std::string& path, Link& link) {
+    Table node{table, path, source};
+    link.bandwidth_bytes_per_s = node.number("gbyte_per_s", kLeastRate, kMostRate) * 1e9;
+    link.latency_s = node.number("latency_us", 0, kMostLatencyUs) * 1e-6;
+    return node.finish();
+  };
+  if (Status status = read_node_link(*inside, "inside.", cluster.constants.inside); !status.ok())
+    return status;
 
   Table adding{*reduce, "reduce.", source};
   cluster.constants.reduce_s_per_byte =
       1 / (adding.number("gbyte_per_s", kLeastRate, kMostRate) * 1e9);
   if (Status status = adding.finish(); !status.ok()) return status;
+  if (measured == nullptr) return cluster;
+
+  Table algorithms{*measured, "measured.", source};
+  for (const auto& [key, node] : *measured) {
+    const toml::table* const table = algorithms.table(key.str());
+    if (table == nullptr) break;
+    MeasuredLink& link = cluster.constants.measured.emplace_back();
+    link.algorithm = key.str();
+    const std::string path = fmt::format("measured.{}.", key.str());
+    if (Status status = read_node_link(*table, path, link.inside); !status.ok()) return status;
+  }
+  if (Status status = algorithms.finish(); !status.ok()) return status;
   return cluster;
+}
+
+std::string show_cluster(const Cluster& cluster) {
+  const auto [inside, between, reduce_s_per_byte, measured] = cluster.constants;
+  const auto node_link = [](std::string_view name, const Link& link) {
+    return fmt::format("\n[{}]\ngbyte_per_s = {}\nlatency_us = {}\n", name,
+                       link.bandwidth_bytes_per_s / 1e9, link.latency_s * 1e6);
+  };
+  std::string text =
+      fmt::format("name = \"{}\"\nranks_per_node = {}\n", cluster.name, cluster.ranks_per_node);
+  text += fmt::format("\n[between]\ngbit_per_s = {}\nefficiency = 1\nlatency_us = {}\n",
+                      between.bandwidth_bytes_per_s * 8 / 1e9, between.latency_s * 1e6);
+  text += node_link("inside", inside);
+  text += fmt::format("\n[reduce]\ngbyte_per_s = {}\n", 1 / reduce_s_per_byte / 1e9);
+  for (const MeasuredLink& link : measured)
+    text += node_link(fmt::format("measured.\"{}\"", link.algorithm), link.inside);
+  return text;
 }
 
 }  // namespace sluice

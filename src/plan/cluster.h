@@ -30,4 +30,7 @@ Result<Cluster> find_cluster(const std::string& name_or_path);
 // `source` names the text in messages.
 Result<Cluster> parse_cluster(std::string_view toml, const std::string& source);
 
+// The file that parse_cluster() reads back to the same cluster.
+std::string show_cluster(const Cluster& cluster);
+
 }  // namespace sluice

@@ -105,4 +105,14 @@ Fraction sent_share(const Program& program) {
   return {sent, program.layout().total_weight()};
 }
 
+CostConstants CostConstants::for_algorithm(std::string_view name) const {
+  CostConstants constants{inside, between, reduce_s_per_byte, {}};
+  for (const MeasuredLink& link : measured) {
+    if (link.algorithm != name) continue;
+    constants.inside = link.inside;
+    constants.reduce_s_per_byte = 0;
+  }
+  return constants;
+}
+
 }  // namespace sluice

@@ -41,6 +41,7 @@ struct Message {
 
 struct Channel {
   alignas(kLine) std::atomic<std::uint64_t> posted;
+  std::atomic<std::uint32_t> withdrawn;  // the sender gave up: what its messages name may change
   std::array<Message, kWindow> messages;
   alignas(kLine) std::atomic<std::uint64_t> taken;
 };
@@ -59,6 +60,7 @@ struct RankBoard {
   std::atomic<std::uint64_t> count;                   // and of how many elements
   std::atomic<std::int32_t> step;                     // reached in it
   std::atomic<std::int32_t> waits_for;                // rank + 1; 0 for nobody
+  std::atomic<std::int32_t> blamed;                   // rank + 1 that it failed because of
   std::atomic<std::uint32_t> failed;                  // its communicator is poisoned
   std::array<Slot, 2> slots;
 };

@@ -37,6 +37,9 @@ class Group {
   std::string death_of(Rank peer) const {
     return memory_->death_of(members_[static_cast<std::size_t>(peer)]);
   }
+  std::string standstill_of(Rank peer) const {
+    return memory_->standstill_of(members_[static_cast<std::size_t>(peer)]);
+  }
 
  private:
   std::shared_ptr<Memory> memory_;

@@ -68,6 +68,7 @@ class InprocMemory final : public Memory {
     return reinterpret_cast<std::byte*>(location.segment + location.offset);  // NOLINT: see Arena
   }
   std::string death_of(Rank peer) override { return arena_->gone(peer) ? "it has left" : ""; }
+  std::string standstill_of(Rank /*peer*/) override { return ""; }
 
  private:
   Rank rank_;

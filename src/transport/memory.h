@@ -43,6 +43,8 @@ class Memory {
 
   // "" while the peer lives, else how it ended.
   virtual std::string death_of(Rank peer) = 0;
+  // "" while the peer may run, else what holds it up from outside.
+  virtual std::string standstill_of(Rank peer) = 0;
 };
 
 }  // namespace sluice

@@ -7,6 +7,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <fstream>
 #include <map>
 #include <mutex>
 #include <utility>
@@ -31,6 +32,7 @@ class ShmMemory final : public Memory {
   void release(const Segment& segment) override;
   Result<std::byte*> address(Rank peer, Location location) override;
   std::string death_of(Rank peer) override;
+  std::string standstill_of(Rank peer) override;
 
   std::uint64_t first_segment(Rank rank) const {
     return peers_[static_cast<std::size_t>(rank)].link.word;
@@ -186,6 +188,19 @@ std::string ShmMemory::death_of(Rank rank) {
     peer.death = fmt::format("process {} is gone", peer.link.pid);
   }
   return peer.death;
+}
+
+std::string ShmMemory::standstill_of(Rank rank) {
+  const pid_t pid = peers_[static_cast<std::size_t>(rank)].link.pid;
+  std::ifstream file{fmt::format("/proc/{}/stat", pid)};
+  std::string text;
+  std::getline(file, text);
+  // "17 (name, which may hold anything) S ...": T is stopped by a signal, t by a debugger.
+  const std::size_t name_end = text.rfind(')');
+  if (name_end == std::string::npos || name_end + 2 >= text.size()) return "";
+  const char state = text[name_end + 2];
+  if (state != 'T' && state != 't') return "";
+  return fmt::format("process {}, by a {}", pid, state == 'T' ? "signal" : "debugger");
 }
 
 }  // namespace

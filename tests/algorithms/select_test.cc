@@ -58,9 +58,9 @@ TEST(Select, FlipsAreWhereTheChoiceChanges) {
   ASSERT_GE(flips.size(), 2U);
   EXPECT_EQ(flips.front().bytes, 4);
   for (std::size_t i = 0; i < flips.size(); ++i) {
-    EXPECT_EQ(selector.choose(flips[i].bytes).algorithm, flips[i].algorithm);
+    EXPECT_EQ(selector.choose(flips[i].bytes).algorithm, flips[i].candidate.algorithm);
     if (i > 0) {
-      EXPECT_EQ(selector.choose(flips[i].bytes - 1).algorithm, flips[i - 1].algorithm);
+      EXPECT_EQ(selector.choose(flips[i].bytes - 1).algorithm, flips[i - 1].candidate.algorithm);
     }
   }
 }
@@ -68,7 +68,7 @@ TEST(Select, FlipsAreWhereTheChoiceChanges) {
 TEST(Select, EveryCollectiveHasACandidateForEveryRankCount) {
   for (const Collective collective : kCollectives) {
     for (const int n : {1, 2, 3, 7, 13}) {
-      const Selector selector{collective, Topology::flat(n), kLinks, n - 1};
+      const Selector selector{collective, Topology::flat(n), kLinks, {.root = n - 1}};
       const Candidate choice = selector.choose(1000);
       ASSERT_NE(choice.algorithm, nullptr);
       EXPECT_TRUE(prove(*choice.algorithm, choice.shape).proven);

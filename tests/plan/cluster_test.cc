@@ -34,6 +34,32 @@ TEST(Cluster, ReadsItsConstants) {
   EXPECT_DOUBLE_EQ(cluster.constants.reduce_s_per_byte, 5e-12);
 }
 
+TEST(Cluster, MeasuredAlgorithmsAreReadAndWrittenBack) {
+  const Cluster cluster =
+      parse_cluster(std::string{kGood} +
+                        "[measured.direct]\ngbyte_per_s = 20\nlatency_us = 0.5\n"
+                        "[measured.\"halving_doubling:far\"]\ngbyte_per_s = 9\nlatency_us = 2\n",
+                    "two.toml")
+          .value();
+  ASSERT_EQ(cluster.constants.measured.size(), 2U);
+  EXPECT_EQ(cluster.constants.for_algorithm("direct").inside.bandwidth_bytes_per_s, 20e9);
+  EXPECT_EQ(cluster.constants.for_algorithm("direct").reduce_s_per_byte, 0);
+  EXPECT_EQ(cluster.constants.for_algorithm("ring").inside.bandwidth_bytes_per_s, 40e9);
+
+  const Cluster again = parse_cluster(show_cluster(cluster), "again.toml").value();
+  EXPECT_EQ(again.name, "two");
+  EXPECT_EQ(again.ranks_per_node, 4);
+  EXPECT_DOUBLE_EQ(again.constants.between.bandwidth_bytes_per_s, 6.25e9);
+  EXPECT_DOUBLE_EQ(again.constants.reduce_s_per_byte, 5e-12);
+  ASSERT_EQ(again.constants.measured.size(), 2U);
+  EXPECT_EQ(again.constants.measured[1].algorithm, "halving_doubling:far");
+  EXPECT_DOUBLE_EQ(again.constants.measured[1].inside.latency_s, 2e-6);
+
+  EXPECT_EQ(
+      parse_cluster(std::string{kGood} + "[measured]\ndirect = 3\n", "c.toml").status().message(),
+      "c.toml, line 13: measured.direct must be a table");
+}
+
 TEST(Cluster, FillsNodesInOrder) {
   const Cluster cluster = parse_cluster(kGood, "two.toml").value();
   EXPECT_EQ(cluster.topology(8).nodes, (std::vector{4, 4}));

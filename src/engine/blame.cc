@@ -1,0 +1,90 @@
+#include "engine/blame.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+namespace sluice {
+
+void Watch::look() {
+  for (Rank peer = 0; peer < group_.size(); ++peer) {
+    Gone& gone = gone_[static_cast<std::size_t>(peer)];
+    if (peer == group_.rank() || gone == Gone::GaveUp) continue;
+    // Asked in this order: who gives up and then leaves is not taken for a cause.
+    const bool has_died = gone == Gone::Dead || !group_.death_of(peer).empty();
+    if (group_.board(peer).failed.load(std::memory_order_seq_cst) != 0) {
+      gone = Gone::GaveUp;
+    } else if (has_died) {
+      gone = Gone::Dead;
+    }
+  }
+}
+
+std::optional<Blame> Watch::loss(const Running& running) const {
+  Rank gave_up = kOwn;
+  bool doomed = false;
+  for (Rank peer = 0; peer < group_.size(); ++peer) {
+    const Gone gone = gone_[static_cast<std::size_t>(peer)];
+    if (gone == Gone::No || !running.needs(peer)) continue;
+    doomed = true;
+    if (gone == Gone::Dead) return dead(peer);
+    gave_up = peer;
+  }
+  if (!doomed) return std::nullopt;
+  return blamed_by(gave_up);
+}
+
+Blame Watch::standstill(const Running& running) const {
+  for (Rank peer = 0; peer < group_.size(); ++peer) {
+    if (gone_[static_cast<std::size_t>(peer)] == Gone::Dead) return dead(peer);
+  }
+  for (Rank peer = 0; peer < group_.size(); ++peer) {
+    if (peer == group_.rank()) continue;
+    const std::string stopped = group_.standstill_of(peer);
+    if (!stopped.empty()) return {peer, fmt::format("rank {} is stopped ({})", peer, stopped)};
+  }
+  for (Rank peer = 0; peer < group_.size(); ++peer) {
+    if (gone_[static_cast<std::size_t>(peer)] == Gone::GaveUp) return blamed_by(peer);
+  }
+  return furthest_behind(running);
+}
+
+Blame Watch::dead(Rank rank) const {
+  return {rank, fmt::format("rank {} is lost ({})", rank, group_.death_of(rank))};
+}
+
+Blame Watch::blamed_by(Rank rank) const {
+  const Rank culprit = group_.board(rank).blamed.load(std::memory_order_relaxed) - 1;
+  if (culprit == kOwn) return {rank, fmt::format("rank {} gave up", rank)};
+  if (culprit == group_.rank()) {
+    return {culprit, fmt::format("rank {} gave up waiting for this rank", rank)};
+  }
+  const std::string death = group_.death_of(culprit);
+  const bool died = !death.empty() && gone_[static_cast<std::size_t>(culprit)] != Gone::GaveUp;
+  const std::string stopped = died ? "" : group_.standstill_of(culprit);
+  if (died) return dead(culprit);
+  return {culprit, stopped.empty()
+                       ? fmt::format("rank {} gave up because of rank {}", rank, culprit)
+                       : fmt::format("rank {} is stopped ({})", culprit, stopped)};
+}
+
+Blame Watch::furthest_behind(const Running& running) const {
+  Rank behind = kOwn;
+  std::pair<std::uint64_t, int> least;
+  for (Rank peer = 0; peer < group_.size(); ++peer) {
+    const RankBoard& board = group_.board(peer);
+    if (peer == group_.rank() || board.waits_for.load(std::memory_order_relaxed) != 0) continue;
+    const std::pair<std::uint64_t, int> place{board.entered.load(std::memory_order_relaxed),
+                                              board.step.load(std::memory_order_relaxed)};
+    if (behind == kOwn || place < least) {
+      behind = peer;
+      least = place;
+    }
+  }
+  if (behind == kOwn) behind = running.waits_for();  // they all wait: it is at least near
+  if (behind == kOwn) return {kOwn, "nobody is known to be behind"};
+  return {behind, fmt::format("rank {} last reported collective #{}", behind,
+                              group_.board(behind).entered.load(std::memory_order_relaxed))};
+}
+
+}  // namespace sluice

@@ -1,0 +1,47 @@
+// blame.h - who is to blame when a collective does not go on.
+//
+// A rank that died or left without having given up itself is a cause; a rank that gave up says on
+// its board whom it blamed, so all survivors name the same one. When only time has passed, it is a
+// stopped process, else the rank furthest behind that waits for nobody.
+// Thread-safety: one thread at a time.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/running.h"
+#include "transport/group.h"
+
+namespace sluice {
+
+struct Blame {
+  Rank culprit = kOwn;
+  std::string how;  // "rank 2 is lost (process 17 is gone)"
+};
+
+class Watch {
+ public:
+  explicit Watch(const Group& group) : group_{group}, gone_(size()) {}
+
+  // Looks who has gone. What a rank gave before it left is seen by who advances after this.
+  void look();
+
+  // The cause of a loss that the collective cannot survive, as of the last look().
+  std::optional<Blame> loss(const Running& running) const;
+  // The cause of a standstill; there always is one.
+  Blame standstill(const Running& running) const;
+
+ private:
+  enum class Gone : std::uint8_t { No, Dead, GaveUp };
+
+  std::size_t size() const { return static_cast<std::size_t>(group_.size()); }
+  Blame dead(Rank rank) const;
+  Blame blamed_by(Rank rank) const;
+  Blame furthest_behind(const Running& running) const;
+
+  const Group& group_;
+  std::vector<Gone> gone_;  // by rank
+};
+
+}  // namespace sluice
