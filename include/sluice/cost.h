@@ -8,6 +8,8 @@
 // gamma a byte; L lanes pay every alpha L times and hide all but 1/L of the reduction.
 #pragma once
 
+#include <cstdint>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,6 +27,7 @@ struct Link {
 struct MeasuredLink {
   std::string algorithm;
   Link inside;
+  std::int64_t most_bytes = std::numeric_limits<std::int64_t>::max();  // beyond, it does not hold
 };
 
 struct CostConstants {
@@ -35,6 +38,8 @@ struct CostConstants {
   // hands out results as it makes them, is not equally kind to all.
   std::vector<MeasuredLink> measured;
 
+  // What was measured for the algorithm; null: nothing.
+  const MeasuredLink* measured_for(std::string_view name) const;
   // With `inside` and the reduction as they were measured for the algorithm, if they were.
   CostConstants for_algorithm(std::string_view name) const;
 };

@@ -51,6 +51,7 @@ class Selector {
     Shape shape;
     Load load;
     CostConstants constants;
+    std::int64_t most_bytes;
   };
   Candidate cheapest(const Algorithm& algorithm, std::int64_t bytes) const;
   template <class Same>

@@ -22,11 +22,6 @@ std::vector<int> grid_of(const Topology& topology) {
   return several && topology.nodes.size() > 1 ? topology.nodes : std::vector<int>{};
 }
 
-bool measured(const CostConstants& constants, const Algorithm& algorithm) {
-  return std::any_of(constants.measured.begin(), constants.measured.end(),
-                     [&](const MeasuredLink& link) { return link.algorithm == algorithm.name; });
-}
-
 }  // namespace
 
 Selector::Selector(Collective collective, const Topology& topology, const CostConstants& constants,
@@ -39,7 +34,10 @@ Selector::Selector(Collective collective, const Topology& topology, const CostCo
   const bool one_node = topology.nodes.size() == 1 && !constants.measured.empty();
   for (const Algorithm& algorithm : algorithms()) {
     if (!algorithm.supports(collective)) continue;
-    if (one_node && !measured(constants, algorithm)) continue;
+    const MeasuredLink* const measured = constants.measured_for(algorithm.name);
+    if (one_node && measured == nullptr) continue;
+    const std::int64_t most_bytes =
+        measured != nullptr ? measured->most_bytes : std::numeric_limits<std::int64_t>::max();
     // Ragged nodes are no grid for a torus: it takes the most square one instead.
     Result<Shape> shape = complete_shape(algorithm, asked);
     if (!shape.ok()) shape = complete_shape(algorithm, without_grid);
@@ -49,7 +47,7 @@ Selector::Selector(Collective collective, const Topology& topology, const CostCo
       Shape with_segments = shape.value();
       with_segments.segments = segments;
       priced_.push_back({&algorithm, with_segments, load_of(algorithm, with_segments, topology),
-                         constants.for_algorithm(algorithm.name)});
+                         constants.for_algorithm(algorithm.name), most_bytes});
     }
   }
 }
@@ -57,7 +55,7 @@ Selector::Selector(Collective collective, const Topology& topology, const CostCo
 Candidate Selector::cheapest(const Algorithm& algorithm, std::int64_t bytes) const {
   Candidate best;
   for (const Priced& priced : priced_) {
-    if (priced.algorithm != &algorithm) continue;
+    if (priced.algorithm != &algorithm || bytes > priced.most_bytes) continue;
     for (const int lanes : kLaneCounts) {
       if (lanes > 1 && !lanes_) break;
       const double seconds =

@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "bootstrap/cores.h"
 #include "cli/command.h"
+#include "cli/memory_info.h"
 #include "sluice/algorithms.h"
 
 namespace sluice::cli {
@@ -26,14 +27,6 @@ std::string cpu_model() {
     if (line.starts_with("model name")) return line.substr(line.find(": ") + 2);
   }
   return "unknown processor";
-}
-
-double memory_bytes(const char* key) {
-  std::ifstream file{"/proc/meminfo"};
-  for (std::string line; std::getline(file, line);) {
-    if (line.starts_with(key)) return std::stod(line.substr(line.find(':') + 1)) * 1024;
-  }
-  return 0;
 }
 
 Finding library(const std::string& what, std::initializer_list<const char*> names,

@@ -9,6 +9,8 @@
 #include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/draw.h"
+#include "engine/constants.h"
+#include "engine/override.h"
 #include "plan/cluster.h"
 #include "sluice/schedule_text.h"
 #include "sluice/select.h"
@@ -30,6 +32,7 @@ struct Options {
   bool json = false;
 };
 
+constexpr const char* kThisMachine = "this-machine";
 constexpr int kMostExplainedRanks = 1 << 13;  // `direct` has ranks^2 messages to add up
 constexpr std::int64_t kLeastFlip = 4;
 constexpr std::int64_t kMostFlip = std::int64_t{1} << 36;
@@ -45,13 +48,34 @@ struct Question {
   Cluster cluster;
   std::vector<int> grid;  // as given
   Topology topology;
+  bool this_machine = false;                 // about what the engine does here
+  const Algorithm* overriding_it = nullptr;  // there: what SLUICE_ALGORITHM says
 };
+
+// The links of this machine as the engine has measured them for so many ranks.
+Cluster this_machine(int ranks) {
+  const auto path = constants_path(Environment::of_process(), ranks);
+  const auto constants = load_constants(path);
+  if (!constants) {
+    refuse(
+        fmt::format("this machine has not been measured for {} ranks: 'sluice bench allreduce "
+                    "--ranks {}' does it in passing",
+                    ranks, ranks));
+  }
+  return {kThisMachine, ranks, *constants};
+}
+
+const Algorithm* override_of(Collective collective, std::int64_t bytes) {
+  const auto text = Environment::of_process().text(variable::kAlgorithm);
+  return text ? overriding(parse_overrides(*text).value(), collective, bytes) : nullptr;
+}
 
 Question question_of(const Options& options) {
   Question question;
   question.collective = parse_collective(options.collective);
   question.bytes = parse_bytes(options.bytes).value();
-  question.cluster = find_cluster(options.cluster).value();
+  question.this_machine = options.cluster == kThisMachine;
+  if (!question.this_machine) question.cluster = find_cluster(options.cluster).value();
   if (!options.grid.empty()) question.grid = parse_grid(options.grid);
   int sum = 0;
   for (const int ranks : question.grid) sum += ranks;
@@ -67,6 +91,11 @@ Question question_of(const Options& options) {
   if (question.ranks > kMostExplainedRanks) {
     refuse(fmt::format("--ranks must be a whole number from 1 to {}, not {}", kMostExplainedRanks,
                        question.ranks));
+  }
+  if (question.this_machine) {
+    if (!question.grid.empty()) refuse("this machine is one node: leave out --grid");
+    question.cluster = this_machine(question.ranks);
+    question.overriding_it = override_of(question.collective, question.bytes);
   }
   question.topology =
       question.grid.empty() ? question.cluster.topology(question.ranks) : Topology{question.grid};
@@ -105,18 +134,22 @@ nlohmann::ordered_json to_json(const Candidate& candidate) {
 void print_choice(const Question& question, const Options& options, const Selector& selector) {
   const std::vector<Candidate> candidates = selector.candidates(question.bytes);
   const auto flips = selector.flips(kLeastFlip, kMostFlip);
-  // The one that was asked about, or else the cheapest.
+  // The one that was asked about, or else the one that would run: the cheapest, unless overridden.
   const Candidate* asked = &candidates.front();
+  std::string_view wanted = options.algorithm;
+  if (wanted.empty() && question.overriding_it != nullptr) wanted = question.overriding_it->name;
   for (const Candidate& candidate : candidates) {
-    if (candidate.algorithm->name == options.algorithm) asked = &candidate;
+    if (candidate.algorithm->name == wanted) asked = &candidate;
   }
+  const bool not_priced = !wanted.empty() && asked->algorithm->name != wanted;
+  const std::string_view chosen = not_priced ? wanted : asked->algorithm->name;
   if (options.json) {
     nlohmann::ordered_json json{{"collective", name(question.collective)},
                                 {"ranks", question.ranks},
                                 {"bytes", question.bytes},
                                 {"cluster", question.cluster.name},
                                 {"nodes", question.topology.nodes.size()},
-                                {"chosen", asked->algorithm->name},
+                                {"chosen", chosen},
                                 {"cheapest", candidates.front().algorithm->name}};
     for (const Candidate& candidate : candidates) json["candidates"].push_back(to_json(candidate));
     for (const auto& flip : flips) {
@@ -127,20 +160,25 @@ void print_choice(const Question& question, const Options& options, const Select
     return;
   }
   const auto nodes = question.topology.nodes.size();
-  fmt::print("{} of {} over {} ranks on {} {}, links of cluster {} (predicted, not measured)\n\n",
-             name(question.collective), format_bytes(static_cast<double>(question.bytes)),
-             question.ranks, nodes, nodes == 1 ? "node" : "nodes", question.cluster.name);
+  fmt::print(
+      "{} of {} over {} ranks on {} {}, links of cluster {} ({})\n\n", name(question.collective),
+      format_bytes(static_cast<double>(question.bytes)), question.ranks, nodes,
+      nodes == 1 ? "node" : "nodes", question.cluster.name,
+      question.this_machine ? "predicted from measured constants" : "predicted, not measured");
   fmt::print("  {:<34} {:>10} {:>7} {:>6} {:>8}\n", "algorithm", "predicted", "x best", "steps",
              "sent/S");
   for (const Candidate& candidate : candidates) {
     fmt::print(
-        "{} {:<34} {:>10} {:>7.2f} {}\n", &candidate == asked ? "*" : " ",
+        "{} {:<34} {:>10} {:>7.2f} {}\n", &candidate == asked && !not_priced ? "*" : " ",
         candidate.algorithm->name, format_seconds(candidate.seconds),
         candidates.front().seconds > 0 ? candidate.seconds / candidates.front().seconds : 1.0,
         show_load(candidate, question));
   }
   const Candidate& best = candidates.front();
-  if (options.algorithm.empty()) {
+  const char* const who = options.algorithm.empty() ? "SLUICE_ALGORITHM says" : "Asked for";
+  if (not_priced) {
+    fmt::print("\n{}: {}, which has not been measured here.\n", who, wanted);
+  } else if (wanted.empty()) {
     fmt::print("\nChosen: {}", best.algorithm->name);
     if (candidates.size() > 1) {
       fmt::print(", {} before {}", format_seconds(candidates[1].seconds - best.seconds),
@@ -148,7 +186,7 @@ void print_choice(const Question& question, const Options& options, const Select
     }
     fmt::print(".\n");
   } else {
-    fmt::print("\nAsked for: {}, {} behind the cheapest, {}.\n", asked->algorithm->name,
+    fmt::print("\n{}: {}, {} behind the cheapest, {}.\n", who, wanted,
                format_seconds(asked->seconds - best.seconds), best.algorithm->name);
   }
   fmt::print("The choice by size:\n");
@@ -207,7 +245,10 @@ void run(const Options& options) {
   }
   if (options.draw && !options.schedule) refuse("--draw goes with --schedule");
   const Selector selector{
-      question.collective, question.topology, question.cluster.constants, {.root = options.root}};
+      question.collective,
+      question.topology,
+      question.cluster.constants,
+      {.root = options.root, .lanes = !question.this_machine}};  // the engine runs one lane
   if (options.schedule) {
     print_schedule_of(question, options, selector);
   } else {
@@ -229,7 +270,9 @@ void add_explain(CLI::App& app, int& exit_status) {
       ->capture_default_str();
   command->add_option("--grid", options->grid,
                       "Nodes: 4x8 (4 nodes of 8), 3+5; without it, the cluster's");
-  command->add_option("--cluster", options->cluster, "A built-in cluster or a TOML file")
+  command
+      ->add_option("--cluster", options->cluster,
+                   "A built-in cluster, a TOML file, or this-machine: what runs here")
       ->capture_default_str();
   command->add_option("--segments", options->segments,
                       "Segments a tree, with --schedule and --algorithm");
@@ -241,6 +284,7 @@ void add_explain(CLI::App& app, int& exit_status) {
   command->add_flag("--json", options->json, "One JSON document");
   command->footer(
       "Examples:\n"
+      "  sluice explain --ranks 2 --bytes 1M --cluster this-machine\n"
       "  sluice explain --ranks 2048 --bytes 51M --cluster abci\n"
       "  sluice explain --ranks 5 --bytes 1M --algorithm halving_doubling --schedule --draw\n"
       "  sluice explain --grid 3+5 --bytes 16M --algorithm hierarchical --schedule | sluice verify "

@@ -149,6 +149,10 @@ void CommunicatorState::poll() {
 void CommunicatorState::break_off(const Status& status) {
   fail_if_mismatched();
   if (!failure_.ok()) return;
+  if (status.code() == Code::Mismatch) {
+    const Rank peer = running().differs();
+    return fail_mismatched(peer, request_of(peer));
+  }
   watch_.look();
   const Blame blame = watch_.standstill(running());
   const bool lost = status.code() == Code::PeerLost;
@@ -188,23 +192,35 @@ std::string CommunicatorState::who_where() {
                      missing == kOwn ? "" : fmt::format(", waiting for rank {}", missing));
 }
 
-// Whether a rank is in the same collective by number but means another one.
+// What a peer says that it calls now.
+Request CommunicatorState::request_of(Rank peer) const {
+  const RankBoard& board = group().board(peer);
+  const std::uint64_t number = board.entered.load(std::memory_order_acquire);
+  return unpacked(number, board.kind.load(std::memory_order_relaxed),
+                  board.count.load(std::memory_order_relaxed));
+}
+
+// Looks for a rank that is in the same collective by number but means another one.
 void CommunicatorState::fail_if_mismatched() {
   const Request& request = head().request;
   for (Rank peer = 0; peer < group().size(); ++peer) {
-    const RankBoard& board = group().board(peer);
-    if (board.entered.load(std::memory_order_acquire) != request.number) continue;
-    const Request theirs = unpacked(request.number, board.kind.load(std::memory_order_relaxed),
-                                    board.count.load(std::memory_order_relaxed));
-    if (board.entered.load(std::memory_order_acquire) != request.number) continue;
-    if (signature_of(theirs) == signature_of(request)) continue;
-    return fail({Code::Mismatch,
-                 fmt::format("{} #{}, rank {}: it calls {}, but rank {} calls {}; all ranks must "
-                             "call the same",
-                             name(request.collective), request.number, group().rank(),
-                             describe(request), peer, describe(theirs))},
-                peer);
+    const Request theirs = request_of(peer);
+    if (theirs.number != request.number || signature_of(theirs) == signature_of(request)) continue;
+    // Read again: it may have gone on to the next while it was being read.
+    if (request_of(peer).number == request.number) return fail_mismatched(peer, theirs);
   }
+}
+
+void CommunicatorState::fail_mismatched(Rank peer, const Request& theirs) {
+  const Request& request = head().request;
+  const std::string as =
+      theirs.number == request.number ? "" : fmt::format(" as its collective #{}", theirs.number);
+  fail({Code::Mismatch,
+        fmt::format("{} #{}, rank {}: it calls {}, but rank {} calls {}{}; all ranks must call the "
+                    "same in the same order",
+                    name(request.collective), request.number, group().rank(), describe(request),
+                    peer, describe(theirs), as)},
+       peer);
 }
 
 void CommunicatorState::look_after_peers() {

@@ -7,6 +7,7 @@
 #include <array>
 #include <fstream>
 #include <iterator>
+#include <limits>
 
 #include "plan/cluster.h"
 #include "sluice/algorithms.h"
@@ -53,9 +54,15 @@ struct Timing {
   }
 };
 
+// `exchange` goes through slots, which only hold so much.
+std::int64_t most_bytes(std::string_view algorithm) {
+  return algorithm == "exchange" ? static_cast<std::int64_t>(kSlotBytes)
+                                 : std::numeric_limits<std::int64_t>::max();
+}
+
 // alpha and beta such that the algorithm's closed form gives the two times.
-Link fitted(const Algorithm& algorithm, int ranks, double small_s, double large_s,
-            std::size_t large_bytes) {
+MeasuredLink fitted(const Algorithm& algorithm, int ranks, double small_s, double large_s,
+                    std::size_t large_bytes) {
   const Shape shape =
       complete_shape(algorithm, {.collective = Collective::AllReduce, .ranks = ranks}).value();
   double messages = 0;
@@ -66,9 +73,10 @@ Link fitted(const Algorithm& algorithm, int ranks, double small_s, double large_
   }
   const double grown = static_cast<double>(large_bytes - kSmallBytes) * share;
   const double seconds = large_s - small_s;
-  return {
+  const Link link{
       .latency_s = messages > 0 ? small_s / messages : 0,
       .bandwidth_bytes_per_s = seconds > grown / kNoDifference ? grown / seconds : kNoDifference};
+  return {std::string{algorithm.name}, link, most_bytes(algorithm.name)};
 }
 
 }  // namespace
@@ -139,9 +147,8 @@ CostConstants measure_constants(Communicator& communicator) {
   for (std::size_t i = 0; i < std::size(kMeasured); ++i) {
     const Timing& small = timings[2 * i];
     const Timing& large = timings[2 * i + 1];
-    constants.measured.push_back({std::string{kMeasured[i]},
-                                  fitted(*find_algorithm(kMeasured[i]).value(), communicator.size(),
-                                         small.seconds, large.seconds, large.bytes)});
+    constants.measured.push_back(fitted(*find_algorithm(kMeasured[i]).value(), communicator.size(),
+                                        small.seconds, large.seconds, large.bytes));
   }
   return constants;
 }
@@ -164,7 +171,8 @@ CostConstants hand_out(Communicator& communicator, const CostConstants& constant
   for (std::size_t i = 0; i < std::size(kMeasured); ++i) {
     handed.measured.push_back(
         {std::string{kMeasured[i]},
-         {.latency_s = numbers[2 * i], .bandwidth_bytes_per_s = numbers[2 * i + 1]}});
+         {.latency_s = numbers[2 * i], .bandwidth_bytes_per_s = numbers[2 * i + 1]},
+         most_bytes(kMeasured[i])});
   }
   return handed;
 }

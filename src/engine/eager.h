@@ -23,6 +23,7 @@ class Eager final : public Running {
   int step() const override { return 1; }
   int steps() const override { return 1; }
   Rank waits_for() const override { return arrived_ < endpoint_.group().size() ? arrived_ : kOwn; }
+  Rank differs() const override { return arrived_; }
   bool needs(Rank peer) const override;
 
  private:

@@ -164,8 +164,10 @@ bool Execution::is_next(std::uint32_t receive, Rank peer) const {
 Status Execution::look_for(Rank peer, Incoming& incoming) {
   const Message* const message = endpoint_.oldest(peer);
   if (message == nullptr) return {};
-  if (message->signature != signature_)
+  if (message->signature != signature_) {
+    differs_ = peer;
     return {Code::Mismatch, "its peer means another collective"};
+  }
   incoming.left = message->bytes;
   incoming.delivery = message->delivery;
   if (message->delivery == Delivery::Pushed) return {};

@@ -35,6 +35,7 @@ class Execution final : public Running {
   int step() const override;  // of the oldest unfinished instruction
   int steps() const override;
   Rank waits_for() const override;
+  Rank differs() const override { return differs_; }
   bool needs(Rank peer) const override;
 
  private:
@@ -81,6 +82,7 @@ class Execution final : public Running {
   Location location_;
   std::uint64_t element_ = 4;
   std::size_t left_ = 0;  // unfinished instructions
+  Rank differs_ = kOwn;
   std::vector<Progress> progress_;
   std::vector<std::uint32_t> open_;            // receives and locals that wait for no instruction
   std::vector<std::uint32_t> next_send_;       // of each peer: place in plan.sends_to()

@@ -20,6 +20,8 @@ class Running {
   virtual int steps() const = 0;
   // A peer without which it cannot go on now; kOwn: nobody.
   virtual Rank waits_for() const = 0;
+  // After an error with Code::Mismatch: whose message was of another collective.
+  virtual Rank differs() const = 0;
   // Whether it cannot be completed without something that the peer has yet to do.
   virtual bool needs(Rank peer) const = 0;
 };

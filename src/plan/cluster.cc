@@ -88,6 +88,7 @@ class Table {
 constexpr double kLeastRate = 1e-6;
 constexpr double kMostRate = 1e9;
 constexpr double kMostLatencyUs = 1e9;
+constexpr double kMostBytes = 1e18;
 
 }  // namespace
 
@@ -156,10 +157,13 @@ Result<Cluster> parse_cluster(std::string_view toml_text, const std::string& sou
   cluster.constants.between.latency_s = links.number("latency_us", 0, kMostLatencyUs) * 1e-6;
   if (Status status = links.finish(); !status.ok()) return status;
 
-  const auto read_node_link = [&](const toml::table& table, const std::string& path, Link& link) {
+  const auto read_node_link = [&](const toml::table& table, const std::string& path, Link& link,
+                                  std::int64_t* most_bytes = nullptr) {
     Table node{table, path, source};
     link.bandwidth_bytes_per_s = node.number("gbyte_per_s", kLeastRate, kMostRate) * 1e9;
     link.latency_s = node.number("latency_us", 0, kMostLatencyUs) * 1e-6;
+    if (most_bytes != nullptr && table.contains("most_bytes"))
+      *most_bytes = static_cast<std::int64_t>(node.number("most_bytes", 0, kMostBytes));
     return node.finish();
   };
   if (Status status = read_node_link(*inside, "inside.", cluster.constants.inside); !status.ok())
@@ -178,7 +182,9 @@ Result<Cluster> parse_cluster(std::string_view toml_text, const std::string& sou
     MeasuredLink& link = cluster.constants.measured.emplace_back();
     link.algorithm = key.str();
     const std::string path = fmt::format("measured.{}.", key.str());
-    if (Status status = read_node_link(*table, path, link.inside); !status.ok()) return status;
+    if (Status status = read_node_link(*table, path, link.inside, &link.most_bytes); !status.ok()) {
+      return status;
+    }
   }
   if (Status status = algorithms.finish(); !status.ok()) return status;
   return cluster;
@@ -196,8 +202,11 @@ std::string show_cluster(const Cluster& cluster) {
                       between.bandwidth_bytes_per_s * 8 / 1e9, between.latency_s * 1e6);
   text += node_link("inside", inside);
   text += fmt::format("\n[reduce]\ngbyte_per_s = {}\n", 1 / reduce_s_per_byte / 1e9);
-  for (const MeasuredLink& link : measured)
+  for (const MeasuredLink& link : measured) {
     text += node_link(fmt::format("measured.\"{}\"", link.algorithm), link.inside);
+    if (link.most_bytes < static_cast<std::int64_t>(kMostBytes))
+      text += fmt::format("most_bytes = {}\n", link.most_bytes);
+  }
   return text;
 }
 

@@ -107,12 +107,17 @@ Fraction sent_share(const Program& program) {
 
 CostConstants CostConstants::for_algorithm(std::string_view name) const {
   CostConstants constants{inside, between, reduce_s_per_byte, {}};
-  for (const MeasuredLink& link : measured) {
-    if (link.algorithm != name) continue;
-    constants.inside = link.inside;
+  if (const MeasuredLink* const link = measured_for(name)) {
+    constants.inside = link->inside;
     constants.reduce_s_per_byte = 0;
   }
   return constants;
+}
+
+const MeasuredLink* CostConstants::measured_for(std::string_view name) const {
+  const auto found = std::find_if(measured.begin(), measured.end(),
+                                  [&](const MeasuredLink& link) { return link.algorithm == name; });
+  return found == measured.end() ? nullptr : &*found;
 }
 
 }  // namespace sluice

@@ -37,7 +37,7 @@ TEST(Cluster, ReadsItsConstants) {
 TEST(Cluster, MeasuredAlgorithmsAreReadAndWrittenBack) {
   const Cluster cluster =
       parse_cluster(std::string{kGood} +
-                        "[measured.direct]\ngbyte_per_s = 20\nlatency_us = 0.5\n"
+                        "[measured.direct]\ngbyte_per_s = 20\nlatency_us = 0.5\nmost_bytes = 9\n"
                         "[measured.\"halving_doubling:far\"]\ngbyte_per_s = 9\nlatency_us = 2\n",
                     "two.toml")
           .value();
@@ -52,6 +52,7 @@ TEST(Cluster, MeasuredAlgorithmsAreReadAndWrittenBack) {
   EXPECT_DOUBLE_EQ(again.constants.between.bandwidth_bytes_per_s, 6.25e9);
   EXPECT_DOUBLE_EQ(again.constants.reduce_s_per_byte, 5e-12);
   ASSERT_EQ(again.constants.measured.size(), 2U);
+  EXPECT_EQ(again.constants.measured[0].most_bytes, 9);
   EXPECT_EQ(again.constants.measured[1].algorithm, "halving_doubling:far");
   EXPECT_DOUBLE_EQ(again.constants.measured[1].inside.latency_s, 2e-6);
 

@@ -1,0 +1,82 @@
+#include "engine/choices.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "engine/constants.h"
+#include "engine/override.h"
+
+namespace sluice {
+namespace {
+
+std::string_view chosen(Choices& choices, std::int64_t bytes, std::string_view asked = "",
+                        Collective collective = Collective::AllReduce) {
+  return choices.choose(collective, bytes, 0, asked).value()->algorithm->name;
+}
+
+// Ring costs little to start and much a byte, direct the reverse, exchange only holds 100 bytes.
+CostConstants made_up() {
+  CostConstants constants;
+  constants.measured = {{"exchange", {.latency_s = 1e-9, .bandwidth_bytes_per_s = 1e9}, 100},
+                        {"ring", {.latency_s = 1e-6, .bandwidth_bytes_per_s = 1e9}},
+                        {"direct", {.latency_s = 1e-4, .bandwidth_bytes_per_s = 1e12}}};
+  return constants;
+}
+
+TEST(Choices, TakeTheCheapestByTheConstants) {
+  Choices choices{2, 0, made_up(), {}};
+  EXPECT_EQ(chosen(choices, 0), "exchange");
+  EXPECT_EQ(chosen(choices, 100), "exchange");
+  EXPECT_EQ(chosen(choices, 101), "ring");
+  EXPECT_EQ(chosen(choices, 1 << 20), "direct");
+  EXPECT_EQ(chosen(choices, 100, "", Collective::Broadcast), "direct") << "the others cannot";
+}
+
+TEST(Choices, AnOverrideHoldsForItsSizesAndTheCallBeforeIt) {
+  Choices choices{3, 1, made_up(), parse_overrides("torus@1K-1M,recursive_doubling@-8").value()};
+  EXPECT_EQ(chosen(choices, 7), "recursive_doubling");
+  EXPECT_EQ(chosen(choices, 8), "exchange");
+  EXPECT_EQ(chosen(choices, 1024), "torus");
+  EXPECT_EQ(chosen(choices, (1 << 20) - 1), "torus");
+  EXPECT_EQ(chosen(choices, 1 << 20), "direct");
+  EXPECT_EQ(chosen(choices, 1024, "ring"), "ring");
+  EXPECT_EQ(chosen(choices, 1024, "", Collective::ReduceScatter), "ring") << "a torus cannot";
+}
+
+TEST(Choices, AskingAgainGivesTheSamePlan) {
+  Choices choices{5, 2, made_up(), {}};
+  const Choice* const first = choices.choose(Collective::AllReduce, 1 << 20, 0, "").value();
+  EXPECT_EQ(choices.choose(Collective::AllReduce, 1 << 21, 0, "").value(), first);
+  EXPECT_EQ(choices.choose(Collective::AllReduce, 4, 0, "direct").value(), first);
+}
+
+TEST(Overrides, SayWhatIsWrong) {
+  const auto why = [](const char* text) { return parse_overrides(text).status().message(); };
+  EXPECT_EQ(why("rign"), "there is no algorithm \"rign\": did you mean ring?");
+  EXPECT_EQ(why("ring@4K"), "\"4K\" is not a range of sizes: write 4K-1M, -4K or 1M-");
+  EXPECT_EQ(why("ring@1M-4K"), "the range \"1M-4K\" holds no size");
+  EXPECT_FALSE(parse_overrides("ring@4Q-").ok());
+  EXPECT_TRUE(parse_overrides("").value().empty());
+  EXPECT_EQ(parse_overrides("halving_doubling:far@-4K,ring").value().size(), 2U);
+}
+
+TEST(Constants, AreKeptInTheCacheFolderAndReadBack) {
+  const std::string folder = testing::TempDir() + "sluice-constants";
+  std::filesystem::remove_all(folder);
+  const auto path = constants_path(Environment{{{"SLUICE_CACHE", folder}}}, 4);
+  EXPECT_FALSE(load_constants(path).has_value());
+  save_constants(path, typical_constants(), 4);
+  const auto read = load_constants(path);
+  ASSERT_TRUE(read.has_value());
+  EXPECT_EQ(read->measured.size(), measured_algorithms().size());
+  EXPECT_EQ(read->measured_for("exchange")->most_bytes, 4096);
+  EXPECT_TRUE(constants_path(Environment{{}}, 4).empty());
+  EXPECT_NE(constants_path(Environment{{{"HOME", "/h"}}}, 4).string().find("/h/.cache/sluice/"),
+            std::string::npos);
+  save_constants("/proc/nowhere/file", typical_constants(), 4);  // no place: nothing is said
+  std::filesystem::remove_all(folder);
+}
+
+}  // namespace
+}  // namespace sluice

@@ -1,0 +1,90 @@
+// A steady state allocates nothing, and who waits uses no core. A program of its own: it counts
+// every allocation of the process.
+#include <gtest/gtest.h>
+#include <time.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <new>
+#include <thread>
+
+#include "tests/engine/in_process.h"
+
+namespace {
+
+std::atomic<long> allocations{0};
+
+void* counted(std::size_t bytes) {
+  allocations.fetch_add(1, std::memory_order_relaxed);
+  void* const memory = std::malloc(bytes == 0 ? 1 : bytes);
+  if (memory == nullptr) throw std::bad_alloc{};
+  return memory;
+}
+
+}  // namespace
+
+void* operator new(std::size_t bytes) { return counted(bytes); }
+void* operator new[](std::size_t bytes) { return counted(bytes); }
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete[](void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
+
+namespace sluice {
+namespace {
+
+TEST(SteadyState, AllocatesNothing) {
+  constexpr std::size_t kCounts[] = {1, 1000, 50'000};
+  run_ranks(3, [&](Communicator& comm) {
+    const Pool pool = comm.allocate(kCounts[2] * sizeof(float));
+    std::vector<float> foreign(kCounts[2]);
+    const CollectiveOptions ring{.algorithm = "ring"};
+    const auto round = [&] {
+      for (const std::size_t count : kCounts) {
+        comm.all_reduce(pool.data(), count).wait();
+        comm.all_reduce(foreign.data(), count).wait();
+        comm.all_reduce(foreign.data(), count, ring).wait();
+        Work first = comm.all_reduce(pool.data(), count);
+        Work second = comm.reduce_scatter(foreign.data(), count);
+        Work third = comm.broadcast(pool.data(), count);
+        third.wait();
+        second.wait();
+        first.wait();
+        Work gathered = comm.all_gather(foreign.data(), count);
+        while (!gathered.done()) std::this_thread::yield();
+        comm.reduce(pool.data(), count, {.root = 2}).wait();
+        comm.barrier();
+      }
+    };
+    for (int i = 0; i < 5; ++i) round();
+    comm.barrier();
+    const long before = allocations.load();
+    comm.barrier();
+    for (int i = 0; i < 50; ++i) round();
+    comm.barrier();
+    const long during = allocations.load() - before;
+    comm.barrier();
+    EXPECT_EQ(during, 0);
+  });
+}
+
+TEST(SteadyState, WhoWaitsUsesNoCore) {
+  run_ranks(2, [](Communicator& comm) {
+    for (const std::size_t count : {std::size_t{1}, std::size_t{1} << 20}) {
+      std::vector<float> data(count);
+      comm.barrier();
+      if (comm.rank() == 1) std::this_thread::sleep_for(std::chrono::seconds{1});
+      timespec before{};
+      timespec after{};
+      clock_gettime(CLOCK_THREAD_CPUTIME_ID, &before);
+      comm.all_reduce(data.data(), 1).wait();
+      clock_gettime(CLOCK_THREAD_CPUTIME_ID, &after);
+      const double seconds = static_cast<double>(after.tv_sec - before.tv_sec) +
+                             static_cast<double>(after.tv_nsec - before.tv_nsec) * 1e-9;
+      EXPECT_LT(seconds, 0.02) << "of the second that rank 0 waits";
+    }
+  });
+}
+
+}  // namespace
+}  // namespace sluice
