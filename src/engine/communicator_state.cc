@@ -108,6 +108,7 @@ void CommunicatorState::begin_next() {
   RankBoard& board = group().own_board();
   board.kind.store(packed_kind(next.request), std::memory_order_relaxed);
   board.count.store(next.request.count, std::memory_order_relaxed);
+  board.signature.store(next.signature, std::memory_order_relaxed);
   board.step.store(0, std::memory_order_relaxed);
   board.entered.store(next.request.number, std::memory_order_release);
   if (next.eager) {
@@ -149,10 +150,7 @@ void CommunicatorState::poll() {
 void CommunicatorState::break_off(const Status& status) {
   fail_if_mismatched();
   if (!failure_.ok()) return;
-  if (status.code() == Code::Mismatch) {
-    const Rank peer = running().differs();
-    return fail_mismatched(peer, request_of(peer));
-  }
+  if (status.code() == Code::Mismatch) return fail_mismatched(running().differs());
   watch_.look();
   const Blame blame = watch_.standstill(running());
   const bool lost = status.code() == Code::PeerLost;
@@ -192,34 +190,36 @@ std::string CommunicatorState::who_where() {
                      missing == kOwn ? "" : fmt::format(", waiting for rank {}", missing));
 }
 
-// What a peer says that it calls now.
-Request CommunicatorState::request_of(Rank peer) const {
+// What a peer says that it calls; nothing while it is writing that down.
+std::optional<Request> CommunicatorState::request_of(Rank peer) const {
   const RankBoard& board = group().board(peer);
-  const std::uint64_t number = board.entered.load(std::memory_order_acquire);
-  return unpacked(number, board.kind.load(std::memory_order_relaxed),
-                  board.count.load(std::memory_order_relaxed));
+  const Request request = unpacked(board.entered.load(std::memory_order_acquire),
+                                   board.kind.load(std::memory_order_relaxed),
+                                   board.count.load(std::memory_order_relaxed));
+  if (signature_of(request) != board.signature.load(std::memory_order_relaxed)) return std::nullopt;
+  return request;
 }
 
 // Looks for a rank that is in the same collective by number but means another one.
 void CommunicatorState::fail_if_mismatched() {
-  const Request& request = head().request;
   for (Rank peer = 0; peer < group().size(); ++peer) {
-    const Request theirs = request_of(peer);
-    if (theirs.number != request.number || signature_of(theirs) == signature_of(request)) continue;
-    // Read again: it may have gone on to the next while it was being read.
-    if (request_of(peer).number == request.number) return fail_mismatched(peer, theirs);
+    const std::optional<Request> theirs = request_of(peer);
+    if (!theirs || theirs->number != head().request.number) continue;
+    if (signature_of(*theirs) != head().signature) return fail_mismatched(peer);
   }
 }
 
-void CommunicatorState::fail_mismatched(Rank peer, const Request& theirs) {
+void CommunicatorState::fail_mismatched(Rank peer) {
   const Request& request = head().request;
-  const std::string as =
-      theirs.number == request.number ? "" : fmt::format(" as its collective #{}", theirs.number);
+  const std::optional<Request> theirs = request_of(peer);
+  std::string calls = theirs ? describe(*theirs) : "another collective";
+  if (theirs && theirs->number != request.number)
+    calls += fmt::format(" as its collective #{}", theirs->number);
   fail({Code::Mismatch,
-        fmt::format("{} #{}, rank {}: it calls {}, but rank {} calls {}{}; all ranks must call the "
+        fmt::format("{} #{}, rank {}: it calls {}, but rank {} calls {}; all ranks must call the "
                     "same in the same order",
                     name(request.collective), request.number, group().rank(), describe(request),
-                    peer, describe(theirs), as)},
+                    peer, calls)},
        peer);
 }
 

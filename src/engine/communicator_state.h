@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -98,8 +99,8 @@ class CommunicatorState {
   void look_after_peers();
   void stall(std::chrono::milliseconds waited);
   void fail_if_mismatched();
-  void fail_mismatched(Rank peer, const Request& theirs);
-  Request request_of(Rank peer) const;
+  void fail_mismatched(Rank peer);
+  std::optional<Request> request_of(Rank peer) const;
   std::string who_where();
   Location location_of(const std::byte* data, std::size_t bytes) const;
 

@@ -58,6 +58,7 @@ struct RankBoard {
   alignas(kLine) std::atomic<std::uint64_t> entered;  // collectives begun
   std::atomic<std::uint64_t> kind;                    // of the present one: what was asked for
   std::atomic<std::uint64_t> count;                   // and of how many elements
+  std::atomic<std::uint64_t> signature;               // of these three: else they are half written
   std::atomic<std::int32_t> step;                     // reached in it
   std::atomic<std::int32_t> waits_for;                // rank + 1; 0 for nobody
   std::atomic<std::int32_t> blamed;                   // rank + 1 that it failed because of

@@ -20,4 +20,8 @@ LACKING=libfmt-dev expect 1 "$tools/setup" --check
 [[ $said == libfmt-dev ]] || fail "listed: $said"
 LACKING=clang-tidy-14 expect 1 "$tools/setup" --check
 [[ $said == clang-tidy-14 ]] || fail "listed: $said"
+LACKING=libgloo-dev expect 0 "$tools/setup" --check
+keeps_quiet
+LACKING=libgloo-dev expect 1 "$tools/setup" --check --bench
+[[ $said == libgloo-dev ]] || fail "listed: $said"
 expect 2 "$tools/setup" --no-such-option
