@@ -63,8 +63,8 @@ Communicator Communicator::from_env(std::chrono::milliseconds deadline) {
   auto group = make_shm_group(
       {placement.rank, placement.ranks, placement.job, placement.token, Clock::now() + deadline});
   Communicator joined{std::make_shared<detail::CommunicatorState>(
-      std::move(group).value(), std::make_shared<detail::RankContext>(), typical_constants(),
-      overrides_of(environment))};
+      std::move(group).value(), std::make_shared<detail::RankContext>(placement.ranks),
+      typical_constants(), overrides_of(environment))};
   joined.set_deadline(deadline);
   joined.agree_on_constants(constants_path(environment, placement.ranks).string());
   joined.set_deadline(detail::kDefaultDeadline);
@@ -93,7 +93,7 @@ std::vector<Communicator> Communicator::in_process(int ranks) {
   std::vector<Communicator> communicators;
   for (auto& group : make_inproc_groups(ranks)) {
     communicators.push_back(Communicator{std::make_shared<detail::CommunicatorState>(
-        std::move(group), std::make_shared<detail::RankContext>(), constants, overrides)});
+        std::move(group), std::make_shared<detail::RankContext>(ranks), constants, overrides)});
   }
   return communicators;
 }

@@ -1,11 +1,17 @@
 #include "engine/communicator_state.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <utility>
 
 namespace sluice::detail {
+
+RankContext::RankContext(int ranks_on_node) {
+  // Those of the machine: a rank may itself be pinned to one of them.
+  if (ranks_on_node > sysconf(_SC_NPROCESSORS_ONLN)) patience = Patience::with_shared_cores();
+}
 
 PoolState::PoolState(std::shared_ptr<CommunicatorState> communicator, Segment segment)
     : communicator_{std::move(communicator)}, segment_{segment} {}
@@ -177,7 +183,8 @@ Status CommunicatorState::wait(std::uint64_t number, std::chrono::milliseconds d
     advance_all();
     return is_complete(number) || !failure_.ok();
   };
-  if (!wait_until(group().bell(group().rank()), until, done, [&] { look_after_peers(); }))
+  if (!wait_until(group().bell(group().rank()), until, context_->patience, done,
+                  [&] { look_after_peers(); }))
     stall(deadline);
   return is_complete(number) ? Status{} : failure_;
 }

@@ -25,7 +25,10 @@ inline constexpr std::chrono::milliseconds kDefaultDeadline = std::chrono::minut
 
 // All communicators of one rank: wait() on one of them drives them all.
 struct RankContext {
+  explicit RankContext(int ranks_on_node);
+
   std::vector<CommunicatorState*> communicators;
+  Patience patience;
 };
 
 class PoolState {

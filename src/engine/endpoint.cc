@@ -40,12 +40,11 @@ const Message* Endpoint::oldest(Rank peer) const {
 
 bool Endpoint::take(Rank peer) {
   Channel& channel = group_->channel_from(peer);
-  // A rank withdraws before its memory changes: where that is not seen, it had not changed.
-  std::atomic_thread_fence(std::memory_order_acquire);
-  if (channel.withdrawn.load(std::memory_order_relaxed) != 0) return false;
   channel.taken.store(++taken_[index(peer)], std::memory_order_seq_cst);
   ring(group_->bell(peer));
-  return true;
+  // A rank withdraws before its memory changes: where that is not seen even now, after all that was
+  // read, nothing had changed.
+  return channel.withdrawn.load(std::memory_order_seq_cst) == 0;
 }
 
 void Endpoint::withdraw() {

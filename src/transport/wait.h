@@ -24,11 +24,21 @@ struct Bell {
 
 void ring(Bell& bell);
 
+// How long a rank stays on its core before it sleeps. Where ranks share cores, whoever spins keeps
+// the others from doing what it waits for.
+struct Patience {
+  int spins = 200;
+  int yields = 20;
+
+  static Patience with_shared_cores() { return {.spins = 1, .yields = 20}; }
+};
+
 // Waits for `true` from done(), or until the deadline; returns whether done() was true last. done()
 // is called again and again, and must itself look for progress. While asleep, `idle` is called
 // about ten times a second, to look after what rings no bell (a dead peer).
 template <class Done, class Idle>
-bool wait_until(Bell& bell, Clock::time_point deadline, Done&& done, Idle&& idle);
+bool wait_until(Bell& bell, Clock::time_point deadline, const Patience& patience, Done&& done,
+                Idle&& idle);
 
 namespace detail {
 void pause_briefly();
@@ -38,15 +48,14 @@ void sleep_on(Bell& bell, std::uint32_t rings, Clock::time_point until);
 }  // namespace detail
 
 template <class Done, class Idle>
-bool wait_until(Bell& bell, Clock::time_point deadline, Done&& done, Idle&& idle) {
-  constexpr int kSpins = 200;
-  constexpr int kYields = 20;
+bool wait_until(Bell& bell, Clock::time_point deadline, const Patience& patience, Done&& done,
+                Idle&& idle) {
   constexpr auto kNap = std::chrono::milliseconds{100};
-  for (int i = 0; i < kSpins; ++i) {
+  for (int i = 0; i < patience.spins; ++i) {
     if (done()) return true;
     detail::pause_briefly();
   }
-  for (int i = 0; i < kYields; ++i) {
+  for (int i = 0; i < patience.yields; ++i) {
     if (done()) return true;
     detail::yield();
   }
