@@ -2,17 +2,19 @@
 #
 #   JOBS=n    compile and test with n jobs (default: the number of cores)
 #   SETUP=:   do not look for missing packages first
+#   BENCH_ARGS='--ranks 2 --sizes 1M:64M'   what make bench measures
 
 JOBS ?= $(shell nproc)
 SETUP ?= tools/setup
 FUZZ_SECONDS ?= 30
+BENCH_ARGS ?=
 export JOBS
 
 configure = cmake --preset $(1) >build/$(1).log 2>&1 || { cat build/$(1).log; exit 1; }
 build = $(call configure,$(1)); cmake --build --preset $(1) --parallel $(JOBS)
 test = ctest --preset $(1) --parallel $(JOBS)
 
-.PHONY: all test check sanitize format clean help setup
+.PHONY: all test check sanitize bench format clean help setup
 
 all: setup  ## the release build: build/release/sluice
 	@$(call build,release)
@@ -35,6 +37,10 @@ sanitize: setup  ## every test under the sanitizers, g++ and clang++, then a sho
 	  $(call build,$$preset); $(call test,$$preset); \
 	done
 	tools/fuzz $(FUZZ_SECONDS)
+
+bench: setup  ## all-reduce next to Open MPI, MPICH and Gloo (tools/setup --bench installs them)
+	@$(call build,bench)
+	@build/bench/bench/allreduce/compare --output build/bench/allreduce.json $(BENCH_ARGS)
 
 format:  ## formats every C++ source
 	tools/format

@@ -117,6 +117,25 @@ std::chrono::milliseconds parse_duration(std::string_view text) {
   return std::chrono::milliseconds{std::llround(seconds * 1e3)};
 }
 
+std::vector<std::int64_t> parse_sizes(std::string_view text, std::size_t unit) {
+  std::vector<std::int64_t> sizes;
+  for (const std::string_view part : split(text, ',')) {
+    const auto ends = split(part, ':');
+    if (ends.size() > 2)
+      refuse(fmt::format("{} is no range of sizes: give FIRST:LAST", quote(part)));
+    const std::int64_t first = parse_bytes(ends.front()).value();
+    const std::int64_t last = parse_bytes(ends.back()).value();
+    if (first < 1 || first % static_cast<std::int64_t>(unit) != 0) {
+      refuse(fmt::format("{} is not a whole number of elements of {} bytes", quote(ends.front()),
+                         unit));
+    }
+    if (last < first) refuse(fmt::format("the range {} ends before it begins", quote(part)));
+    sizes.push_back(first);
+    while (sizes.back() <= last / 2) sizes.push_back(2 * sizes.back());
+  }
+  return sizes;
+}
+
 std::vector<int> parse_segments(std::string_view text) {
   auto counts = parse_list(text, 1, kMostSegments, "segments").value();
   for (const int count : counts) {

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
@@ -30,6 +32,9 @@ nlohmann::ordered_json grid_json(const std::vector<int>& grid);
 
 // "90", "1.5s", "5m", "2h"; seconds without a unit, a millisecond at least, a year at most.
 std::chrono::milliseconds parse_duration(std::string_view text);
+
+// "1K:256M": 1 KiB and its doublings up to 256 MiB. "4,1M": these. Each a multiple of `unit` bytes.
+std::vector<std::int64_t> parse_sizes(std::string_view text, std::size_t unit);
 
 // Each a power of two.
 std::vector<int> parse_segments(std::string_view text);

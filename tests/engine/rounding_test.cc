@@ -26,8 +26,7 @@ int hops(std::string_view name, int ranks) {
   if (name == "ring") return ranks - 1;
   if (name == "torus") return (nodes - 1) + (grid.front() - 1);
   if (name == "double_tree") return floor_log2(ranks);
-  if (name == "recursive_doubling")
-    return floor_log2(ranks) + ((ranks & (ranks - 1)) != 0 ? 1 : 0);
+  if (name == "recursive_doubling") return floor_log2(ranks) + ((ranks & (ranks - 1)) != 0 ? 1 : 0);
   return ceil_log2(ranks);  // halving_doubling
 }
 

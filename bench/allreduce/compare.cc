@@ -1,0 +1,289 @@
+// compare.cc - Sluice's all-reduce side by side with that of Open MPI, MPICH and Gloo.
+//
+//   compare [--ranks 2,4,8] [--sizes 4:256M] [--rounds 20] [--peers openmpi,mpich,gloo]
+//
+// All contenders run at once; in every round each gets a slice of about 10 ms, in turns, so that
+// what else happens on the machine happens to all. A row is the median over rounds. Every result of
+// every contender is checked.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "base/text.h"
+#include "bench/allreduce/progress.h"
+#include "bench/allreduce/results.h"
+#include "bench/allreduce/team.h"
+#include "bench/allreduce/temporary_folder.h"
+#include "cli/arguments.h"
+#include "cli/bench_pattern.h"
+#include "cli/memory_info.h"
+#include "sluice/status.h"
+
+namespace sluice::bench {
+namespace {
+
+namespace fs = std::filesystem;
+constexpr double kSliceSeconds = 0.010;
+
+struct Options {
+  std::string ranks = "2,4,8";
+  std::string sizes = "4:256M";
+  std::string peers = "openmpi,mpich,gloo";
+  std::string output;
+  int rounds = 20;
+};
+
+void say(const std::string& sentence) { fmt::print(stderr, "compare: {}\n", sentence); }
+
+bool in_path(const std::string& program) {
+  std::istringstream folders{std::getenv("PATH") == nullptr ? "" : std::getenv("PATH")};
+  for (std::string folder; std::getline(folders, folder, ':');) {
+    if (fs::exists(fs::path{folder} / program)) return true;
+  }
+  return false;
+}
+
+struct Peer {
+  std::string name;
+  std::string launcher;  // "": the driver starts its ranks
+  std::vector<std::string> arguments;
+};
+
+// Their own defaults, but for where ranks run: that is the same for all contenders.
+std::vector<Peer> known_peers() {
+  return {{"openmpi",
+           "mpirun.openmpi",
+           {"--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "-np"}},
+          {"mpich", "mpirun.mpich", {"-bind-to", "none", "-n"}},
+          {"gloo", "", {}}};
+}
+
+class Comparison {
+ public:
+  explicit Comparison(const Options& options)
+      : rounds_{options.rounds}, programs_{fs::read_symlink("/proc/self/exe").parent_path()} {
+    rank_counts_ = parse_list(options.ranks, 2, 64, "ranks").value();
+    sizes_ = cli::parse_sizes(options.sizes, sizeof(float));
+    // Twice the buffers of one contender: libraries have memory of their own.
+    cli::require_memory(2.0 * rank_counts_.back() *
+                        static_cast<double>(*std::max_element(sizes_.begin(), sizes_.end())));
+    choose_peers(options.peers);
+  }
+
+  // Whether all went well.
+  bool run() {
+    double total = 0;
+    for (const int ranks : rank_counts_) {
+      for (const std::int64_t bytes : sizes_) total += effort(ranks, bytes);
+    }
+    Progress progress{total};
+    for (const int ranks : rank_counts_) measure(ranks, progress);
+    return well_;
+  }
+
+  nlohmann::ordered_json json() const { return to_json(rows_, peer_names_); }
+
+ private:
+  struct Contestant {
+    std::unique_ptr<Team> team;  // none: it failed
+    double guess_s = 0;          // of the next operation
+    std::vector<double> slices_s;
+  };
+
+  // About how long a row takes, in any unit: slices cost what they cost until memory counts.
+  static double effort(int ranks, std::int64_t bytes) {
+    return 1.5 * kSliceSeconds + 0.6e-9 * static_cast<double>(bytes) * ranks;
+  }
+
+  void choose_peers(const std::string& names) {
+    std::istringstream list{names};
+    const std::vector<Peer> known = known_peers();
+    for (std::string name; std::getline(list, name, ',');) {
+      const auto peer = std::find_if(known.begin(), known.end(),
+                                     [&](const Peer& each) { return each.name == name; });
+      if (peer == known.end()) {
+        throw Error{Status{
+            Code::InvalidArgument,
+            fmt::format("there is no peer {}: choose from openmpi, mpich, gloo", quote(name))}};
+      }
+      if (!fs::exists(program(name))) {
+        say(
+            fmt::format("{} is left out: it was not there when this was built; tools/setup --bench "
+                        "installs it",
+                        name));
+      } else if (!peer->launcher.empty() && !in_path(peer->launcher)) {
+        say(fmt::format("{} is left out: there is no {} in PATH; tools/setup --bench installs it",
+                        name, peer->launcher));
+      } else {
+        peers_.push_back(*peer);
+        peer_names_.push_back(name);
+      }
+    }
+  }
+
+  std::string program(const std::string& name) const {
+    return (programs_ / (name + "_contender")).string();
+  }
+
+  void start_all(int ranks) {
+    std::vector<TeamOptions> teams{
+        {.name = kPooled, .program = program("sluice"), .extra = "pooled"},
+        {.name = kForeign, .program = program("sluice"), .extra = "foreign"}};
+    for (const Peer& peer : peers_) {
+      TeamOptions team{.name = peer.name, .program = program(peer.name)};
+      if (!peer.launcher.empty()) {
+        team.launcher = {peer.launcher};
+        team.launcher.insert(team.launcher.end(), peer.arguments.begin(), peer.arguments.end());
+        team.launcher.push_back(std::to_string(ranks));
+      }
+      teams.push_back(team);
+    }
+    teams.push_back({.name = kMinimal, .program = program("minimal")});
+    names_.clear();
+    contestants_.clear();
+    for (TeamOptions& team : teams) {
+      team.folder = folder_.make(fmt::format("{}.{}", team.name, ranks));
+      if (team.name == "gloo") team.extra = team.folder;
+      team.ranks = ranks;
+      team.processes = team.name == kMinimal ? 1 : ranks;
+      names_.push_back(team.name);
+      Contestant& contestant = contestants_.emplace_back();
+      try {
+        contestant.team = std::make_unique<Team>(team, signals_);
+      } catch (const Error& error) {
+        lose(contestant, ranks, error.what());
+      }
+    }
+  }
+
+  void lose(Contestant& contestant, int ranks, const std::string& why) {
+    contestant.team.reset();
+    well_ = false;
+    say(fmt::format("with {} ranks, {}", ranks, why));
+  }
+
+  // One slice of a contestant; what it takes is known from the slice before.
+  void run_slice(Contestant& contestant, int ranks, std::int64_t bytes, bool measured) {
+    if (!contestant.team) return;
+    SliceOrder order{.bytes = static_cast<std::uint64_t>(bytes), .operations = 2, .batches = 1};
+    if (contestant.guess_s > 0) {
+      const double wanted = kSliceSeconds / contestant.guess_s;
+      const int most = cli::BenchPattern{DataType::F32, ReduceOp::Sum, ranks}.most_operations();
+      order.operations = static_cast<int>(std::clamp<double>(wanted, 2, most));
+      order.batches =
+          static_cast<int>(std::clamp<double>(wanted / order.operations, 1, kMostBatches));
+    }
+    try {
+      contestant.guess_s = contestant.team->run(order);
+      if (measured) contestant.slices_s.push_back(contestant.guess_s);
+    } catch (const Error& error) {
+      lose(contestant, ranks,
+           fmt::format("{}, {}", format_bytes(static_cast<double>(bytes)), error.what()));
+    }
+  }
+
+  void measure(int ranks, Progress& progress) {
+    start_all(ranks);
+    print_header(ranks, names_);
+    const std::size_t first_row = rows_.size();
+    for (const std::int64_t bytes : sizes_) {
+      progress.begin(fmt::format("{} ranks, {}", ranks, format_bytes(static_cast<double>(bytes))));
+      // Twice at first: the very first slice runs on caches and pages that are not there yet.
+      for (int i = 0; i < (bytes == sizes_.front() ? 2 : 0); ++i) {
+        for (Contestant& contestant : contestants_) run_slice(contestant, ranks, bytes, false);
+      }
+      for (Contestant& contestant : contestants_) contestant.slices_s.clear();
+      for (int round = 0; round < rounds_; ++round) {
+        for (std::size_t i = 0; i < contestants_.size(); ++i) {
+          Contestant& contestant = contestants_[(i + round) % contestants_.size()];
+          if (round == 0 && bytes != sizes_.front()) contestant.guess_s *= 2;  // twice the bytes
+          run_slice(contestant, ranks, bytes, true);
+        }
+        progress.advance(effort(ranks, bytes) / rounds_);
+      }
+      progress.clear();
+      rows_.push_back(row_of(ranks, bytes));
+      print_row(rows_.back(), names_);
+    }
+    print_summary(std::span{rows_}.subspan(first_row));
+    contestants_.clear();
+  }
+
+  Row row_of(int ranks, std::int64_t bytes) {
+    Row row{.ranks = ranks, .bytes = static_cast<std::uint64_t>(bytes)};
+    for (std::size_t i = 0; i < contestants_.size(); ++i) {
+      std::vector<double>& slices_s = contestants_[i].slices_s;
+      if (!contestants_[i].team || slices_s.empty()) {
+        row.verified = false;
+        continue;
+      }
+      const auto middle = slices_s.begin() + std::ssize(slices_s) / 2;
+      std::nth_element(slices_s.begin(), middle, slices_s.end());
+      row.seconds[names_[i]] = *middle;
+    }
+    return row;
+  }
+
+  int rounds_;
+  fs::path programs_;
+  std::vector<int> rank_counts_;
+  std::vector<std::int64_t> sizes_;
+  std::vector<Peer> peers_;
+  std::vector<std::string> peer_names_;
+  StopSignals signals_;
+  TemporaryFolder folder_;
+  std::vector<std::string> names_;
+  std::vector<Contestant> contestants_;
+  std::vector<Row> rows_;
+  bool well_ = true;
+};
+
+int run(const Options& options) {
+  Comparison comparison{options};
+  const bool well = comparison.run();
+  if (!options.output.empty()) {
+    std::ofstream file{options.output};
+    file << comparison.json().dump(2) << "\n";
+    if (!file.flush()) {
+      say(fmt::format("{} cannot be written", options.output));
+      return 3;
+    }
+  }
+  return well ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace sluice::bench
+
+int main(int argc, char** argv) {
+  CLI::App app{"Sluice's all-reduce side by side with Open MPI, MPICH and Gloo", "compare"};
+  sluice::bench::Options options;
+  app.add_option("--ranks", options.ranks, "Rank counts: 2,4,8")->capture_default_str();
+  app.add_option("--sizes", options.sizes, "Sizes: 4:256M is all doublings, 1K,1M these two")
+      ->capture_default_str();
+  app.add_option("--rounds", options.rounds, "Slices of every contender at every size")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  app.add_option("--peers", options.peers, "Libraries to compare with")->capture_default_str();
+  app.add_option("--output", options.output, "A file for the results as JSON")->take_last();
+  app.footer(
+      "Exit status: 0 done, 1 a contender failed or computed a wrong result, 2 wrong usage.\n"
+      "Example:\n  compare --ranks 2 --sizes 1K:64K --peers openmpi");
+  try {
+    app.parse(argc, argv);
+    return sluice::bench::run(options);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  } catch (const sluice::Error& error) {
+    sluice::bench::say(error.what());
+    return 2;
+  } catch (const sluice::bench::Stopped& stopped) {
+    return 128 + stopped.signal;
+  }
+}

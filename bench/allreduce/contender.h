@@ -1,0 +1,80 @@
+// contender.h - one process of a library that is compared, and the orders it takes.
+//
+// The driver starts the processes of all contenders at once. Each pins itself, connects to the
+// driver's socket and sleeps there until it is ordered to run a slice; so who is not measured uses
+// no processor time, and slices of all contenders take turns. All contenders go through the same
+// code here: only what a Contender's methods do differs.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "sluice/schedule.h"
+
+namespace sluice::bench {
+
+inline constexpr int kMostBatches = 256;
+
+// Batches of all-reduces that follow one another, each batch on fresh data and checked.
+struct SliceOrder {
+  std::uint64_t bytes = 0;
+  std::int32_t operations = 1;  // a batch
+  std::int32_t batches = 1;
+};
+
+struct SliceReport {
+  std::array<double, kMostBatches> operation_s{};  // of each batch: its time / its operations
+  std::array<char, 200> wrong{};                   // a sentence, where a result was wrong
+};
+
+struct Share {
+  Rank rank = 0;
+  float* data = nullptr;
+};
+
+class Contender {
+ public:
+  virtual ~Contender() = default;
+  virtual int ranks() const = 0;
+  // The buffers of the ranks that live in this process; they replace those before.
+  virtual std::vector<Share> allocate(std::size_t bytes) = 0;
+  virtual void release() = 0;
+  // Every one is followed by all_reduce(), whose time is taken.
+  virtual void barrier() = 0;
+  // In place, one after the other.
+  virtual void all_reduce(std::size_t count, int times) = 0;
+};
+
+// Pages of this process alone, as any program's memory.
+class OrdinaryMemory {
+ public:
+  OrdinaryMemory() = default;
+  ~OrdinaryMemory() { release(); }
+  OrdinaryMemory(const OrdinaryMemory&) = delete;
+  OrdinaryMemory& operator=(const OrdinaryMemory&) = delete;
+  float* allocate(std::size_t bytes);
+  void release();
+
+ private:
+  void* data_ = nullptr;
+  std::size_t bytes_ = 0;
+};
+
+struct ContenderArguments {
+  std::string socket;
+  Rank rank = 0;
+  int ranks = 1;
+  std::string extra;
+};
+
+using MakeContender = std::function<std::unique_ptr<Contender>(const ContenderArguments&)>;
+
+// main() of a contender, called as PROGRAM SOCKET [RANK RANKS [EXTRA]]; under mpirun the rank comes
+// from the environment. Serves until the driver hangs up; returns the exit status.
+int contender_main(int argc, char** argv, const MakeContender& make);
+
+}  // namespace sluice::bench

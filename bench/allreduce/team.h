@@ -1,0 +1,82 @@
+// team.h - the processes of one contender, as the driver sees them.
+//
+// All are started at once and connect to the team's socket. Whatever happens to the driver, they
+// end: they are told to, then asked to, then made to, and they end by themselves when it is gone.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "base/fd.h"
+#include "bench/allreduce/contender.h"
+
+namespace sluice::bench {
+
+// Thrown by whatever waits when the user stops the benchmark.
+struct Stopped {
+  int signal;
+};
+
+// SIGINT, SIGTERM, SIGHUP and SIGPIPE as something to wait for. One for the driver, made before any
+// team.
+class StopSignals {
+ public:
+  StopSignals();
+  int fd() const { return fd_.number(); }
+  // Throws Stopped when one of them came.
+  void throw_if_any() const;
+
+ private:
+  Fd fd_;
+};
+
+struct TeamOptions {
+  std::string name;
+  std::vector<std::string>
+      launcher;  // mpirun and its arguments; empty: the driver starts each rank
+  std::string program;
+  std::string extra;   // passed to ranks that the driver starts
+  int ranks = 2;       // of the all-reduce
+  int processes = 2;   // that connect: one a rank, or one for all
+  std::string folder;  // a temporary one, for what the team writes
+};
+
+class Team {
+ public:
+  // Returns when all processes have connected; throws Error with a sentence when they do not.
+  Team(TeamOptions options, const StopSignals& signals);
+  ~Team();
+  Team(Team&&) = delete;
+
+  const std::string& name() const { return options_.name; }
+
+  // Seconds an all-reduce took: of each batch the slowest rank's, and of these the median. Throws
+  // Error when a result is wrong, a process died or the team took too long; it is then over.
+  double run(const SliceOrder& order);
+
+ private:
+  void start(const std::vector<std::string>& command, Rank rank);
+  void await_processes();
+  void end(bool at_once);
+  bool reap();
+  bool all_ended_within(std::chrono::milliseconds limit);
+  [[noreturn]] void fail(const std::string& what);
+  std::string last_words() const;
+
+  TeamOptions options_;
+  const StopSignals& signals_;
+  std::string socket_;
+  std::vector<pid_t> children_;
+  std::string how_;  // the first child ended that was not told to
+  bool ending_ = false;
+  struct Process {
+    Fd socket;
+    Fd process;  // to kill it by
+  };
+  std::vector<Process> processes_;
+};
+
+}  // namespace sluice::bench

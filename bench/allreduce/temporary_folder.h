@@ -1,0 +1,39 @@
+// temporary_folder.h - a folder that is removed by its owner, with all that is in it.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+
+#include "sluice/status.h"
+
+namespace sluice::bench {
+
+class TemporaryFolder {
+ public:
+  TemporaryFolder()
+      : path_{(std::filesystem::temp_directory_path() / "sluice-bench.XXXXXX").string()} {
+    if (mkdtemp(path_.data()) == nullptr)
+      throw Error{Status{Code::InvalidInput, fmt::format("{} cannot be made", path_)}};
+  }
+  ~TemporaryFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+
+  // Makes a folder of that name in it and returns its path.
+  std::string make(const std::string& name) const {
+    const std::filesystem::path folder = std::filesystem::path{path_} / name;
+    std::filesystem::create_directory(folder);
+    return folder.string();
+  }
+
+ private:
+  std::string path_;
+};
+
+}  // namespace sluice::bench

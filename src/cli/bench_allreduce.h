@@ -1,0 +1,40 @@
+// bench_allreduce.h - one rank of `sluice bench allreduce`: times all-reduces and checks each.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "sluice/communicator.h"
+#include "sluice/types.h"
+
+namespace sluice::cli {
+
+struct AllReduceBench {
+  DataType type = DataType::F32;
+  ReduceOp op = ReduceOp::Sum;
+  std::string algorithm;            // empty: the library chooses
+  std::vector<std::int64_t> sizes;  // bytes
+  bool foreign = false;             // ordinary memory, not a pool's
+  int iterations = 0;               // timed at every size; 0: by size
+};
+
+struct AllReduceRow {
+  std::int64_t bytes = 0;
+  std::string algorithm;
+  double p50_us = 0;
+  double p99_us = 0;
+  double algbw_gbps = 0;  // buffer bytes / median time, 10^9 bytes a second
+  double busbw_gbps = 0;  // algbw x 2(n-1)/n: what a link must carry, whatever the algorithm
+  bool verified = false;
+};
+
+// Runs the sweep; every rank calls it. `report` gets each row, the same at all ranks, and
+// `complain` a sentence for a wrong result of this rank. The time of an operation is the mean over
+// ranks, in a row of operations that follow one another. Throws Error when a peer is lost.
+void bench_all_reduce(Communicator& comm, const AllReduceBench& bench,
+                      const std::function<void(const AllReduceRow&)>& report,
+                      const std::function<void(const std::string&)>& complain);
+
+}  // namespace sluice::cli
