@@ -42,8 +42,9 @@ Selector::Selector(Collective collective, const Topology& topology, const CostCo
     Result<Shape> shape = complete_shape(algorithm, asked);
     if (!shape.ok()) shape = complete_shape(algorithm, without_grid);
     if (!shape.ok()) throw Error{shape.status()};
-    for (int segments = 1; segments <= (algorithm.uses_segments ? kMostSegments : 1);
-         segments *= 2) {
+    // What was measured was measured whole.
+    const bool in_segments = algorithm.uses_segments && !one_node;
+    for (int segments = 1; segments <= (in_segments ? kMostSegments : 1); segments *= 2) {
       Shape with_segments = shape.value();
       with_segments.segments = segments;
       priced_.push_back({&algorithm, with_segments, load_of(algorithm, with_segments, topology),

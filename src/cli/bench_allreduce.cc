@@ -96,7 +96,7 @@ void bench_all_reduce(Communicator& comm, const AllReduceBench& bench,
     const double rate_gbps = static_cast<double>(bytes) / p50_s / 1e9;
     const double n = comm.size();
     report({.bytes = bytes,
-            .algorithm = bench.algorithm.empty() ? "auto" : bench.algorithm,
+            .algorithm = std::string{comm.algorithm_for(Collective::AllReduce, count, collective)},
             .p50_us = p50_s * 1e6,
             .p99_us = percentile(times_s, 0.99) * 1e6,
             .algbw_gbps = rate_gbps,

@@ -104,9 +104,12 @@ std::optional<CostConstants> load_constants(const std::filesystem::path& path) {
   if (!file) return std::nullopt;
   const std::string text{std::istreambuf_iterator<char>{file}, {}};
   const Result<Cluster> cluster = parse_cluster(text, path.string());
-  if (!cluster.ok() || cluster.value().constants.measured.size() != std::size(kMeasured))
-    return std::nullopt;
-  return cluster.value().constants;
+  if (!cluster.ok()) return std::nullopt;
+  const CostConstants& constants = cluster.value().constants;
+  const bool complete =
+      std::all_of(std::begin(kMeasured), std::end(kMeasured),
+                  [&](std::string_view name) { return constants.measured_for(name) != nullptr; });
+  return complete ? std::optional{constants} : std::nullopt;
 }
 
 void save_constants(const std::filesystem::path& path, const CostConstants& constants, int ranks) {
@@ -161,9 +164,10 @@ bool plausible(const CostConstants& constants) {
 
 CostConstants hand_out(Communicator& communicator, const CostConstants& constants) {
   std::array<double, 2 * std::size(kMeasured)> numbers{};
-  for (std::size_t i = 0; i < constants.measured.size() && communicator.rank() == 0; ++i) {
-    numbers[2 * i] = constants.measured[i].inside.latency_s;
-    numbers[2 * i + 1] = constants.measured[i].inside.bandwidth_bytes_per_s;
+  for (std::size_t i = 0; i < std::size(kMeasured) && communicator.rank() == 0; ++i) {
+    const Link& link = constants.measured_for(kMeasured[i])->inside;
+    numbers[2 * i] = link.latency_s;
+    numbers[2 * i + 1] = link.bandwidth_bytes_per_s;
   }
   communicator.broadcast(numbers.data(), numbers.size(), {.type = DataType::F64}).wait();
   CostConstants handed = typical_constants();
