@@ -17,6 +17,7 @@ void Execution::begin(const Plan& plan, const Request& request, std::uint64_t si
   data_ = data;
   location_ = location;
   element_ = size_of(request.type);
+  differs_ = kOwn;
 
   const auto instructions = plan_->instructions();
   const auto ranks = static_cast<std::size_t>(endpoint_.group().size());

@@ -27,7 +27,7 @@ void ring(Bell& bell);
 // How long a rank stays on its core before it sleeps. Where ranks share cores, whoever spins keeps
 // the others from doing what it waits for.
 struct Patience {
-  int spins = 200;
+  int spins = 4000;  // some 100 us: waking a sleeper costs tens
   int yields = 20;
 
   static Patience with_shared_cores() { return {.spins = 1, .yields = 20}; }

@@ -59,8 +59,8 @@ TEST(Bench, RunsWhatExplainSays) {
   const auto rows = rows_of("--ranks 2 --sizes 4:4M --iterations 5");
   ASSERT_EQ(rows.size(), 21U);
   for (const auto& row : rows) {
-    const Outcome outcome = shell("SLUICE explain --json --ranks 2 --cluster this-machine --bytes " +
-                                  row["bytes"].dump());
+    const Outcome outcome = shell(
+        "SLUICE explain --json --ranks 2 --cluster this-machine --bytes " + row["bytes"].dump());
     ASSERT_EQ(outcome.status, 0) << outcome.err;
     EXPECT_EQ(nlohmann::json::parse(outcome.out)["chosen"], row["algorithm"]) << row["bytes"];
   }

@@ -213,14 +213,16 @@ std::string verdict(const Scenario& scenario, const std::vector<RankProcess>& ra
     const auto names = [&](const std::string& part) {
       return process.said.find(part) != std::string::npos;
     };
+    // In its own words, or those of a peer that found out first.
     const Rank culprit = scenario.victim;
-    const bool right = is_mismatch(scenario.fault)
-                           ? (names(fmt::format("rank {}: it calls", rank)) &&
-                              (victim || names(fmt::format("but rank {} calls", culprit)))) ||
-                                 (!victim && names(fmt::format("because of rank {}", culprit)))
-                       : scenario.fault == Fault::Stop
-                           ? names(fmt::format("rank {} is stopped", culprit))
-                           : names(fmt::format("rank {} is lost", culprit));
+    bool right = !victim && names(fmt::format("because of rank {}", culprit));
+    if (is_mismatch(scenario.fault)) {
+      right = right || (names(fmt::format("rank {}: it calls", rank)) &&
+                        (victim || names(fmt::format("but rank {} calls", culprit))));
+    } else {
+      right = right || names(fmt::format("rank {} is {}", culprit,
+                                         scenario.fault == Fault::Stop ? "stopped" : "lost"));
+    }
     if (!right || !names(" #") || (!is_mismatch(scenario.fault) && !names("step ")))
       return fmt::format("rank {} blames another: {}", rank, process.said);
   }
