@@ -88,7 +88,7 @@ class Table {
 constexpr double kLeastRate = 1e-6;
 constexpr double kMostRate = 1e9;
 constexpr double kMostLatencyUs = 1e9;
-constexpr double kMostBytes = 1e18;
+constexpr double kAnyBytes = 1e18;
 
 }  // namespace
 
@@ -163,7 +163,7 @@ Result<Cluster> parse_cluster(std::string_view toml_text, const std::string& sou
     link.bandwidth_bytes_per_s = node.number("gbyte_per_s", kLeastRate, kMostRate) * 1e9;
     link.latency_s = node.number("latency_us", 0, kMostLatencyUs) * 1e-6;
     if (most_bytes != nullptr && table.contains("most_bytes"))
-      *most_bytes = static_cast<std::int64_t>(node.number("most_bytes", 0, kMostBytes));
+      *most_bytes = static_cast<std::int64_t>(node.number("most_bytes", 0, kAnyBytes));
     return node.finish();
   };
   if (Status status = read_node_link(*inside, "inside.", cluster.constants.inside); !status.ok())
@@ -204,7 +204,7 @@ std::string show_cluster(const Cluster& cluster) {
   text += fmt::format("\n[reduce]\ngbyte_per_s = {}\n", 1 / reduce_s_per_byte / 1e9);
   for (const MeasuredLink& link : measured) {
     text += node_link(fmt::format("measured.\"{}\"", link.algorithm), link.inside);
-    if (link.most_bytes < static_cast<std::int64_t>(kMostBytes))
+    if (link.most_bytes < static_cast<std::int64_t>(kAnyBytes))
       text += fmt::format("most_bytes = {}\n", link.most_bytes);
   }
   return text;
