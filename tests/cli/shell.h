@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
+#include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
@@ -24,11 +26,11 @@ inline std::string read_all(const std::string& path) {
 
 // Runs a shell line; SLUICE stands for the command. Every run has a deadline of its own.
 inline Outcome shell(std::string line, int deadline_s = 60) {
-  const std::string folder = testing::TempDir();
-  const std::string name = testing::UnitTest::GetInstance()->current_test_info()->name();
-  const std::string out = folder + name + ".out";
-  const std::string err = folder + name + ".err";
-  const std::string script = folder + name + ".sh";
+  const std::string test = testing::UnitTest::GetInstance()->current_test_info()->name();
+  const std::string place = testing::TempDir() + test + "." + std::to_string(getpid());
+  const std::string out = place + ".out";
+  const std::string err = place + ".err";
+  const std::string script = place + ".sh";
   const std::string word = "SLUICE";
   for (std::size_t at = 0; (at = line.find(word, at)) != std::string::npos;) {
     const bool variable = line.substr(at + word.size()).starts_with('_');  // SLUICE_RANK
@@ -39,7 +41,9 @@ inline Outcome shell(std::string line, int deadline_s = 60) {
   const std::string command =
       "timeout " + std::to_string(deadline_s) + " bash " + script + " >" + out + " 2>" + err;
   const int status = std::system(command.c_str());  // NOLINT: the tests' own lines
-  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read_all(out), read_all(err)};
+  Outcome outcome{WIFEXITED(status) ? WEXITSTATUS(status) : -1, read_all(out), read_all(err)};
+  for (const std::string& file : {out, err, script}) std::remove(file.c_str());
+  return outcome;
 }
 
 }  // namespace sluice
