@@ -225,7 +225,9 @@ void add_bench(CLI::App& app, int& exit_status) {
   command->add_option("--algorithm", options->algorithm, "By name (default: chosen by size)");
   command->add_option("--sizes", options->sizes, "FIRST:LAST is all doublings; or 4K,1M")
       ->capture_default_str();
-  command->add_option("--type", options->type, "f32, f64, f16, bf16, i32 or i64")
+  command
+      ->add_option("--type,--wire", options->type,
+                   "What elements are, and so what travels: f32, f64, f16, bf16, i32 or i64")
       ->capture_default_str();
   command->add_option("--op", options->op, "sum, mean, min or max")->capture_default_str();
   command->add_flag("--foreign", options->foreign, "Ordinary memory instead of a pool's");

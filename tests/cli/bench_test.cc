@@ -50,7 +50,7 @@ TEST(Bench, ChecksEveryTypeAndOperation) {
 TEST(Bench, RunsTheAlgorithmAskedFor) {
   for (const char* transport : {"shm", "inproc"}) {
     const auto rows = rows_of(std::string{"--ranks 4 --algorithm ring --sizes 64K --foreign "} +
-                              "--iterations 5 --transport " + transport);
+                              "--iterations 5 --wire bf16 --transport " + transport);
     ASSERT_EQ(rows.size(), 1U);
     EXPECT_EQ(rows[0]["algorithm"], "ring");
     EXPECT_EQ(rows[0]["verified"], true);
