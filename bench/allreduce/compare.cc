@@ -1,6 +1,6 @@
 // compare.cc - Sluice's all-reduce side by side with that of Open MPI, MPICH and Gloo.
 //
-//   compare [--ranks 2,4,8] [--sizes 4:256M] [--rounds 20] [--peers openmpi,mpich,gloo]
+//   compare [--ranks 2,4,8] [--sizes 4:64M] [--rounds 20] [--peers openmpi,mpich,gloo]
 //
 // All contenders run at once; in every round each gets a slice of about 10 ms, in turns, so that
 // what else happens on the machine happens to all. A row is the median over rounds. Every result of
@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -33,7 +34,7 @@ constexpr double kSliceSeconds = 0.010;
 
 struct Options {
   std::string ranks = "2,4,8";
-  std::string sizes = "4:256M";
+  std::string sizes;
   std::string peers = "openmpi,mpich,gloo";
   std::string output;
   int rounds = 20;
@@ -69,10 +70,13 @@ class Comparison {
   explicit Comparison(const Options& options)
       : rounds_{options.rounds}, programs_{fs::read_symlink("/proc/self/exe").parent_path()} {
     rank_counts_ = parse_list(options.ranks, 2, 64, "ranks").value();
-    sizes_ = cli::parse_sizes(options.sizes, sizeof(float));
-    // Twice the buffers of one contender: libraries have memory of their own.
-    cli::require_memory(2.0 * rank_counts_.back() *
-                        static_cast<double>(*std::max_element(sizes_.begin(), sizes_.end())));
+    for (const int ranks : rank_counts_) {
+      sizes_[ranks] = options.sizes.empty() ? default_sizes(ranks)
+                                            : cli::parse_sizes(options.sizes, sizeof(float));
+      // Twice the buffers of one contender: libraries have memory of their own.
+      const auto largest = *std::max_element(sizes_[ranks].begin(), sizes_[ranks].end());
+      cli::require_memory(2.0 * ranks * static_cast<double>(largest));
+    }
     choose_peers(options.peers);
   }
 
@@ -80,7 +84,7 @@ class Comparison {
   bool run() {
     double total = 0;
     for (const int ranks : rank_counts_) {
-      for (const std::int64_t bytes : sizes_) total += effort(ranks, bytes);
+      for (const std::int64_t bytes : sizes_[ranks]) total += effort(ranks, bytes);
     }
     Progress progress{total};
     for (const int ranks : rank_counts_) measure(ranks, progress);
@@ -95,6 +99,14 @@ class Comparison {
     double guess_s = 0;          // of the next operation
     std::vector<double> slices_s;
   };
+
+  // Doublings from an element to where all ranks together hold half a gibibyte.
+  static std::vector<std::int64_t> default_sizes(int ranks) {
+    constexpr std::int64_t kMostTogether = std::int64_t{1} << 29;
+    std::vector<std::int64_t> sizes{sizeof(float)};
+    while (2 * sizes.back() * ranks <= kMostTogether) sizes.push_back(2 * sizes.back());
+    return sizes;
+  }
 
   // About how long a row takes, in any unit: slices cost what they cost until memory counts.
   static double effort(int ranks, std::int64_t bytes) {
@@ -192,17 +204,18 @@ class Comparison {
     start_all(ranks);
     print_header(ranks, names_);
     const std::size_t first_row = rows_.size();
-    for (const std::int64_t bytes : sizes_) {
+    const std::int64_t smallest = sizes_[ranks].front();
+    for (const std::int64_t bytes : sizes_[ranks]) {
       progress.begin(fmt::format("{} ranks, {}", ranks, format_bytes(static_cast<double>(bytes))));
       // Twice at first: the very first slice runs on caches and pages that are not there yet.
-      for (int i = 0; i < (bytes == sizes_.front() ? 2 : 0); ++i) {
+      for (int i = 0; i < (bytes == smallest ? 2 : 0); ++i) {
         for (Contestant& contestant : contestants_) run_slice(contestant, ranks, bytes, false);
       }
       for (Contestant& contestant : contestants_) contestant.slices_s.clear();
       for (int round = 0; round < rounds_; ++round) {
         for (std::size_t i = 0; i < contestants_.size(); ++i) {
           Contestant& contestant = contestants_[(i + round) % contestants_.size()];
-          if (round == 0 && bytes != sizes_.front()) contestant.guess_s *= 2;  // twice the bytes
+          if (round == 0 && bytes != smallest) contestant.guess_s *= 2;  // twice the bytes
           run_slice(contestant, ranks, bytes, true);
         }
         progress.advance(effort(ranks, bytes) / rounds_);
@@ -233,7 +246,7 @@ class Comparison {
   int rounds_;
   fs::path programs_;
   std::vector<int> rank_counts_;
-  std::vector<std::int64_t> sizes_;
+  std::map<int, std::vector<std::int64_t>> sizes_;  // by ranks
   std::vector<Peer> peers_;
   std::vector<std::string> peer_names_;
   StopSignals signals_;
@@ -265,8 +278,8 @@ int main(int argc, char** argv) {
   CLI::App app{"Sluice's all-reduce side by side with Open MPI, MPICH and Gloo", "compare"};
   sluice::bench::Options options;
   app.add_option("--ranks", options.ranks, "Rank counts: 2,4,8")->capture_default_str();
-  app.add_option("--sizes", options.sizes, "Sizes: 4:256M is all doublings, 1K,1M these two")
-      ->capture_default_str();
+  app.add_option("--sizes", options.sizes,
+                 "4:1M is all doublings, 1K,1M these two (default: 4 to 512M / ranks)");
   app.add_option("--rounds", options.rounds, "Slices of every contender at every size")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
