@@ -44,11 +44,12 @@ struct Timing {
   std::size_t bytes;
   double seconds = 1;
 
-  void measure(Communicator& communicator, const Pool& pool) {
+  void measure(Communicator& communicator, const Pool& pool, bool worth_it) {
     constexpr double kSlice = 5e-4;
     constexpr double kMostRepeats = 200;
-    double repeats = std::clamp(kSlice / seconds, 1.0, kMostRepeats);
+    double repeats = worth_it ? std::clamp(kSlice / seconds, 1.0, kMostRepeats) : 0;
     communicator.broadcast(&repeats, 1, {.type = DataType::F64}).wait();  // rank 0's, for all
+    if (repeats == 0) return;
     seconds = std::min(seconds,
                        seconds_of(communicator, pool, bytes, options, static_cast<int>(repeats)));
   }
@@ -140,10 +141,20 @@ CostConstants measure_constants(Communicator& communicator) {
     timings.push_back({options, name == "exchange" ? kSlotBytes : kLargeBytes});
   }
   // Round after round, so that a disturbance does not hit one algorithm alone. The first two prove,
-  // map and touch.
+  // map and touch; then who is far behind is left alone, and all are when it takes too long.
   constexpr int kRounds = 8;
+  constexpr double kFarBehind = 4;
+  constexpr std::chrono::milliseconds kLong{300};
+  const auto begin = Clock::now();
   for (int round = 0; round < kRounds; ++round) {
-    for (Timing& timing : timings) timing.measure(communicator, pool);
+    for (Timing& timing : timings) {
+      double best = timing.seconds;
+      for (const Timing& other : timings) {
+        if (other.bytes == timing.bytes) best = std::min(best, other.seconds);
+      }
+      const bool hopeful = timing.seconds < kFarBehind * best && Clock::now() - begin < kLong;
+      timing.measure(communicator, pool, round < 2 || hopeful);
+    }
   }
   CostConstants constants = typical_constants();
   constants.measured.clear();
