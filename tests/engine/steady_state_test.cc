@@ -1,36 +1,12 @@
-// A steady state allocates nothing, and who waits uses no core. A program of its own: it counts
-// every allocation of the process.
+// A steady state allocates nothing, and who waits uses no core. A program of its own: every
+// allocation of the process is counted.
 #include <gtest/gtest.h>
 #include <time.h>
 
-#include <atomic>
-#include <cstdlib>
-#include <new>
 #include <thread>
 
+#include "tests/engine/counted_new.h"
 #include "tests/engine/in_process.h"
-
-namespace {
-
-std::atomic<long> allocations{0};
-
-void* counted(std::size_t bytes) {
-  allocations.fetch_add(1, std::memory_order_relaxed);
-  void* const memory = std::malloc(bytes == 0 ? 1 : bytes);
-  if (memory == nullptr) throw std::bad_alloc{};
-  return memory;
-}
-
-}  // namespace
-
-void* operator new(std::size_t bytes) { return counted(bytes); }
-void* operator new[](std::size_t bytes) { return counted(bytes); }
-void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept { return counted(bytes); }
-void* operator new[](std::size_t bytes, const std::nothrow_t&) noexcept { return counted(bytes); }
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete[](void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
-void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
 
 namespace sluice {
 namespace {
@@ -60,11 +36,11 @@ TEST(SteadyState, AllocatesNothing) {
     };
     for (int i = 0; i < 5; ++i) round();
     comm.barrier();
-    const long before = allocations.load();
+    const long before = allocations();
     comm.barrier();
     for (int i = 0; i < 50; ++i) round();
     comm.barrier();
-    const long during = allocations.load() - before;
+    const long during = allocations() - before;
     comm.barrier();
     EXPECT_EQ(during, 0);
   });
