@@ -1,0 +1,185 @@
+#include "tests/box/cluster_box.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cstdio>
+#include <fstream>
+#include <utility>
+
+namespace sluice::box {
+namespace {
+
+constexpr int kTop = -1;
+// A bucket of 64 KiB is too small for the segments that the kernel hands down whole.
+constexpr const char* kBurst = "192kb";
+
+// Runs a command line; what it says when it fails is the error.
+Status run(const std::string& line) {
+  FILE* const pipe = popen((line + " 2>&1").c_str(), "r");  // NOLINT: the tests' own lines
+  if (pipe == nullptr) return {Code::InvalidInput, "no shell can be started"};
+  std::string said;
+  std::array<char, 256> part{};
+  while (fgets(part.data(), part.size(), pipe) != nullptr) said += part.data();
+  if (pclose(pipe) == 0) return {};
+  return {Code::InvalidInput, fmt::format("'{}' failed: {}", line, said)};
+}
+
+// The first failure of several lines.
+Status run_all(const std::vector<std::string>& lines) {
+  for (const std::string& line : lines) {
+    if (Status status = run(line); !status.ok()) return status;
+  }
+  return {};
+}
+
+std::string inside(const std::string& name, const std::string& line) {
+  return fmt::format("ip netns exec {} {}", name, line);
+}
+
+// What leaves an interface goes no faster than that.
+std::string limit(const std::string& name, const std::string& device, int mbit_per_s) {
+  return inside(name, fmt::format("tc qdisc add dev {} root tbf rate {}mbit burst {} latency 100ms",
+                                  device, mbit_per_s, kBurst));
+}
+
+// A cable between two namespaces, with a rate each way, its far end in the bridge there.
+std::vector<std::string> cable(const std::string& from, const std::string& device,
+                               const std::string& to, const std::string& port, int mbit_per_s) {
+  return {fmt::format("ip -n {} link add name {} type veth peer name {} netns {}", from, device,
+                      port, to),
+          fmt::format("ip -n {} link set {} master bridge0", to, port),
+          fmt::format("ip -n {} link set {} up", to, port),
+          fmt::format("ip -n {} link set {} up", from, device),
+          limit(from, device, mbit_per_s),
+          limit(to, port, mbit_per_s)};
+}
+
+}  // namespace
+
+ClusterBox::ClusterBox(const BoxOptions& options) : options_{options} {
+  static std::atomic<int> boxes{0};
+  prefix_ = fmt::format("sluice-{}-{}", getpid(), boxes++);
+}
+
+ClusterBox::ClusterBox(ClusterBox&& other) noexcept
+    : options_{std::move(other.options_)},
+      prefix_{std::move(other.prefix_)},
+      namespaces_{std::exchange(other.namespaces_, {})} {}
+
+ClusterBox::~ClusterBox() {
+  for (const std::string& name : namespaces_) {
+    (void)run(fmt::format("ip netns pids {} | xargs -r kill -9", name));
+    (void)run("ip netns del " + name);
+  }
+}
+
+Result<ClusterBox> ClusterBox::make(const BoxOptions& options) {
+  ClusterBox box{options};
+  if (Status status = box.build(); !status.ok()) return status;
+  return box;
+}
+
+std::string ClusterBox::host_name(int host) const { return fmt::format("{}-h{}", prefix_, host); }
+std::string ClusterBox::switch_name(int group) const {
+  return group == kTop ? prefix_ + "-top" : fmt::format("{}-s{}", prefix_, group);
+}
+std::string ClusterBox::address(int host) const { return fmt::format("10.77.0.{}", host + 1); }
+
+Status ClusterBox::build() {
+  const auto add_namespace = [&](const std::string& name) {
+    Status status = run("ip netns add " + name);
+    if (status.ok()) namespaces_.push_back(name);
+    return status;
+  };
+  const auto add_switch = [&](const std::string& name) {
+    if (Status status = add_namespace(name); !status.ok()) return status;
+    return run_all({fmt::format("ip -n {} link add name bridge0 type bridge", name),
+                    fmt::format("ip -n {} link set bridge0 up", name)});
+  };
+  std::vector<int> groups = options_.groups;
+  if (groups.empty()) groups = {options_.hosts};
+  const bool above = groups.size() > 1;
+  if (above) {
+    if (Status status = add_switch(switch_name(kTop)); !status.ok()) return status;
+  }
+  int host = 0;
+  for (int group = 0; group < static_cast<int>(groups.size()); ++group) {
+    const std::string name = switch_name(group);
+    if (Status status = add_switch(name); !status.ok()) return status;
+    if (above) {
+      Status status = run_all(cable(name, "up0", switch_name(kTop), fmt::format("g{}", group),
+                                    options_.uplink_mbit_per_s));
+      if (status.ok()) status = run(fmt::format("ip -n {} link set up0 master bridge0", name));
+      if (!status.ok()) return status;
+    }
+    for (int i = 0; i < groups[static_cast<std::size_t>(group)]; ++i, ++host) {
+      if (Status status = add_namespace(host_name(host)); !status.ok()) return status;
+      if (Status status = add_host(host, group); !status.ok()) return status;
+    }
+  }
+  return {};
+}
+
+Status ClusterBox::add_host(int host, int group) {
+  const std::string name = host_name(host);
+  Status status = run_all(
+      cable(name, "net0", switch_name(group), fmt::format("p{}", host), options_.mbit_per_s));
+  if (!status.ok()) return status;
+  return run_all({fmt::format("ip -n {} addr add {}/24 dev net0", name, address(host)),
+                  fmt::format("ip -n {} link set lo up", name)});
+}
+
+LinkCounters ClusterBox::counters(int host) const {
+  LinkCounters counters;
+  std::array<int, 2> ends{};
+  if (pipe2(ends.data(), O_CLOEXEC) != 0) return counters;
+  const pid_t child = start(host, [&] {
+    LinkCounters read_here;
+    std::ifstream file{"/proc/net/dev"};
+    for (std::string line; std::getline(file, line);) {
+      const std::size_t colon = line.find("net0:");
+      if (colon == std::string::npos) continue;
+      // bytes packets errs drop fifo frame compressed multicast, received and then sent
+      std::array<unsigned long long, 10> n{};
+      std::sscanf(line.c_str() + colon + 5,  // NOLINT: the kernel's own format
+                  "%llu %llu %*s %*s %*s %*s %*s %*s %llu %llu", &n[0], &n[1], &n[2], &n[3]);
+      read_here = {n[2], n[3], n[0], n[1]};
+    }
+    return write(ends[1], &read_here, sizeof read_here) == sizeof read_here ? 0 : 1;
+  });
+  close(ends[1]);
+  (void)!read(ends[0], &counters, sizeof counters);
+  close(ends[0]);
+  waitpid(child, nullptr, 0);
+  return counters;
+}
+
+Status ClusterBox::cut(int host) {
+  return run(fmt::format("ip -n {} link set net0 down", host_name(host)));
+}
+Status ClusterBox::mend(int host) {
+  return run(fmt::format("ip -n {} link set net0 up", host_name(host)));
+}
+
+pid_t ClusterBox::start(int host, const std::function<int()>& body) const {
+  const std::string path = "/var/run/netns/" + host_name(host);
+  const pid_t parent = getpid();
+  const pid_t child = fork();
+  if (child != 0) return child;
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != parent) _exit(1);
+  const int place = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  // A fresh /proc/net follows the namespace of whoever reads it.
+  if (place < 0 || setns(place, CLONE_NEWNET) != 0) _exit(127);
+  _exit(body());
+}
+
+}  // namespace sluice::box

@@ -1,0 +1,67 @@
+// cluster_box.h - several hosts on one machine: network namespaces, joined by a switch.
+//
+// Every host is a namespace with one interface, whose link to its switch has a rate in each
+// direction. Hosts may be in groups: each group then has a switch of its own, and a link, also with
+// a rate, to a switch above. The switches are namespaces too, so no packet ever leaves the box, and
+// all of it goes with the object. Needs Linux, root, ip and tc.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "sluice/status.h"
+
+namespace sluice::box {
+
+struct BoxOptions {
+  int hosts = 2;
+  int mbit_per_s = 1000;         // of a host's link, each way
+  std::vector<int> groups;       // hosts of each; empty: one switch for all
+  int uplink_mbit_per_s = 1000;  // of a group's link, each way
+};
+
+// What went over a host's link, by its interface's own count, headers included.
+struct LinkCounters {
+  std::uint64_t sent_bytes = 0;
+  std::uint64_t sent_packets = 0;
+  std::uint64_t received_bytes = 0;
+  std::uint64_t received_packets = 0;
+};
+
+class ClusterBox {
+ public:
+  // Or why there can be none here: no root, no namespaces, no traffic shaping.
+  static Result<ClusterBox> make(const BoxOptions& options);
+  ~ClusterBox();
+  ClusterBox(ClusterBox&& other) noexcept;
+  ClusterBox& operator=(ClusterBox&&) = delete;
+
+  int hosts() const { return options_.hosts; }
+  std::string address(int host) const;
+
+  LinkCounters counters(int host) const;
+
+  // Takes a host's link down, and up again.
+  Status cut(int host);
+  Status mend(int host);
+
+  // A process on that host; its exit status is what the body returns. It dies with its parent.
+  pid_t start(int host, const std::function<int()>& body) const;
+
+ private:
+  explicit ClusterBox(const BoxOptions& options);
+  Status build();
+  Status add_host(int host, int group);
+  std::string host_name(int host) const;
+  std::string switch_name(int group) const;  // -1: the one above all groups
+
+  BoxOptions options_;
+  std::string prefix_;
+  std::vector<std::string> namespaces_;  // made so far
+};
+
+}  // namespace sluice::box
