@@ -28,6 +28,8 @@ CommunicatorState::CommunicatorState(std::unique_ptr<Group> group,
       execution_{endpoint_},
       eager_{endpoint_},
       watch_{endpoint_.group()} {
+  constexpr std::size_t kUsuallyInFlight = 64;
+  queue_.reserve(kUsuallyInFlight);
   context_->communicators.push_back(this);
 }
 

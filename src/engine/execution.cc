@@ -24,6 +24,7 @@ void Execution::begin(const Plan& plan, const Request& request, std::uint64_t si
   left_ = instructions.size();
   progress_.assign(instructions.size(), {});
   open_.clear();
+  open_.reserve(instructions.size());  // how many are open at once depends on who comes when
   for (std::uint32_t i = 0; i < instructions.size(); ++i) {
     progress_[i].waits = instructions[i].waits;
     if (instructions[i].waits == 0 && instructions[i].kind != Instruction::Kind::Send)
