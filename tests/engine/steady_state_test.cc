@@ -1,8 +1,8 @@
 // A steady state allocates nothing, and who waits uses no core. A program of its own: every
 // allocation of the process is counted.
 #include <gtest/gtest.h>
-#include <time.h>
 
+#include <ctime>
 #include <thread>
 
 #include "tests/engine/counted_new.h"
