@@ -65,11 +65,6 @@ Cluster this_machine(int ranks) {
   return {kThisMachine, ranks, *constants};
 }
 
-const Algorithm* override_of(Collective collective, std::int64_t bytes) {
-  const auto text = Environment::of_process().text(variable::kAlgorithm);
-  return text ? overriding(parse_overrides(*text).value(), collective, bytes) : nullptr;
-}
-
 Question question_of(const Options& options) {
   Question question;
   question.collective = parse_collective(options.collective);
@@ -95,7 +90,8 @@ Question question_of(const Options& options) {
   if (question.this_machine) {
     if (!question.grid.empty()) refuse("this machine is one node: leave out --grid");
     question.cluster = this_machine(question.ranks);
-    question.overriding_it = override_of(question.collective, question.bytes);
+    question.overriding_it = overriding(overrides_of(Environment::of_process()).value(),
+                                        question.collective, question.bytes);
   }
   question.topology =
       question.grid.empty() ? question.cluster.topology(question.ranks) : Topology{question.grid};

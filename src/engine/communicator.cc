@@ -19,17 +19,6 @@ void throw_unless_ok(const Status& status) {
   if (!status.ok()) throw Error{status};
 }
 
-std::vector<Override> overrides_of(const Environment& environment) {
-  const auto text = environment.text(variable::kAlgorithm);
-  if (!text) return {};
-  auto overrides = parse_overrides(*text);
-  if (!overrides.ok()) {
-    throw Error{Status{overrides.status().code(),
-                       fmt::format("SLUICE_ALGORITHM: {}", overrides.status().message())}};
-  }
-  return std::move(overrides).value();
-}
-
 }  // namespace
 
 std::byte* Pool::data() const { return state_->segment().data; }
@@ -64,7 +53,7 @@ Communicator Communicator::from_env(std::chrono::milliseconds deadline) {
       {placement.rank, placement.ranks, placement.job, placement.token, Clock::now() + deadline});
   Communicator joined{std::make_shared<detail::CommunicatorState>(
       std::move(group).value(), std::make_shared<detail::RankContext>(placement.ranks),
-      typical_constants(), overrides_of(environment))};
+      typical_constants(), overrides_of(environment).value())};
   joined.set_deadline(deadline);
   joined.agree_on_constants(constants_path(environment, placement.ranks).string());
   joined.set_deadline(detail::kDefaultDeadline);
@@ -89,7 +78,7 @@ std::vector<Communicator> Communicator::in_process(int ranks) {
   const Environment environment = Environment::of_process();
   const CostConstants constants =
       load_constants(constants_path(environment, ranks)).value_or(typical_constants());
-  const std::vector<Override> overrides = overrides_of(environment);
+  const std::vector<Override> overrides = overrides_of(environment).value();
   std::vector<Communicator> communicators;
   for (auto& group : make_inproc_groups(ranks)) {
     communicators.push_back(Communicator{std::make_shared<detail::CommunicatorState>(

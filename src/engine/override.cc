@@ -47,6 +47,13 @@ Result<std::vector<Override>> parse_overrides(std::string_view text) {
   return overrides;
 }
 
+Result<std::vector<Override>> overrides_of(const Environment& environment) {
+  auto overrides = parse_overrides(environment.text(variable::kAlgorithm).value_or(""));
+  if (overrides.ok()) return overrides;
+  return Status{overrides.status().code(),
+                fmt::format("{}: {}", variable::kAlgorithm.name, overrides.status().message())};
+}
+
 const Algorithm* overriding(const std::vector<Override>& overrides, Collective collective,
                             std::int64_t bytes) {
   for (const Override& each : overrides) {

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "bootstrap/environment.h"
 #include "sluice/algorithms.h"
 #include "sluice/status.h"
 
@@ -21,6 +22,9 @@ struct Override {
 };
 
 Result<std::vector<Override>> parse_overrides(std::string_view text);
+
+// Those of SLUICE_ALGORITHM.
+Result<std::vector<Override>> overrides_of(const Environment& environment);
 
 // The first that holds for the collective and its bytes; null: none does.
 const Algorithm* overriding(const std::vector<Override>& overrides, Collective collective,

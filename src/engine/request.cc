@@ -37,13 +37,11 @@ std::uint64_t signature_of(const Request& request) {
 }
 
 std::string describe(const Request& request) {
-  const bool sums =
-      request.collective != Collective::Broadcast && request.collective != Collective::AllGather;
   const bool rooted =
       request.collective == Collective::Broadcast || request.collective == Collective::Reduce;
   std::string text =
       fmt::format("{} of {} {}", name(request.collective), request.count, name(request.type));
-  if (sums) text += fmt::format(" ({})", name(request.op));
+  if (is_reduction(request.collective)) text += fmt::format(" ({})", name(request.op));
   if (rooted) text += fmt::format(" with root {}", request.root);
   const auto all = algorithms();
   if (request.algorithm < all.size()) text += fmt::format(" by {}", all[request.algorithm].name);
