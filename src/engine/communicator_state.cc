@@ -185,8 +185,8 @@ Status CommunicatorState::wait(std::uint64_t number, std::chrono::milliseconds d
     advance_all();
     return is_complete(number) || !failure_.ok();
   };
-  if (!wait_until(group().bell(group().rank()), until, context_->patience, done,
-                  [&] { look_after_peers(); }))
+  if (!wait_until(group().bell(group().rank()), context_->sleeper(), until, context_->patience,
+                  done, [&] { look_after_peers(); }))
     stall(deadline);
   return is_complete(number) ? Status{} : failure_;
 }

@@ -29,6 +29,10 @@ struct RankContext {
 
   std::vector<CommunicatorState*> communicators;
   Patience patience;
+  Sleeper& sleeper() { return futex_; }
+
+ private:
+  Sleeper futex_;
 };
 
 class PoolState {

@@ -9,10 +9,22 @@
 
 namespace sluice {
 
-void ring(Bell& bell) {
-  if (bell.sleeping.load(std::memory_order_seq_cst) == 0) return;
+bool ring(Bell& bell) {
+  const std::uint32_t sleeping = bell.sleeping.load(std::memory_order_seq_cst);
+  if (sleeping != Sleeper::kOnFutex) return sleeping == Sleeper::kOnDescriptor;
   bell.rings.fetch_add(1, std::memory_order_release);
   syscall(SYS_futex, &bell.rings, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+  return false;
+}
+
+bool Sleeper::sleep(Bell& bell, std::uint32_t rings, Clock::time_point until) {
+  const auto left =
+      std::chrono::duration_cast<std::chrono::nanoseconds>(until - Clock::now()).count();
+  if (left <= 0) return true;
+  constexpr std::int64_t kSecond = 1'000'000'000;
+  const timespec time{left / kSecond, left % kSecond};
+  syscall(SYS_futex, &bell.rings, FUTEX_WAIT, rings, &time, nullptr, 0);
+  return true;
 }
 
 namespace detail {
@@ -26,15 +38,6 @@ void pause_briefly() {
 }
 
 void yield() { sched_yield(); }
-
-void sleep_on(Bell& bell, std::uint32_t rings, Clock::time_point until) {
-  const auto left =
-      std::chrono::duration_cast<std::chrono::nanoseconds>(until - Clock::now()).count();
-  if (left <= 0) return;
-  constexpr std::int64_t kSecond = 1'000'000'000;
-  const timespec time{left / kSecond, left % kSecond};
-  syscall(SYS_futex, &bell.rings, FUTEX_WAIT, rings, &time, nullptr, 0);
-}
 
 }  // namespace detail
 }  // namespace sluice

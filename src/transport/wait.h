@@ -19,10 +19,25 @@ using Clock = std::chrono::steady_clock;
 
 struct Bell {
   std::atomic<std::uint32_t> rings{0};
-  std::atomic<std::uint32_t> sleeping{0};
+  std::atomic<std::uint32_t> sleeping{0};  // 0: awake; else how it sleeps
 };
 
-void ring(Bell& bell);
+// How a rank sleeps once its patience is over.
+class Sleeper {
+ public:
+  static constexpr std::uint32_t kOnFutex = 1;
+  static constexpr std::uint32_t kOnDescriptor = 2;
+
+  virtual ~Sleeper() = default;
+  // What a bell says while its rank sleeps so: kOnFutex or kOnDescriptor.
+  virtual std::uint32_t kind() const { return kOnFutex; }
+  // Sleeps until the bell has rung since `rings` was read, until anything else that the rank waits
+  // for may have happened, or until the time is over. True: it is time to look after the peers.
+  virtual bool sleep(Bell& bell, std::uint32_t rings, Clock::time_point until);
+};
+
+// Wakes a rank that sleeps on its futex. True: it sleeps otherwise, and must be woken so.
+bool ring(Bell& bell);
 
 // How long a rank stays on its core before it sleeps. Where ranks share cores, whoever spins keeps
 // the others from doing what it waits for.
@@ -33,23 +48,17 @@ struct Patience {
   static Patience with_shared_cores() { return {.spins = 1, .yields = 20}; }
 };
 
+namespace detail {
+void pause_briefly();
+void yield();
+}  // namespace detail
+
 // Waits for `true` from done(), or until the deadline; returns whether done() was true last. done()
 // is called again and again, and must itself look for progress. While asleep, `idle` is called
 // about ten times a second, to look after what rings no bell (a dead peer).
 template <class Done, class Idle>
-bool wait_until(Bell& bell, Clock::time_point deadline, const Patience& patience, Done&& done,
-                Idle&& idle);
-
-namespace detail {
-void pause_briefly();
-void yield();
-// Sleeps until the bell has rung since `rings` was read, or until the time is over.
-void sleep_on(Bell& bell, std::uint32_t rings, Clock::time_point until);
-}  // namespace detail
-
-template <class Done, class Idle>
-bool wait_until(Bell& bell, Clock::time_point deadline, const Patience& patience, Done&& done,
-                Idle&& idle) {
+bool wait_until(Bell& bell, Sleeper& sleeper, Clock::time_point deadline, const Patience& patience,
+                Done&& done, Idle&& idle) {
   constexpr auto kNap = std::chrono::milliseconds{100};
   for (int i = 0; i < patience.spins; ++i) {
     if (done()) return true;
@@ -61,16 +70,16 @@ bool wait_until(Bell& bell, Clock::time_point deadline, const Patience& patience
   }
   while (true) {
     const std::uint32_t rings = bell.rings.load(std::memory_order_acquire);
-    bell.sleeping.store(1, std::memory_order_seq_cst);
+    bell.sleeping.store(sleeper.kind(), std::memory_order_seq_cst);
     if (done()) break;
     const auto now = Clock::now();
     if (now >= deadline) {
       bell.sleeping.store(0, std::memory_order_relaxed);
       return false;
     }
-    detail::sleep_on(bell, rings, std::min(deadline, now + kNap));
+    const bool look = sleeper.sleep(bell, rings, std::min(deadline, now + kNap));
     bell.sleeping.store(0, std::memory_order_relaxed);
-    idle();
+    if (look) idle();
   }
   bell.sleeping.store(0, std::memory_order_relaxed);
   return true;
