@@ -34,6 +34,29 @@ inline constexpr Variable kJob{
     "the launcher's job"};
 inline constexpr Variable kToken{"SLUICE_TOKEN", "what only the ranks of a job know", "the job"};
 
+// Set by the user, and by `sluice launch` for ranks on several hosts.
+inline constexpr Variable kMasterAddress{"MASTER_ADDR", "where rank 0's node is",
+                                         "Slurm's first node"};
+inline constexpr Variable kMasterPort{
+    "MASTER_PORT", "a port of rank 0's node that torchrun uses; Sluice takes the next one", ""};
+inline constexpr Variable kPort{"SLUICE_PORT", "the port where ranks of several nodes meet",
+                                "MASTER_PORT + 1, else 29501"};
+inline constexpr Variable kTokenFile{"SLUICE_TOKEN_FILE",
+                                     "a file whose first line is the token, where SLUICE_TOKEN is "
+                                     "not set",
+                                     "no file"};
+inline constexpr Variable kInterface{
+    "SLUICE_INTERFACE", "the network interface that other nodes reach this one by: eth0, 10.0.0.1",
+    "the one that leads to MASTER_ADDR"};
+inline constexpr Variable kTransport{"SLUICE_TRANSPORT",
+                                     "what carries data between nodes: tcp, mpi or auto", "auto"};
+inline constexpr Variable kNode{
+    "SLUICE_NODE", "which node this rank counts as: ranks of one share memory", "its machine"};
+inline constexpr Variable kTopology{"SLUICE_TOPOLOGY", "a cluster file that describes the network",
+                                    "what is measured"};
+inline constexpr Variable kLog{
+    "SLUICE_LOG", "where progress is told: stderr; `sluice launch` sets it", "nowhere"};
+
 // Set by the user.
 inline constexpr Variable kAlgorithm{
     "SLUICE_ALGORITHM",
@@ -72,6 +95,9 @@ inline constexpr Variable kSlurmNodeId{"SLURM_NODEID", "Slurm: which of the job'
 inline constexpr Variable kSlurmTasksPerNode{"SLURM_STEP_TASKS_PER_NODE",
                                              "Slurm: ranks of each node, as 4(x2),3", ""};
 inline constexpr Variable kSlurmJob{"SLURM_JOB_ID", "Slurm: the job", ""};
+inline constexpr Variable kSlurmStepNodes{
+    "SLURM_STEP_NODELIST", "Slurm: the step's nodes, as node[03-07,9],x", "SLURM_JOB_NODELIST"};
+inline constexpr Variable kSlurmJobNodes{"SLURM_JOB_NODELIST", "Slurm: the job's nodes", ""};
 inline constexpr Variable kSlurmStep{"SLURM_STEP_ID",
                                      "Slurm: the step; without it, srun did not start this", ""};
 
@@ -81,8 +107,6 @@ inline constexpr Variable kTorchSize{"WORLD_SIZE", "torchrun: how many ranks", "
 inline constexpr Variable kTorchLocalRank{"LOCAL_RANK", "torchrun: the rank on this node", ""};
 inline constexpr Variable kTorchLocalSize{"LOCAL_WORLD_SIZE",
                                           "torchrun: how many ranks on this node", ""};
-inline constexpr Variable kMasterAddress{"MASTER_ADDR", "torchrun: where rank 0's node is", ""};
-inline constexpr Variable kMasterPort{"MASTER_PORT", "torchrun: and at which port", ""};
 inline constexpr Variable kTorchRun{"TORCHELASTIC_RUN_ID", "torchrun: the job", ""};
 inline constexpr Variable kTorchRestarts{"TORCHELASTIC_RESTART_COUNT",
                                          "torchrun: how often it was restarted", ""};

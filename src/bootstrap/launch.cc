@@ -16,6 +16,7 @@
 #include "bootstrap/environment.h"
 #include "bootstrap/guardian.h"
 #include "bootstrap/rank_process.h"
+#include "transport/socket_address.h"
 #include "transport/wait.h"
 
 namespace sluice {
@@ -60,9 +61,10 @@ Result<std::string> random_hex(std::size_t bytes) {
   return text;
 }
 
+using Variables = std::vector<std::pair<std::string_view, std::string>>;
+
 // The launcher's own environment with what the rank must know in front of what was there.
-std::vector<std::string> environment_with(
-    const std::vector<std::pair<std::string_view, std::string>>& added) {
+std::vector<std::string> environment_with(const Variables& added) {
   std::vector<std::string> all;
   for (const auto& [name, value] : added) all.push_back(fmt::format("{}={}", name, value));
   for (char** entry = environ; *entry != nullptr; ++entry) {
@@ -122,24 +124,20 @@ class Launch {
     const Environment environment = Environment::of_process();
     auto path = find_program(options_.program[0], environment);
     if (!path.ok()) return path.status();
-    const auto job = random_hex(8);
-    const auto token = random_hex(16);
-    if (!job.ok() || !token.ok()) return job.ok() ? token.status() : job.status();
+    auto shared = shared_variables(environment);
+    if (!shared.ok()) return shared.status();
     const std::vector<int> cores = usable_cores();
     const std::size_t threads =
         std::max<std::size_t>(1, cores.size() / static_cast<std::size_t>(options_.ranks));
 
     ranks_.reserve(static_cast<std::size_t>(options_.ranks));
-    for (Rank rank = 0; rank < options_.ranks; ++rank) {
-      const std::string own = std::to_string(rank);
-      const std::string all = std::to_string(options_.ranks);
-      std::vector<std::pair<std::string_view, std::string>> added{
-          {variable::kRank.name, own},        {variable::kRanks.name, all},
-          {variable::kLocalRank.name, own},   {variable::kLocalRanks.name, all},
-          {variable::kJob.name, job.value()}, {variable::kToken.name, token.value()}};
+    for (Rank local = 0; local < options_.ranks; ++local) {
+      Variables added = shared.value();
+      added.emplace_back(variable::kRank.name, std::to_string(global(local)));
+      added.emplace_back(variable::kLocalRank.name, std::to_string(local));
       if (!environment.has(variable::kThreads))
         added.emplace_back(variable::kThreads.name, std::to_string(threads));
-      RankCommand command{.rank = rank,
+      RankCommand command{.rank = global(local),
                           .path = path.value(),
                           .arguments = options_.program,
                           .environment = environment_with(added),
@@ -147,7 +145,7 @@ class Launch {
                           .prefix = options_.prefix,
                           .out = options_.out,
                           .err = options_.err};
-      if (options_.bind) command.cores = share_of_cores(cores, options_.ranks, rank);
+      if (options_.bind) command.cores = share_of_cores(cores, options_.ranks, local);
       auto started = RankProcess::start(command);
       if (!started.ok()) return started.status();
       guardian_.watch(started.value().pid());
@@ -171,13 +169,43 @@ class Launch {
     }
     if (first_failed_) {
       const RankProcess& rank = ranks_[*first_failed_];
-      outcome_.first_failure = {static_cast<Rank>(*first_failed_), rank.end()->describe(),
+      outcome_.first_failure = {global(static_cast<Rank>(*first_failed_)), rank.end()->describe(),
                                 ranks_[*first_failed_].err().last_lines()};
     }
     return outcome_;
   }
 
  private:
+  // A rank of this host, by its number among those of all hosts.
+  Rank global(Rank local) const { return options_.host * options_.ranks + local; }
+
+  // What all ranks of this host find in their environment.
+  Result<Variables> shared_variables(const Environment& environment) const {
+    Variables shared{{variable::kRanks.name, std::to_string(options_.hosts * options_.ranks)},
+                     {variable::kLocalRanks.name, std::to_string(options_.ranks)}};
+    if (!environment.has(variable::kLog)) shared.emplace_back(variable::kLog.name, "stderr");
+    const auto random_job = random_hex(8);
+    const auto random_token = random_hex(16);
+    if (!random_job.ok() || !random_token.ok())
+      return random_job.ok() ? random_token.status() : random_job.status();
+
+    if (!options_.token.empty()) {
+      shared.emplace_back(variable::kToken.name, options_.token);
+    } else if (options_.hosts == 1) {
+      shared.emplace_back(variable::kToken.name, random_token.value());
+    }
+    if (options_.master.empty()) {
+      shared.emplace_back(variable::kJob.name, random_job.value());
+    } else {
+      // The launchers of the other hosts must come to the same name by themselves.
+      const std::string place = show_address(options_.master, options_.port);
+      shared.emplace_back(variable::kJob.name, fmt::format("launch-{}", place));
+      shared.emplace_back(variable::kMasterAddress.name, options_.master);
+      shared.emplace_back(variable::kPort.name, std::to_string(options_.port));
+    }
+    return shared;
+  }
+
   bool all_ended() const {
     return std::all_of(ranks_.begin(), ranks_.end(),
                        [](const RankProcess& rank) { return rank.end().has_value(); });
@@ -224,8 +252,8 @@ class Launch {
     // Ranks that were asked to end did not fail.
     if (!worst || stopping() || outcome_.signal != 0) return;
     first_failed_ = worst;
-    options_.tell(
-        fmt::format("rank {} {}; stopping the others", *worst, ranks_[*worst].end()->describe()));
+    options_.tell(fmt::format("rank {} {}; stopping the others", global(static_cast<Rank>(*worst)),
+                              ranks_[*worst].end()->describe()));
     stop();
   }
 
@@ -280,6 +308,21 @@ class Launch {
   LaunchOutcome outcome_;
 };
 
+Status check_hosts(const LaunchOptions& options) {
+  constexpr int kMostRanks = 65536;
+  if (options.hosts < 1 || options.hosts > kMostRanks / options.ranks) {
+    return {Code::InvalidArgument, fmt::format("{} hosts of {} ranks: there must be 1 to {} ranks",
+                                               options.hosts, options.ranks, kMostRanks)};
+  }
+  if (options.host < 0 || options.host >= options.hosts) {
+    return {Code::InvalidArgument, fmt::format("host {} is not one of {} hosts, which count from 0",
+                                               options.host, options.hosts)};
+  }
+  if (options.hosts > 1 && (options.master.empty() || options.port == 0))
+    return {Code::InvalidArgument, "several hosts need a master, an address and a port of host 0"};
+  return {};
+}
+
 }  // namespace
 
 Result<LaunchOutcome> launch(const LaunchOptions& options) {
@@ -289,6 +332,8 @@ Result<LaunchOutcome> launch(const LaunchOptions& options) {
   }
   if (options.program.empty())
     return Status{Code::InvalidArgument, "there is no program to launch"};
+  const Status hosts = check_hosts(options);
+  if (!hosts.ok()) return hosts;
   Launch launch{options};
   Status status = launch.start();
   if (!status.ok()) return status;

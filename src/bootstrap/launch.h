@@ -6,6 +6,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <optional>
@@ -20,8 +21,13 @@ namespace sluice {
 inline constexpr int kMostLocalRanks = 256;
 
 struct LaunchOptions {
-  int ranks = 1;
+  int ranks = 1;                     // of this machine
   std::vector<std::string> program;  // and its arguments
+  int hosts = 1;                     // machines that each run so many
+  int host = 0;                      // which of them this is; its ranks begin at host x ranks
+  std::string master;                // of the first host; needed where there are several
+  std::uint16_t port = 0;            // there, where the ranks meet
+  std::string token;                 // empty: on one host a random one, on several none
   bool prefix = true;                // "[rank] " before every line
   bool bind = true;                  // every rank to its share of the cores
   std::optional<std::chrono::milliseconds> deadline;
@@ -34,7 +40,7 @@ struct LaunchOptions {
 
 struct LaunchOutcome {
   struct Failure {
-    Rank rank = 0;
+    Rank rank = 0;                       // among those of all hosts
     std::string how;                     // "exited with status 7"
     std::deque<std::string> last_lines;  // of its standard error
   };

@@ -2,9 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <optional>
+#include <fstream>
 
 #include "base/text.h"
+#include "bootstrap/slurm_list.h"
 
 namespace sluice {
 namespace {
@@ -93,27 +94,7 @@ const Launcher kLaunchers[] = {
      variable::kTorchLocalSize, by_hand, torch_job},
 };
 
-// The n-th number of Slurm's "4(x2),3": 4, 4, 3.
-std::optional<std::int64_t> nth_of_list(std::string_view list, std::int64_t n) {
-  while (!list.empty()) {
-    const std::string_view item = list.substr(0, list.find(','));
-    const std::size_t times_at = item.find("(x");
-    const auto number = parse_whole(item.substr(0, times_at), 1, kMostRanks, "ranks");
-    if (!number.ok()) return std::nullopt;
-    std::int64_t times = 1;
-    if (times_at != std::string_view::npos) {
-      if (!item.ends_with(')')) return std::nullopt;
-      const auto repeat = parse_whole(item.substr(times_at + 2, item.size() - times_at - 3), 1,
-                                      kMostRanks, "nodes");
-      if (!repeat.ok()) return std::nullopt;
-      times = repeat.value();
-    }
-    if (n < times) return number.value();
-    n -= times;
-    list.remove_prefix(std::min(item.size() + 1, list.size()));
-  }
-  return std::nullopt;
-}
+constexpr int kMostPort = 65535;
 
 class Reader {
  public:
@@ -127,9 +108,13 @@ class Reader {
         number(slurm ? slurm_ranks(environment_) : launcher_.ranks, 1, kMostRanks, std::nullopt);
     placement.rank = number(launcher_.rank, 0, placement.ranks - 1, std::nullopt);
     read_local(placement);
+    read_master(placement);
     if (!status_.ok()) return status_;
     placement.job = environment_.text(variable::kJob).value_or(launcher_.job(environment_));
-    placement.token = environment_.text(variable::kToken).value_or(placement.job);
+    const auto token = given_token(environment_);
+    if (!token.ok()) return token.status();
+    placement.token_given = token.value().has_value();
+    placement.token = token.value().value_or(placement.job);
     if (placement.job.empty() && placement.ranks > 1) {
       return Status{
           Code::InvalidInput,
@@ -145,6 +130,7 @@ class Reader {
   void read_local(Placement& placement) {
     // Without word of other nodes, all ranks are on this one.
     const int all = placement.ranks;
+    placement.local_known = environment_.has(launcher_.local_ranks);
     if (&launcher_.local_ranks == &variable::kSlurmTasksPerNode) {
       placement.local_ranks = slurm_local_ranks(all);
     } else {
@@ -158,11 +144,33 @@ class Reader {
     }
   }
 
+  void read_master(Placement& placement) {
+    placement.master = or_nothing(environment_, variable::kMasterAddress);
+    if (placement.master.empty() && &launcher_.rank == &variable::kSlurmProcId) {
+      // srun numbers tasks from the first node on, unless told otherwise.
+      placement.master =
+          first_of_nodes(environment_.text(variable::kSlurmStepNodes)
+                             .value_or(or_nothing(environment_, variable::kSlurmJobNodes)));
+    }
+    // The master's own port is torch's, or whoever's that set it.
+    if (environment_.has(variable::kPort)) {
+      placement.port = port(variable::kPort);
+    } else if (environment_.has(variable::kMasterPort)) {
+      const std::uint16_t theirs = port(variable::kMasterPort);
+      placement.port = static_cast<std::uint16_t>(theirs < kMostPort ? theirs + 1 : theirs - 1);
+    }
+    placement.interface = or_nothing(environment_, variable::kInterface);
+  }
+
+  std::uint16_t port(const Variable& variable) {
+    return static_cast<std::uint16_t>(number(variable, 1, kMostPort, std::nullopt));
+  }
+
   int slurm_local_ranks(int all) {
     const auto list = environment_.text(variable::kSlurmTasksPerNode);
     if (!list) return all;
     const int node = number(variable::kSlurmNodeId, 0, kMostRanks, 0);
-    const auto ranks = nth_of_list(*list, node);
+    const auto ranks = nth_of_counts(*list, node, kMostRanks);
     if (!ranks && status_.ok()) {
       status_ = Status{Code::InvalidInput,
                        fmt::format("SLURM_STEP_TASKS_PER_NODE is {}, which says nothing of node {}",
@@ -197,7 +205,36 @@ class Reader {
   Status status_;
 };
 
+std::string_view trimmed(std::string_view text) {
+  constexpr std::string_view kSpace = " \t\r\n";
+  const std::size_t first = text.find_first_not_of(kSpace);
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(kSpace) - first + 1);
+}
+
 }  // namespace
+
+Result<std::string> token_of_file(const std::string& path) {
+  std::ifstream file{path};
+  std::string line;
+  std::getline(file, line);
+  const std::string_view token = trimmed(line);
+  if (token.empty()) {
+    return Status{Code::InvalidInput, fmt::format("the token file {} {}", quote(path),
+                                                  file.is_open() ? "has no token in its first line"
+                                                                 : "cannot be read")};
+  }
+  return std::string{token};
+}
+
+Result<std::optional<std::string>> given_token(const Environment& environment) {
+  auto token = environment.text(variable::kToken);
+  const auto file = environment.text(variable::kTokenFile);
+  if (token || !file) return token;
+  auto read = token_of_file(*file);
+  if (!read.ok()) return read.status();
+  return std::optional{std::move(read).value()};
+}
 
 Result<Placement> placement_of(const Environment& environment) {
   for (const Launcher& launcher : kLaunchers) {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/fd.h"
+#include "bootstrap/host.h"  // node_identity(), host_name()
 #include "sluice/schedule.h"
 #include "sluice/status.h"
 #include "transport/wait.h"
@@ -27,6 +28,7 @@ struct Meeting {
   std::string master;  // a name or an address
   std::uint16_t port = 0;
   std::string interface;  // by its name or its address; empty: the one that leads to the master
+  std::string node = node_identity();  // equal for ranks that share memory
   Clock::time_point deadline;
   // Hears how it goes: "5 of 8 ranks joined, waiting for 3 on host b".
   std::function<void(const std::string&)> tell = [](const std::string&) {};
@@ -48,12 +50,8 @@ struct Company {
 };
 
 // Blocks until all ranks have met. Fails with a sentence that says who is missing, or what is wrong
-// with the address.
+// with the address. Looking up a name that is no number may take longer than the deadline, as the
+// system's resolver has times of its own.
 Result<Company> meet(const Meeting& meeting);
-
-// What tells machines apart whose processes can share memory from those that cannot: two processes
-// see the same text exactly when they are on one machine and in one network namespace.
-std::string node_identity();
-std::string host_name();
 
 }  // namespace sluice

@@ -117,6 +117,23 @@ std::chrono::milliseconds parse_duration(std::string_view text) {
   return std::chrono::milliseconds{std::llround(seconds * 1e3)};
 }
 
+Endpoint parse_endpoint(std::string_view text) {
+  const std::size_t colon = text.rfind(':');
+  std::string_view host = text.substr(0, colon);
+  const bool brackets = host.size() > 2 && host.starts_with('[') && host.ends_with(']');
+  if (brackets) host = host.substr(1, host.size() - 2);
+  const bool address_of_colons = host.find(':') != std::string_view::npos;
+  if (colon == std::string_view::npos || host.empty() || text.ends_with(']') ||
+      address_of_colons != brackets || host.find_first_of("[] \t") != std::string_view::npos) {
+    refuse(
+        fmt::format("{} is not an address and a port: give ADDR:PORT, as in 10.0.0.1:29500, "
+                    "node-a:29500 or [::1]:29500",
+                    quote(text)));
+  }
+  const auto port = parse_whole(text.substr(colon + 1), 1, 65535, "the port").value();
+  return {std::string{host}, static_cast<std::uint16_t>(port)};
+}
+
 std::vector<std::int64_t> parse_sizes(std::string_view text, std::size_t unit) {
   std::vector<std::int64_t> sizes;
   for (const std::string_view part : split(text, ',')) {

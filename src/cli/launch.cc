@@ -1,4 +1,5 @@
-// launch.cc - `sluice launch`: starts the ranks of any program on this machine.
+// launch.cc - `sluice launch`: starts the ranks of any program on this machine; run once on each of
+// several machines it starts one job on all of them.
 #include "bootstrap/launch.h"
 
 #include <fmt/format.h>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "base/text.h"
+#include "bootstrap/placement.h"
 #include "cli/arguments.h"
 #include "cli/command.h"
 
@@ -16,6 +18,10 @@ namespace {
 
 struct Options {
   std::string ranks;
+  std::string hosts;
+  std::string host;
+  std::string master;
+  std::string token_file;
   std::string deadline;
   bool no_prefix = false;
   bool no_bind = false;
@@ -28,8 +34,10 @@ int report(const LaunchOptions& options, const LaunchOutcome& outcome) {
   if (outcome.first_failure) {
     const LaunchOutcome::Failure& failure = *outcome.first_failure;
     const bool silent = failure.last_lines.empty();
-    say(fmt::format("of {} ranks, rank {} failed first: it {}{}", options.ranks, failure.rank,
-                    failure.how,
+    // What other hosts' ranks did is for their launchers to say.
+    const char* const whose = options.hosts == 1 ? "" : "this host's ";
+    say(fmt::format("of {}{} ranks, rank {} failed first: it {}{}", whose, options.ranks,
+                    failure.rank, failure.how,
                     silent ? " and wrote no error" : "; the last it wrote to standard error:"));
     for (const std::string& line : failure.last_lines) fmt::print(stderr, "  {}\n", line);
   }
@@ -41,6 +49,26 @@ int report(const LaunchOptions& options, const LaunchOutcome& outcome) {
     say("standard output or standard error cannot be written, so the ranks were stopped");
   if (outcome.signal != 0) return 128 + outcome.signal;
   return outcome.all_well() ? kExitDone : kExitMachine;
+}
+
+void read_hosts(const Options& options, LaunchOptions& launched) {
+  const int given = (options.hosts.empty() ? 0 : 1) + (options.host.empty() ? 0 : 1) +
+                    (options.master.empty() ? 0 : 1);
+  if (given != 0 && given != 3) {
+    throw Error{Status{Code::InvalidArgument,
+                       "--hosts, --host and --master go together: how many hosts, which of them "
+                       "this is, and where host 0 can be called"}};
+  }
+  if (!options.token_file.empty()) launched.token = token_of_file(options.token_file).value();
+  if (given == 0) return;
+  launched.hosts = static_cast<int>(parse_whole(options.hosts, 1, kMostRanks, "--hosts").value());
+  launched.host =
+      static_cast<int>(parse_whole(options.host, 0, launched.hosts - 1, "--host").value());
+  Endpoint master = parse_endpoint(options.master);
+  launched.master = std::move(master.host);
+  launched.port = master.port;
+  if (launched.token.empty())
+    launched.token = given_token(Environment::of_process()).value().value_or("");
 }
 
 int run(const Options& options) {
@@ -56,6 +84,13 @@ int run(const Options& options) {
                        "there is no program to launch: give it after --, as in "
                        "'sluice launch -n 4 -- ./train'"}};
   }
+  read_hosts(options, launched);
+  if (launched.hosts > 1 && launched.host == 0 && launched.token.empty()) {
+    say(
+        fmt::format("any process that reaches {} can join this job: set SLUICE_TOKEN to the same "
+                    "secret on all hosts, or give all a --token-file",
+                    options.master));
+  }
   const auto outcome = launch(launched);
   if (!outcome.ok() && outcome.status().code() != Code::InvalidArgument) {
     say(outcome.status().message());
@@ -68,11 +103,19 @@ int run(const Options& options) {
 
 void add_launch(CLI::App& app, int& exit_status) {
   auto options = std::make_shared<Options>();
-  CLI::App* const command =
-      app.add_subcommand("launch", "Start the ranks of a program on this machine");
+  CLI::App* const command = app.add_subcommand(
+      "launch", "Start the ranks of a program on this machine, or its share of several");
   command
       ->add_option("-n,--ranks", options->ranks, fmt::format("How many, 1 to {}", kMostLocalRanks))
       ->required();
+  command->add_option("--hosts", options->hosts,
+                      "Of a job on several machines: how many; each runs this once, with the same "
+                      "number of ranks");
+  command->add_option("--host", options->host, "Which of them this is, from 0");
+  command->add_option("--master", options->master,
+                      "ADDR:PORT where host 0 can be called; the same text on every host");
+  command->add_option("--token-file", options->token_file,
+                      "A file whose first line only the job's ranks know; else SLUICE_TOKEN");
   command->add_option("--deadline", options->deadline,
                       "Stop all ranks after that time: 90, 30s, 5m, 2h");
   command->add_flag("--no-prefix", options->no_prefix,
@@ -92,6 +135,9 @@ void add_launch(CLI::App& app, int& exit_status) {
       "which was first), 128 + signal when stopped by one.\n"
       "Examples:\n"
       "  sluice launch -n 4 -- ./train --epochs 90\n"
+      "  sluice launch -n 8 --hosts 2 --host 0 --master 10.0.0.1:29500 -- ./train    (on "
+      "10.0.0.1)\n"
+      "  sluice launch -n 8 --hosts 2 --host 1 --master 10.0.0.1:29500 -- ./train    (on another)\n"
       "  sluice launch -n 2 --deadline 10m --no-prefix -- bash -c 'echo rank $SLUICE_RANK'");
   command->callback([options, &exit_status] { exit_status = run(*options); });
 }

@@ -47,6 +47,63 @@ TEST(Launch, AJobHasOneNameAndTokenAndTheNextHasOthers) {
   }
 }
 
+const std::string kPlace =
+    "bash -c 'echo $SLUICE_RANK/$SLUICE_RANKS $SLUICE_LOCAL_RANK/$SLUICE_LOCAL_RANKS $MASTER_ADDR "
+    "$SLUICE_PORT $SLUICE_JOB ${SLUICE_TOKEN-none}'";
+
+TEST(Launch, OnSeveralHostsRanksCountOverAllOfThem) {
+  const std::string command =
+      "unset SLUICE_TOKEN SLUICE_TOKEN_FILE; SLUICE launch -n 2 --hosts 3 --master ";
+  const Outcome outcome = shell(command + "10.0.0.1:29500 --host 1 -- " + kPlace);
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_EQ(lines(outcome.out),
+            (std::multiset<std::string>{"[2] 2/6 0/2 10.0.0.1 29500 launch-10.0.0.1:29500 none",
+                                        "[3] 3/6 1/2 10.0.0.1 29500 launch-10.0.0.1:29500 none"}));
+  EXPECT_EQ(outcome.err, "");
+  const Outcome v6 = shell(command + "[::1]:29500 --host 2 -- " + kPlace);
+  EXPECT_EQ(lines(v6.out),
+            (std::multiset<std::string>{"[4] 4/6 0/2 ::1 29500 launch-[::1]:29500 none",
+                                        "[5] 5/6 1/2 ::1 29500 launch-[::1]:29500 none"}));
+}
+
+TEST(Launch, SeveralHostsShareATokenOrHearThatTheyHaveNone) {
+  const std::string command =
+      "launch -n 1 --no-prefix --hosts 2 --host 0 --master a:29500 -- printenv SLUICE_TOKEN";
+  const Outcome none = shell("unset SLUICE_TOKEN SLUICE_TOKEN_FILE; SLUICE " + command + "; true");
+  EXPECT_EQ(none.out, "");
+  EXPECT_TRUE(has(none.err,
+                  "sluice launch: any process that reaches a:29500 can join this job: set "
+                  "SLUICE_TOKEN to the same secret on all hosts, or give all a --token-file\n"))
+      << none.err;
+  const Outcome given = shell("SLUICE_TOKEN=mine SLUICE " + command);
+  EXPECT_EQ(given.out, "mine\n");
+  EXPECT_EQ(given.err, "");
+  const Outcome file =
+      shell("f=$(mktemp); echo ' theirs ' >$f; SLUICE_TOKEN_FILE=$f SLUICE " + command +
+            "; SLUICE launch -n 1 --no-prefix --token-file $f --hosts 2 "
+            "--host 0 --master a:1 -- printenv SLUICE_TOKEN; rm $f");
+  EXPECT_EQ(file.out, "theirs\ntheirs\n");
+  EXPECT_EQ(file.err, "");
+}
+
+TEST(Launch, OnSeveralHostsAFailureIsOneOfThisHost) {
+  const Outcome outcome = shell(
+      "SLUICE_TOKEN=t SLUICE launch -n 2 --hosts 2 --host 1 --master a:1 -- bash -c 'if [ "
+      "$SLUICE_RANK = 3 ]; then exit 7; fi; sleep 100'");
+  EXPECT_EQ(outcome.status, 3);
+  EXPECT_TRUE(has(outcome.err, "sluice launch: rank 3 exited with status 7; stopping the others"))
+      << outcome.err;
+  EXPECT_TRUE(has(outcome.err, "of this host's 2 ranks, rank 3 failed first: it exited with"))
+      << outcome.err;
+}
+
+TEST(Launch, ProgressGoesToStandardErrorUnlessTheUserSaysOtherwise) {
+  const Outcome outcome = shell(
+      "unset SLUICE_LOG; SLUICE launch -n 1 --no-prefix -- printenv SLUICE_LOG; "
+      "SLUICE_LOG=other SLUICE launch -n 1 --no-prefix -- printenv SLUICE_LOG");
+  EXPECT_EQ(outcome.out, "stderr\nother\n");
+}
+
 TEST(Launch, LinesStayWholeAndKeepTheirStream) {
   const Outcome outcome = shell(
       "SLUICE launch -n 4 -- sh -c 'i=0; while [ $i -lt 300 ]; do printf a; printf \"b$i\\n\"; "
@@ -144,6 +201,21 @@ TEST(Launch, RefusesWithOneSentence) {
   refused("SLUICE launch -n 0 -- true", "ranks must be a whole number from 1 to 256, not \"0\"");
   refused("SLUICE launch -n 257 -- true", "from 1 to 256");
   refused("SLUICE launch -- true", "--ranks is required");
+  const std::string hosts = "SLUICE launch -n 2 --hosts 2 ";
+  refused(hosts + "-- true", "--hosts, --host and --master go together");
+  refused(hosts + "--host 0 -- true", "--hosts, --host and --master go together");
+  refused(hosts + "--host 2 --master a:1 -- true",
+          "--host must be a whole number from 0 to 1, not \"2\"");
+  refused(hosts + "--host -1 --master a:1 -- true", "--host must be a whole number from 0 to 1");
+  refused("SLUICE launch -n 2 --hosts 0 --host 0 --master a:1 -- true", "--hosts must be a whole");
+  refused("SLUICE launch -n 256 --hosts 300 --host 0 --master a:1 --token-file /etc/passwd -- true",
+          "300 hosts of 256 ranks: there must be 1 to 65536 ranks");
+  for (const char* master : {"a", ":1", "::1:29500", "[::1]", "[a]:1", "'a b:1'"})
+    refused(hosts + "--host 0 --master " + master + " -- true", "is not an address and a port");
+  refused(hosts + "--host 0 --master a: -- true", "the port must be a whole number from 1 to");
+  refused(hosts + "--host 0 --master a:65536 -- true", "the port must be a whole number from 1 to");
+  refused(hosts + "--host 0 --master a:1 --token-file /no/file -- true",
+          "the token file \"/no/file\" cannot be read");
   refused("SLUICE launch -n 2 --deadline soon -- true", "\"soon\" is not a time");
 }
 

@@ -1,8 +1,13 @@
 #include "bootstrap/placement.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <fstream>
 #include <set>
+
+#include "base/text.h"
+#include "bootstrap/slurm_list.h"
 
 namespace sluice {
 namespace {
@@ -132,6 +137,76 @@ TEST(Placement, SaysWhatIsWrongInOneSentence) {
   EXPECT_EQ(with(kSlurm, "SLURM_NODEID", "3"),
             "SLURM_STEP_TASKS_PER_NODE is \"4(x2),3\", which says nothing of node 3");
   EXPECT_NE(with(kOpenMpi, "PMIX_NAMESPACE", "").find("set SLUICE_JOB"), std::string::npos);
+}
+
+Values with(Values values, const Values& more) {
+  for (const auto& [name, value] : more) values[name] = value;
+  return values;
+}
+
+TEST(Placement, KnowsWhetherTheLauncherToldOfThisNode) {
+  EXPECT_FALSE(place({}).local_known);
+  EXPECT_FALSE(place({{"RANK", "1"}, {"WORLD_SIZE", "2"}, {"SLUICE_JOB", "j"}}).local_known);
+  for (const Values& values : {kSluice, kOpenMpi, kMpich, kSlurm, kTorchrun})
+    EXPECT_TRUE(place(values, 1).local_known);
+  Values bare = kSlurm;
+  bare.erase("SLURM_STEP_TASKS_PER_NODE");
+  EXPECT_FALSE(place(bare).local_known);
+}
+
+TEST(Placement, KnowsWhereRankZeroIs) {
+  EXPECT_EQ(place(kTorchrun).master, "box");
+  EXPECT_EQ(place(kTorchrun).port, 2951);
+  EXPECT_EQ(place(kSluice).master, "");
+  EXPECT_EQ(place(kSluice).port, 29501);
+  const Placement own = place(with(kSluice, {{"MASTER_ADDR", "10.0.0.1"},
+                                             {"MASTER_PORT", "29500"},
+                                             {"SLUICE_PORT", "4000"},
+                                             {"SLUICE_INTERFACE", "eth1"}}));
+  EXPECT_EQ(own.master, "10.0.0.1");
+  EXPECT_EQ(own.port, 4000);
+  EXPECT_EQ(own.interface, "eth1");
+  EXPECT_EQ(place(with(kSluice, {{"MASTER_PORT", "65535"}})).port, 65534);
+  EXPECT_EQ(refusal(with(kSluice, {{"SLUICE_PORT", "70000"}})),
+            "SLUICE_PORT must be a whole number from 1 to 65535, not \"70000\"");
+  EXPECT_EQ(refusal(with(kSluice, {{"MASTER_PORT", "x"}})),
+            "MASTER_PORT must be a whole number from 1 to 65535, not \"x\"");
+}
+
+TEST(Placement, UnderSlurmRankZeroIsOnTheFirstNode) {
+  EXPECT_EQ(place(kSlurm).master, "") << "no list is no error";
+  const Values job = with(kSlurm, {{"SLURM_JOB_NODELIST", "a,b"}});
+  EXPECT_EQ(place(job).master, "a");
+  EXPECT_EQ(place(with(job, {{"SLURM_STEP_NODELIST", "node[03-07,9],x"}})).master, "node03");
+  EXPECT_EQ(place(with(job, {{"MASTER_ADDR", "m"}})).master, "m");
+  EXPECT_EQ(place(both(kOpenMpi, job)).master, "") << "mpirun has an order of its own";
+}
+
+TEST(Placement, TheTokenIsGivenOrReadOrTheJob) {
+  EXPECT_TRUE(place(kSluice).token_given);
+  EXPECT_FALSE(place(kOpenMpi).token_given);
+  const std::string path = testing::TempDir() + "rendezvous-token." + std::to_string(getpid());
+  const Values from_file = with(kOpenMpi, {{"SLUICE_TOKEN_FILE", path}});
+  EXPECT_EQ(refusal(from_file), "the token file " + quote(path) + " cannot be read");
+  std::ofstream{path} << " \t\n";
+  EXPECT_EQ(refusal(from_file),
+            "the token file " + quote(path) + " has no token in its first line");
+  std::ofstream{path} << "  a secret \r\nand more\n";
+  EXPECT_EQ(place(from_file).token, "a secret");
+  EXPECT_TRUE(place(from_file).token_given);
+  EXPECT_EQ(place(with(from_file, {{"SLUICE_TOKEN", "nearer"}})).token, "nearer");
+  std::remove(path.c_str());
+}
+
+TEST(SlurmList, HasAFirstNode) {
+  EXPECT_EQ(first_of_nodes("node[03-07,9],x"), "node03");
+  EXPECT_EQ(first_of_nodes("a,b"), "a");
+  EXPECT_EQ(first_of_nodes("a"), "a");
+  EXPECT_EQ(first_of_nodes("n[9,03-07]"), "n9");
+  EXPECT_EQ(first_of_nodes("rack[1-2]n[01-04]-ib,z"), "rack1n01-ib");
+  EXPECT_EQ(first_of_nodes(""), "");
+  EXPECT_EQ(first_of_nodes("n[3"), "");
+  EXPECT_EQ(first_of_nodes("n[]"), "");
 }
 
 TEST(Environment, EveryVariableIsListedOnceWithItsMeaning) {

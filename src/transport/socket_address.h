@@ -1,0 +1,57 @@
+// socket_address.h - where a TCP socket is: an IPv4 or IPv6 address and a port.
+#pragma once
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/fd.h"
+#include "sluice/status.h"
+
+namespace sluice {
+
+class SocketAddress {
+ public:
+  // Of an address in digits, as "10.0.0.1" or "fe80::1%eth0"; none where it is a name.
+  static std::optional<SocketAddress> numeric(const std::string& host, std::uint16_t port);
+  // REQUIRES: AF_INET or AF_INET6.
+  static SocketAddress of(const sockaddr& address);
+  static SocketAddress of_socket(int socket);  // this end
+  static SocketAddress of_peer(int socket);    // the other end
+
+  const sockaddr* address() const {
+    return reinterpret_cast<const sockaddr*>(&storage_);  // NOLINT: as the system calls want it
+  }
+  socklen_t bytes() const;
+  int family() const { return storage_.ss_family; }
+
+  std::string host() const;  // in digits
+  std::uint16_t port() const;
+  SocketAddress with_port(std::uint16_t port) const;
+  std::string text() const;  // "10.0.0.1:29501", "[::1]:29501"
+
+  bool loopback() const;     // only this machine reaches it
+  bool unspecified() const;  // 0.0.0.0 or ::
+  bool link_local() const;   // of IPv6: means something only together with an interface
+
+ private:
+  sockaddr_storage storage_{};
+};
+
+// "10.0.0.1:29501", "[::1]:29501", "node-a:29501".
+std::string show_address(const std::string& host, std::uint16_t port);
+
+// All addresses of a name, the likeliest first. May block as long as the system's resolver does.
+Result<std::vector<SocketAddress>> resolve(const std::string& host, std::uint16_t port);
+
+// A socket that does not block and is not inherited; not open where errno says why.
+Fd new_stream_socket(int family);
+
+// Listens there, and there only; port 0 takes a free one. Not open where errno says why.
+Fd listen_at(const SocketAddress& address);
+
+}  // namespace sluice

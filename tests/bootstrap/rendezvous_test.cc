@@ -1,0 +1,434 @@
+// Ranks as threads that meet at 127.0.0.1, and strangers that call there.
+#include "bootstrap/rendezvous.h"
+
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+
+#include <future>
+#include <mutex>
+#include <random>
+#include <thread>
+
+#include "bootstrap/rendezvous_message.h"
+#include "transport/socket_address.h"
+
+namespace sluice {
+namespace {
+
+using std::chrono::milliseconds;
+
+std::uint16_t free_port() {
+  const Fd listener = listen_at(*SocketAddress::numeric("127.0.0.1", 0));
+  return SocketAddress::of_socket(listener.number()).port();
+}
+
+Meeting meeting_of(Rank rank, int ranks, std::uint16_t port, milliseconds patience) {
+  return {.rank = rank,
+          .ranks = ranks,
+          .token = "secret",
+          .master = "127.0.0.1",
+          .port = port,
+          .deadline = Clock::now() + patience};
+}
+
+class Ranks {
+ public:
+  explicit Ranks(int ranks, milliseconds patience = milliseconds{5000})
+      : ranks_{ranks}, port_{free_port()}, patience_{patience} {}
+
+  Meeting meeting(Rank rank) const { return meeting_of(rank, ranks_, port_, patience_); }
+  std::uint16_t port() const { return port_; }
+
+  void start(const Meeting& meeting) {
+    results_.push_back(std::async(std::launch::async, [meeting] { return meet(meeting); }));
+  }
+  void start(Rank rank) { start(meeting(rank)); }
+
+  // In the order in which they were started.
+  std::vector<Result<Company>> finish() {
+    std::vector<Result<Company>> all;
+    for (auto& result : results_) all.push_back(result.get());
+    return all;
+  }
+
+ private:
+  int ranks_;
+  std::uint16_t port_;
+  milliseconds patience_;
+  std::vector<std::future<Result<Company>>> results_;
+};
+
+// Calls until somebody listens there.
+Fd call(std::uint16_t port) {
+  const SocketAddress master = *SocketAddress::numeric("127.0.0.1", port);
+  const auto deadline = Clock::now() + milliseconds{3000};
+  while (Clock::now() < deadline) {
+    Fd socket{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+    if (connect(socket.number(), master.address(), master.bytes()) == 0) return socket;
+    std::this_thread::sleep_for(milliseconds{5});
+  }
+  return Fd{};
+}
+
+void say(const Fd& socket, const std::string& bytes) {
+  ASSERT_EQ(send(socket.number(), bytes.data(), bytes.size(), MSG_NOSIGNAL),
+            static_cast<ssize_t>(bytes.size()));
+}
+
+// What comes next on it, within some seconds; a message of no kind where it is closed.
+Message next_message(MessageStream& stream) {
+  Message message;
+  const auto deadline = Clock::now() + milliseconds{3000};
+  while (Clock::now() < deadline) {
+    const auto state = stream.read(message);
+    if (state == MessageStream::State::Arrived) return message;
+    if (state != MessageStream::State::Nothing) break;
+    std::this_thread::sleep_for(milliseconds{1});
+  }
+  return {};
+}
+
+Hello hello_of(Rank rank, int ranks) {
+  return {.rank = rank,
+          .ranks = ranks,
+          .local_ranks = 0,
+          .patience_ms = 5000,
+          .token = "secret",
+          .self = {.host = "b", .node = "n", .address = "127.0.0.1", .port = 9, .process = 1}};
+}
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+void expect_all_met(Ranks& ranks, int count) {
+  const auto results = ranks.finish();
+  for (const auto& result : results) ASSERT_TRUE(result.ok()) << result.status().message();
+  for (const auto& result : results) {
+    const Company& company = result.value();
+    ASSERT_EQ(company.participants.size(), static_cast<std::size_t>(count));
+    EXPECT_EQ(company.interface, "lo");
+    for (std::size_t i = 0; i < company.participants.size(); ++i) {
+      const Participant& told = company.participants[i];
+      EXPECT_EQ(told.address, "127.0.0.1");
+      EXPECT_EQ(told.host, host_name());
+      EXPECT_EQ(told.node, node_identity());
+      EXPECT_EQ(told.process, getpid());
+      // Results are by rank here: what was told of a rank is where that rank listens.
+      EXPECT_EQ(told.port, SocketAddress::of_socket(results[i].value().listener.number()).port());
+    }
+  }
+}
+
+TEST(Rendezvous, EveryRankLearnsWhereAllOthersListen) {
+  for (const int count : {1, 2, 3, 7, 13}) {
+    SCOPED_TRACE(count);
+    Ranks ranks{count};
+    for (Rank rank = 0; rank < count; ++rank) ranks.start(rank);
+    expect_all_met(ranks, count);
+  }
+}
+
+TEST(Rendezvous, RankZeroMayComeLast) {
+  Ranks ranks{3};
+  std::vector<std::future<Result<Company>>> early;
+  for (const Rank rank : {1, 2})
+    early.push_back(std::async(std::launch::async, [m = ranks.meeting(rank)] { return meet(m); }));
+  std::this_thread::sleep_for(milliseconds{150});
+  EXPECT_TRUE(meet(ranks.meeting(0)).ok());
+  for (auto& result : early) EXPECT_TRUE(result.get().ok());
+}
+
+TEST(Rendezvous, ListenersTakeCallsAndDoNotBlock) {
+  Ranks ranks{2};
+  ranks.start(0);
+  ranks.start(1);
+  const auto results = ranks.finish();
+  ASSERT_TRUE(results[0].ok() && results[1].ok());
+  const Company& company = results[1].value();
+  EXPECT_LT(accept(company.listener.number(), nullptr, nullptr), 0);
+  EXPECT_EQ(errno, EAGAIN);
+  EXPECT_TRUE(call(results[0].value().participants[1].port).open());
+  EXPECT_GE(Fd{accept(company.listener.number(), nullptr, nullptr)}.number(), 0);
+}
+
+TEST(Rendezvous, MeetsByNameAndOverIpv6) {
+  for (const char* master : {"localhost", "::1"}) {
+    if (!listen_at(*SocketAddress::numeric(std::string{"::1"}, 0)).open() &&
+        std::string{master} == "::1")
+      GTEST_SKIP() << "no IPv6 here";
+    Ranks ranks{3};
+    for (Rank rank = 0; rank < 3; ++rank) {
+      Meeting meeting = ranks.meeting(rank);
+      meeting.master = master;
+      ranks.start(meeting);
+    }
+    for (const auto& result : ranks.finish())
+      EXPECT_TRUE(result.ok()) << master << ": " << result.status().message();
+  }
+}
+
+TEST(Rendezvous, AWrongTokenIsRefusedAndTheOthersMeet) {
+  for (const char* token : {"secreT", "secre", "secretsecret", ""}) {
+    Ranks ranks{3};
+    ranks.start(0);
+    ranks.start(1);
+    Meeting wrong = ranks.meeting(2);
+    wrong.token = token;
+    const auto refused = meet(wrong);
+    EXPECT_EQ(refused.status().code(), Code::InvalidArgument);
+    EXPECT_TRUE(has(refused.status().message(), "refused this process: its token is not that of"))
+        << refused.status().message();
+    ranks.start(2);
+    expect_all_met(ranks, 3);
+  }
+}
+
+TEST(Rendezvous, RanksThatDoNotFitAreRefusedWithASentence) {
+  Ranks ranks{3};
+  ranks.start(0);
+  const auto refusal = [&](const Hello& hello) {
+    MessageStream stream{call(ranks.port())};
+    EXPECT_TRUE(stream.send(std::make_shared<const std::string>(hello_message(hello))));
+    const Message message = next_message(stream);
+    return message.kind == MessageKind::Refusal ? read_refusal(message.body) : "not refused";
+  };
+  EXPECT_EQ(refusal(hello_of(1, 4)), "it counts 4 ranks, not 3");
+  EXPECT_EQ(refusal(hello_of(3, 3)), "rank 3 is not one of 3 ranks");
+  EXPECT_EQ(refusal(hello_of(-1, 3)), "rank 4294967295 is not one of 3 ranks");
+  EXPECT_EQ(refusal(hello_of(0, 3)), "rank 0 on host " + host_name() +
+                                         " has joined already; every process needs a rank of its "
+                                         "own");
+  Hello bad = hello_of(1, 3);
+  bad.self.address = "somewhere";
+  EXPECT_EQ(refusal(bad), "it does not speak as a rank does");
+  ranks.start(1);
+  ranks.start(2);
+  expect_all_met(ranks, 3);
+}
+
+TEST(Rendezvous, ADuplicateRankIsRefused) {
+  Ranks ranks{3};
+  ranks.start(0);
+  auto one = std::async(std::launch::async, [&] { return meet(ranks.meeting(1)); });
+  auto other = std::async(std::launch::async, [&] { return meet(ranks.meeting(1)); });
+  while (one.wait_for(milliseconds{1}) != std::future_status::ready &&
+         other.wait_for(milliseconds{1}) != std::future_status::ready) {
+  }
+  const bool first = one.wait_for(milliseconds{0}) == std::future_status::ready;
+  const auto refused = (first ? one : other).get();
+  EXPECT_TRUE(has(refused.status().message(), "has joined already")) << refused.status().message();
+  EXPECT_TRUE(meet(ranks.meeting(2)).ok());
+  EXPECT_TRUE((first ? other : one).get().ok());
+}
+
+TEST(Rendezvous, AnotherVersionIsRefusedByName) {
+  Ranks ranks{2};
+  ranks.start(0);
+  MessageStream stream{call(ranks.port())};
+  std::string bytes = hello_message(hello_of(1, 2));
+  bytes[4] = 9;
+  ASSERT_TRUE(stream.send(std::make_shared<const std::string>(bytes)));
+  EXPECT_TRUE(has(read_refusal(next_message(stream).body), "it speaks version 9"));
+  ranks.start(1);
+  expect_all_met(ranks, 2);
+}
+
+TEST(Rendezvous, StrangersHoldNothingUp) {
+  Ranks ranks{2};
+  ranks.start(0);
+  std::vector<Fd> strangers;
+  for (int i = 0; i < 200; ++i) strangers.push_back(call(ranks.port()));  // say nothing
+  std::mt19937 random{7};  // NOLINT: the same garbage every time
+  for (int i = 0; i < 20; ++i) {
+    std::string garbage(static_cast<std::size_t>(1 + random() % 3000), '\0');
+    for (char& c : garbage) c = static_cast<char>(random());
+    strangers.push_back(call(ranks.port()));
+    say(strangers.back(), garbage);
+  }
+  const std::string hello = hello_message(hello_of(1, 2));
+  for (const std::size_t cut : {1, 4, 11, 12, 30}) {  // begin well and do not end
+    strangers.push_back(call(ranks.port()));
+    say(strangers.back(), hello.substr(0, cut));
+  }
+  std::string endless = hello;
+  endless[11] = 0x7f;  // a length of 2 GB
+  strangers.push_back(call(ranks.port()));
+  say(strangers.back(), endless);
+  const auto began = Clock::now();
+  ranks.start(1);
+  expect_all_met(ranks, 2);
+  EXPECT_LT(Clock::now() - began, milliseconds{2000});
+}
+
+TEST(Rendezvous, ASlowCallerIsHeardToTheEnd) {
+  Ranks ranks{2};
+  ranks.start(0);
+  Fd socket = call(ranks.port());
+  const std::string hello = hello_message(hello_of(1, 2));
+  for (const char c : hello) {
+    say(socket, std::string{c});
+    std::this_thread::sleep_for(std::chrono::microseconds{500});
+  }
+  MessageStream stream{std::move(socket)};
+  EXPECT_EQ(next_message(stream).kind, MessageKind::Welcome);
+  const Message table = next_message(stream);
+  ASSERT_EQ(table.kind, MessageKind::Table);
+  EXPECT_EQ(read_table(table.body, 2).value()[1].host, "b");
+  EXPECT_FALSE(read_table(table.body, 3));
+  EXPECT_FALSE(read_table(table.body, 1));
+  EXPECT_TRUE(ranks.finish()[0].ok());
+}
+
+TEST(Rendezvous, AtTheDeadlineEverybodyHearsWhoIsMissing) {
+  Ranks ranks{4, milliseconds{600}};
+  for (const Rank rank : {0, 1, 3}) ranks.start(rank);
+  const auto began = Clock::now();
+  const auto results = ranks.finish();
+  EXPECT_LT(Clock::now() - began, milliseconds{1500});
+  const std::string sentence = "rank 0 at 127.0.0.1:" + std::to_string(ranks.port()) +
+                               ": 3 of 4 ranks joined, waiting for rank 2";
+  EXPECT_EQ(results[0].status().message(), sentence);
+  EXPECT_EQ(results[1].status().message(), "rank 1: the ranks did not all meet: " + sentence);
+  EXPECT_EQ(results[2].status().message(), "rank 3: the ranks did not all meet: " + sentence);
+  for (const auto& result : results) EXPECT_EQ(result.status().code(), Code::DeadlineExceeded);
+}
+
+TEST(Rendezvous, WithoutRankZeroTheOthersSayWhereTheyCalled) {
+  Ranks ranks{2, milliseconds{300}};
+  ranks.start(1);
+  const auto result = ranks.finish();
+  EXPECT_EQ(result[0].status().code(), Code::DeadlineExceeded);
+  EXPECT_EQ(result[0].status().message(),
+            "rank 1: rank 0 did not answer at 127.0.0.1:" + std::to_string(ranks.port()) +
+                " in time (Connection refused); does it run there, and is the port open?");
+}
+
+TEST(Rendezvous, ARankThatLeavesIsNamedToAll) {
+  Ranks ranks{4};
+  ranks.start(0);
+  MessageStream leaver{call(ranks.port())};
+  ASSERT_TRUE(leaver.send(std::make_shared<const std::string>(hello_message(hello_of(3, 4)))));
+  ASSERT_EQ(next_message(leaver).kind, MessageKind::Welcome);
+  MessageStream stays{call(ranks.port())};
+  ASSERT_TRUE(stays.send(std::make_shared<const std::string>(hello_message(hello_of(1, 4)))));
+  ASSERT_EQ(next_message(stays).kind, MessageKind::Welcome);
+  leaver = MessageStream{Fd{}};
+  const auto results = ranks.finish();
+  EXPECT_EQ(results[0].status().code(), Code::PeerLost);
+  EXPECT_TRUE(has(results[0].status().message(), "rank 3 on host b left before all had joined"))
+      << results[0].status().message();
+  const Message told = next_message(stays);
+  ASSERT_EQ(told.kind, MessageKind::GivesUp);
+  EXPECT_EQ(read_gives_up(told.body).code(), Code::PeerLost);
+  EXPECT_EQ(read_gives_up(told.body).message(), results[0].status().message());
+}
+
+// Plays rank 0: takes the first call and answers with these bytes.
+Result<Company> call_answered_with(const std::string& bytes) {
+  const Fd listener = listen_at(*SocketAddress::numeric("127.0.0.1", 0));
+  const std::uint16_t port = SocketAddress::of_socket(listener.number()).port();
+  auto caller = std::async(std::launch::async,
+                           [=] { return meet(meeting_of(1, 2, port, milliseconds{2000})); });
+  Fd taken;
+  while (!taken.open()) taken.reset(accept(listener.number(), nullptr, nullptr));
+  MessageStream stream{std::move(taken)};
+  EXPECT_EQ(next_message(stream).kind, MessageKind::Hello);
+  EXPECT_TRUE(stream.send(std::make_shared<const std::string>(bytes)));
+  stream = MessageStream{Fd{}};
+  return caller.get();
+}
+
+TEST(Rendezvous, WhatIsNotRankZeroIsNotBelieved) {
+  EXPECT_TRUE(has(call_answered_with("HTTP/1.0 400 Bad Request\r\n\r\n").status().message(),
+                  "is not rank 0 of a Sluice job"));
+  EXPECT_TRUE(has(call_answered_with(table_message({})).status().message(), "makes no sense"));
+  EXPECT_TRUE(has(call_answered_with(welcome_message()).status().message(),
+                  "was lost before all 2 ranks had joined"));
+  EXPECT_TRUE(has(call_answered_with(refusal_message("a\nb\x1b[1m")).status().message(),
+                  "refused this process: a?b?[1m"));
+}
+
+TEST(Rendezvous, AnInterfaceIsTakenByNameOrAddress) {
+  for (const char* interface : {"lo", "127.0.0.1"}) {
+    Ranks ranks{2};
+    for (const Rank rank : {0, 1}) {
+      Meeting meeting = ranks.meeting(rank);
+      meeting.interface = interface;
+      ranks.start(meeting);
+    }
+    expect_all_met(ranks, 2);
+  }
+}
+
+TEST(Rendezvous, AnUnknownInterfaceIsAnErrorThatListsThoseThereAre) {
+  for (const char* interface : {"nosuch0", "203.0.113.77"}) {
+    Meeting meeting = Ranks{2}.meeting(1);
+    meeting.interface = interface;
+    const Status status = meet(meeting).status();
+    EXPECT_TRUE(has(status.message(), std::string{"has no interface \""} + interface + "\""));
+    EXPECT_TRUE(has(status.message(), "lo (127.0.0.1")) << status.message();
+  }
+}
+
+TEST(Rendezvous, RankZeroMustRunAtTheMaster) {
+  Meeting meeting = Ranks{2}.meeting(0);
+  meeting.master = "203.0.113.77";  // kept for documents: nobody has it
+  EXPECT_TRUE(has(meet(meeting).status().message(),
+                  "203.0.113.77) is not this one: host " + host_name() + " has "))
+      << meet(meeting).status().message();
+  meeting.master = "0.0.0.0";
+  EXPECT_TRUE(has(meet(meeting).status().message(), "is no address that others can call"));
+}
+
+TEST(Rendezvous, ATakenPortIsNamed) {
+  const Fd other = listen_at(*SocketAddress::numeric("127.0.0.1", 0));
+  const std::uint16_t port = SocketAddress::of_socket(other.number()).port();
+  const Status status = meet(meeting_of(0, 2, port, milliseconds{200})).status();
+  EXPECT_TRUE(has(status.message(), "port " + std::to_string(port) + " of 127.0.0.1 is in use"))
+      << status.message();
+}
+
+TEST(Rendezvous, WhatCannotBeIsRefusedAtOnce) {
+  EXPECT_TRUE(has(meet(meeting_of(2, 2, 1, milliseconds{100})).status().message(), "cannot join"));
+  Meeting meeting = meeting_of(1, 2, 1, milliseconds{100});
+  meeting.token = std::string(256, 'x');
+  EXPECT_TRUE(has(meet(meeting).status().message(), "token has 256 characters"));
+  EXPECT_TRUE(has(meet(meeting_of(1, 2, 0, milliseconds{100})).status().message(), "SLUICE_PORT"));
+}
+
+TEST(Rendezvous, TellsHowItGoesButNotTooOften) {
+  Ranks ranks{3, milliseconds{2600}};
+  std::mutex mutex;
+  std::vector<std::string> told;
+  Meeting meeting = ranks.meeting(0);
+  meeting.local_ranks = 3;
+  meeting.tell = [&](const std::string& line) {
+    const std::lock_guard lock{mutex};
+    told.push_back(line);
+  };
+  ranks.start(meeting);
+  std::vector<std::string> called;
+  Meeting lonely = meeting_of(1, 2, free_port(), milliseconds{2300});
+  lonely.tell = [&](const std::string& line) { called.push_back(line); };
+  auto nobody = std::async(std::launch::async, [&] { return meet(lonely); });
+  std::this_thread::sleep_for(milliseconds{1300});
+  Meeting one = ranks.meeting(1);
+  one.local_ranks = 3;
+  ranks.start(one);
+  (void)ranks.finish();
+  EXPECT_EQ(told, (std::vector<std::string>{
+                      "1 of 3 ranks joined, waiting for 2 on host " + host_name(),
+                      "2 of 3 ranks joined, waiting for 1 on host " + host_name()}));
+  EXPECT_FALSE(nobody.get().ok());
+  EXPECT_EQ(called, std::vector<std::string>{"calling 127.0.0.1:" + std::to_string(lonely.port)});
+}
+
+TEST(Node, HasAnIdentityThatStays) {
+  EXPECT_EQ(node_identity(), node_identity());
+  EXPECT_TRUE(has(node_identity(), "/"));
+  EXPECT_FALSE(host_name().empty());
+}
+
+}  // namespace
+}  // namespace sluice
