@@ -2,7 +2,7 @@
 #
 #   JOBS=n    compile and test with n jobs (default: the number of cores)
 #   SETUP=:   do not look for missing packages first
-#   BENCH_ARGS='--ranks 2 --sizes 1M:64M'   what make bench measures
+#   BENCH_ARGS='--ranks 2 --sizes 1M:64M'   what make bench or bench-network measures
 
 JOBS ?= $(shell nproc)
 SETUP ?= tools/setup
@@ -11,10 +11,10 @@ BENCH_ARGS ?=
 export JOBS
 
 configure = cmake --preset $(1) >build/$(1).log 2>&1 || { cat build/$(1).log; exit 1; }
-build = $(call configure,$(1)); cmake --build --preset $(1) --parallel $(JOBS)
+build = $(call configure,$(1)); cmake --build --preset $(1) --parallel $(JOBS) $(2)
 test = ctest --preset $(1) --parallel $(JOBS)
 
-.PHONY: all test check sanitize bench format clean help setup
+.PHONY: all test check sanitize bench bench-network format clean help setup
 
 all: setup  ## the release build: build/release/sluice
 	@$(call build,release)
@@ -42,6 +42,10 @@ bench: setup  ## all-reduce next to Open MPI, MPICH and Gloo (tools/setup --benc
 	@$(call build,bench)
 	@build/bench/bench/allreduce/compare --output build/bench/allreduce.json $(BENCH_ARGS)
 
+bench-network: setup  ## the same over a cluster in a box, beside what the links give; needs root
+	@$(call build,bench,--target network_bench)
+	@build/bench/bench/network/network --output build/bench/network.json $(BENCH_ARGS)
+
 format:  ## formats every C++ source
 	tools/format
 
@@ -49,7 +53,7 @@ clean:  ## removes build/
 	rm -rf build
 
 help:  ## this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup:
 	@mkdir -p build

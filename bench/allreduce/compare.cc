@@ -161,7 +161,7 @@ class Comparison {
     contestants_.clear();
     for (TeamOptions& team : teams) {
       team.folder = folder_.make(fmt::format("{}.{}", team.name, ranks));
-      if (team.name == "gloo") team.extra = team.folder;
+      if (team.name == "gloo") team.extra = "lo:" + team.folder;
       team.ranks = ranks;
       team.processes = team.name == kMinimal ? 1 : ranks;
       names_.push_back(team.name);
@@ -192,7 +192,7 @@ class Comparison {
           static_cast<int>(std::clamp<double>(wanted / order.operations, 1, kMostBatches));
     }
     try {
-      contestant.guess_s = contestant.team->run(order);
+      contestant.guess_s = contestant.team->run(order).operation_s;
       if (measured) contestant.slices_s.push_back(contestant.guess_s);
     } catch (const Error& error) {
       lose(contestant, ranks,

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
@@ -10,7 +11,6 @@
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
-#include <cstring>
 #include <stdexcept>
 
 #include "base/fd.h"
@@ -25,34 +25,52 @@ using Clock = std::chrono::steady_clock;
 // Larger buffers are given back after every slice: all contenders' together would not fit.
 constexpr std::size_t kMostKept = std::size_t{1} << 20;
 
-Fd connect_to(const std::string& name) {
+Fd connect_to(const std::string& path) {
   Fd fd{socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0)};
   sockaddr_un address{.sun_family = AF_UNIX, .sun_path = {}};
-  const std::size_t length = std::min(name.size(), sizeof address.sun_path - 1);
-  std::memcpy(address.sun_path + 1, name.data(), length);
-  const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + length);
-  if (connect(fd.number(), reinterpret_cast<const sockaddr*>(&address), size) != 0)
-    throw std::runtime_error{fmt::format("no driver listens at {}", name)};
+  path.copy(address.sun_path, sizeof address.sun_path - 1);
+  if (connect(fd.number(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
+    throw std::runtime_error{fmt::format("no driver listens at {}", path)};
   return fd;
+}
+
+// Of all threads of this process.
+double processor_seconds() {
+  rusage used{};
+  getrusage(RUSAGE_SELF, &used);
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
+  };
+  return seconds(used.ru_utime) + seconds(used.ru_stime);
+}
+
+// The operations of the batch before the first.
+int warm_up_operations(const SliceOrder& order) {
+  return order.bytes > kMostKept ? 1 : order.operations;
 }
 
 class Server {
  public:
-  explicit Server(Contender& contender)
-      : contender_{contender}, pattern_{DataType::F32, ReduceOp::Sum, contender.ranks()} {}
+  explicit Server(Contender& contender) : contender_{contender} {}
 
   SliceReport run(const SliceOrder& order) {
     if (order.bytes != held_bytes_) {
       shares_ = contender_.allocate(order.bytes);
       held_bytes_ = order.bytes;
     }
-    const bool large = order.bytes > kMostKept;
+    if (!contender_.takes(order.type))
+      throw std::runtime_error{fmt::format("it has no {}", name(order.type))};
+    const std::size_t count = order.bytes / size_of(order.type);
+    const std::size_t most_warm_up = order.most_warm_up_bytes / size_of(order.type);
     SliceReport report;
-    (void)run_batch(large ? 1 : order.operations, report);  // warms up
-    for (int batch = 0; batch < order.batches; ++batch) {
-      report.operation_s[batch] = run_batch(order.operations, report);
+    (void)run_batch({order.type, std::min(count, most_warm_up), 0, warm_up_operations(order)},
+                    report);
+    for (int i = 0; i < order.batches; ++i) {
+      const Used used = run_batch({order.type, count, order.lead_in, order.operations}, report);
+      report.operation_s[i] = used.wall_s / order.operations;
+      report.cpu_s += used.cpu_s / order.operations / order.batches;
     }
-    if (large) {
+    if (order.bytes > kMostKept) {
       shares_.clear();
       contender_.release();
       held_bytes_ = 0;
@@ -61,26 +79,46 @@ class Server {
   }
 
  private:
-  double run_batch(int operations, SliceReport& report) {
-    const std::size_t count = held_bytes_ / sizeof(float);
-    for (const Share& share : shares_) pattern_.fill(share.data, count, share.rank);
+  struct Batch {
+    DataType type;
+    std::size_t count;
+    int lead_in;
+    int timed;
+  };
+  struct Used {
+    double wall_s;
+    double cpu_s;
+  };
+
+  Used run_batch(const Batch& batch, SliceReport& report) {
+    const cli::BenchPattern pattern{batch.type, ReduceOp::Sum, contender_.ranks()};
+    if (contender_.reduces()) {
+      for (const Share& share : shares_) pattern.fill(share.data, batch.count, share.rank);
+    }
     contender_.barrier();
+    if (batch.lead_in > 0) contender_.all_reduce(batch.type, batch.count, batch.lead_in);
+    const double cpu_before_s = processor_seconds();
     const auto start = Clock::now();
-    contender_.all_reduce(count, operations);
+    contender_.all_reduce(batch.type, batch.count, batch.timed);
     const std::chrono::duration<double> took = Clock::now() - start;
+    const Used used{took.count(), processor_seconds() - cpu_before_s};
+    if (contender_.reduces()) check(pattern, batch, report);
+    return used;
+  }
+
+  void check(const cli::BenchPattern& pattern, const Batch& batch, SliceReport& report) const {
+    const int operations = batch.lead_in + batch.timed;
     for (const Share& share : shares_) {
-      const auto wrong = pattern_.check(share.data, count, operations);
+      const auto wrong = pattern.check(share.data, batch.count, operations);
       if (!wrong || report.wrong[0] != '\0') continue;
       const std::string sentence =
           fmt::format("rank {} holds {} instead of {} at element {} after {} all-reduces",
                       share.rank, wrong->found, wrong->expected, wrong->element, operations);
       sentence.copy(report.wrong.data(), report.wrong.size() - 1);
     }
-    return took.count() / operations;
   }
 
   Contender& contender_;
-  cli::BenchPattern pattern_;
   std::vector<Share> shares_;
   std::size_t held_bytes_ = 0;
 };
@@ -101,27 +139,33 @@ int number_from(const char* name, int fallback) {
 
 ContenderArguments arguments_of(int argc, char** argv) {
   if (argc < 2) throw std::runtime_error{"the benchmark's driver starts this, not you"};
-  ContenderArguments arguments{.socket = argv[1]};
-  if (argc > 3) {
-    arguments.rank = std::atoi(argv[2]);
-    arguments.ranks = std::atoi(argv[3]);
+  ContenderArguments arguments{.socket = argv[1], .extra = argc > 2 ? argv[2] : ""};
+  if (argc > 4) {
+    arguments.rank = std::atoi(argv[3]);
+    arguments.ranks = std::atoi(argv[4]);
   } else {
     arguments.rank = number_from("OMPI_COMM_WORLD_RANK", number_from("PMI_RANK", 0));
   }
-  if (argc > 4) arguments.extra = argv[4];
   return arguments;
 }
 
 }  // namespace
 
-float* OrdinaryMemory::allocate(std::size_t bytes) {
+double operations_of(const SliceOrder& order) {
+  const double warm_up_part = static_cast<double>(std::min(order.bytes, order.most_warm_up_bytes)) /
+                              static_cast<double>(order.bytes);
+  return warm_up_part * warm_up_operations(order) +
+         static_cast<double>(order.batches) * (order.lead_in + order.operations);
+}
+
+void* OrdinaryMemory::allocate(std::size_t bytes) {
   release();
   void* const pages =
       mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (pages == MAP_FAILED) throw std::runtime_error{"there is no memory for the buffer"};
   data_ = pages;
   bytes_ = bytes;
-  return static_cast<float*>(pages);
+  return pages;
 }
 
 void OrdinaryMemory::release() {

@@ -1,4 +1,4 @@
-// gloo_contender.cc - Gloo over TCP on the loopback interface; EXTRA is a folder to meet in.
+// gloo_contender.cc - Gloo over TCP; EXTRA is INTERFACE:FOLDER, the folder to meet in.
 #include <gloo/allreduce.h>
 #include <gloo/barrier.h>
 #include <gloo/math.h>
@@ -16,9 +16,10 @@ class GlooContender : public Contender {
   explicit GlooContender(const ContenderArguments& arguments)
       : context_{std::make_shared<gloo::rendezvous::Context>(arguments.rank, arguments.ranks)} {
     gloo::transport::tcp::attr where;
-    where.iface = "lo";
+    const std::size_t colon = arguments.extra.find(':');
+    where.iface = arguments.extra.substr(0, colon);
     auto device = gloo::transport::tcp::CreateDevice(where);
-    gloo::rendezvous::FileStore store{arguments.extra};
+    gloo::rendezvous::FileStore store{arguments.extra.substr(colon + 1)};
     context_->setTimeout(std::chrono::minutes{2});
     context_->connectFullMesh(store, device);
   }
@@ -26,7 +27,7 @@ class GlooContender : public Contender {
   int ranks() const override { return context_->size; }
 
   std::vector<Share> allocate(std::size_t bytes) override {
-    data_ = memory_.allocate(bytes);
+    data_ = static_cast<float*>(memory_.allocate(bytes));
     return {{context_->rank, data_}};
   }
   void release() override { memory_.release(); }
@@ -37,7 +38,7 @@ class GlooContender : public Contender {
     gloo::barrier(options);
   }
 
-  void all_reduce(std::size_t count, int times) override {
+  void all_reduce(DataType /*f32*/, std::size_t count, int times) override {
     for (int i = 0; i < times; ++i) {
       gloo::AllreduceOptions options{context_};
       options.setOutput(data_, count);

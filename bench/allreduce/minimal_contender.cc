@@ -68,7 +68,7 @@ class MinimalContender : public Contender {
     meet();
   }
 
-  void all_reduce(std::size_t count, int times) override {
+  void all_reduce(DataType /*f32*/, std::size_t count, int times) override {
     count_ = count;
     times_ = times;
     meet();

@@ -28,7 +28,7 @@ class MpiContender : public Contender {
   void release() override { memory_.release(); }
   void barrier() override { MPI_Barrier(MPI_COMM_WORLD); }
 
-  void all_reduce(std::size_t count, int times) override {
+  void all_reduce(DataType /*f32*/, std::size_t count, int times) override {
     for (int i = 0; i < times; ++i) {
       MPI_Allreduce(MPI_IN_PLACE, data_, static_cast<int>(count), MPI_FLOAT, MPI_SUM,
                     MPI_COMM_WORLD);
@@ -39,7 +39,7 @@ class MpiContender : public Contender {
   int rank_ = 0;
   int ranks_ = 1;
   OrdinaryMemory memory_;
-  float* data_ = nullptr;
+  void* data_ = nullptr;
 };
 
 }  // namespace

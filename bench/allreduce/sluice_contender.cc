@@ -1,4 +1,5 @@
-// sluice_contender.cc - Sluice over shared memory; EXTRA is `pooled` or `foreign` (memory).
+// sluice_contender.cc - Sluice over whatever joins its ranks; EXTRA is `pooled` or `foreign`
+// (memory).
 #include <optional>
 
 #include "bench/allreduce/contender.h"
@@ -13,12 +14,13 @@ class SluiceContender : public Contender {
       : pooled_{arguments.extra == "pooled"}, comm_{Communicator::from_env()} {}
 
   int ranks() const override { return comm_.size(); }
+  bool takes(DataType /*any*/) const override { return true; }
 
   std::vector<Share> allocate(std::size_t bytes) override {
     release();
     if (pooled_) {
       pool_ = comm_.allocate(bytes);
-      data_ = pool_->as<float>().data();
+      data_ = pool_->data();
     } else {
       data_ = memory_.allocate(bytes);
     }
@@ -33,8 +35,8 @@ class SluiceContender : public Contender {
 
   void barrier() override { comm_.barrier(); }
 
-  void all_reduce(std::size_t count, int times) override {
-    for (int i = 0; i < times; ++i) comm_.all_reduce(data_, count).wait();
+  void all_reduce(DataType type, std::size_t count, int times) override {
+    for (int i = 0; i < times; ++i) comm_.all_reduce(data_, count, {.type = type}).wait();
   }
 
  private:
@@ -42,7 +44,7 @@ class SluiceContender : public Contender {
   Communicator comm_;
   std::optional<Pool> pool_;
   OrdinaryMemory memory_;
-  float* data_ = nullptr;
+  void* data_ = nullptr;
 };
 
 }  // namespace

@@ -13,7 +13,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
-#include <cstddef>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
@@ -26,7 +25,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr std::chrono::seconds kStartLimit{60};
-constexpr std::chrono::seconds kSliceLimit{180};
 constexpr std::chrono::milliseconds kEndGrace{3000};
 
 sigset_t stop_signals() {
@@ -36,15 +34,19 @@ sigset_t stop_signals() {
   return set;
 }
 
-Fd listen_at(const std::string& name) {
+Fd listen_at(const std::string& path) {
   Fd fd{socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0)};
   sockaddr_un address{.sun_family = AF_UNIX, .sun_path = {}};
-  name.copy(address.sun_path + 1, sizeof address.sun_path - 1);
-  const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
-  if (bind(fd.number(), reinterpret_cast<const sockaddr*>(&address), size) != 0 ||
+  if (path.size() >= sizeof address.sun_path) {
+    throw Error{
+        Status{Code::InvalidInput,
+               fmt::format("{} is too long for a socket: set TMPDIR to a shorter path", path)}};
+  }
+  path.copy(address.sun_path, path.size());
+  if (bind(fd.number(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
       listen(fd.number(), SOMAXCONN) != 0) {
     throw Error{Status{Code::InvalidInput,
-                       fmt::format("cannot listen at {}: {}", name, std::strerror(errno))}};
+                       fmt::format("cannot listen at {}: {}", path, std::strerror(errno))}};
   }
   return fd;
 }
@@ -66,7 +68,8 @@ void StopSignals::throw_if_any() const {
 Team::Team(TeamOptions options, const StopSignals& signals)
     : options_{std::move(options)},
       signals_{signals},
-      socket_{fmt::format("sluice-bench.{}.{}.{}", getpid(), options_.name, options_.ranks)} {
+      job_{fmt::format("sluice-bench.{}.{}.{}", getpid(), options_.name, options_.ranks)},
+      socket_{options_.folder + "/driver"} {
   try {
     await_processes();
   } catch (...) {
@@ -98,13 +101,14 @@ void Team::start(const std::vector<std::string>& command, Rank rank) {
   if (options_.launcher.empty()) {
     setenv("SLUICE_RANK", std::to_string(rank).c_str(), 1);
     setenv("SLUICE_RANKS", std::to_string(options_.ranks).c_str(), 1);
-    setenv("SLUICE_JOB", socket_.c_str(), 1);
-    setenv("SLUICE_TOKEN", socket_.c_str(), 1);
+    setenv("SLUICE_JOB", job_.c_str(), 1);
+    setenv("SLUICE_TOKEN", job_.c_str(), 1);
   }
   dup2(open("/dev/null", O_RDONLY | O_CLOEXEC), STDIN_FILENO);
   const int out = open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
   dup2(out, STDOUT_FILENO);
   dup2(out, STDERR_FILENO);
+  options_.prepare(rank);
   execvp(arguments[0], arguments.data());
   fmt::print(stderr, "contender: {} cannot be run: {}\n", command[0], std::strerror(errno));
   _exit(127);
@@ -114,13 +118,13 @@ void Team::await_processes() {
   const Fd listener = listen_at(socket_);
   if (options_.launcher.empty()) {
     for (Rank rank = 0; rank < options_.processes; ++rank) {
-      start({options_.program, socket_, std::to_string(rank), std::to_string(options_.ranks),
-             options_.extra},
+      start({options_.program, socket_, options_.extra, std::to_string(rank),
+             std::to_string(options_.ranks)},
             rank);
     }
   } else {
     std::vector<std::string> command = options_.launcher;
-    command.insert(command.end(), {options_.program, socket_});
+    command.insert(command.end(), {options_.program, socket_, options_.extra});
     start(command, 0);
   }
   const auto limit = Clock::now() + kStartLimit;
@@ -144,13 +148,14 @@ void Team::await_processes() {
   }
 }
 
-double Team::run(const SliceOrder& order) {
+SliceResult Team::run(const SliceOrder& order) {
   for (const Process& process : processes_) {
     if (send(process.socket.number(), &order, sizeof order, MSG_NOSIGNAL) != sizeof order)
       fail("died");
   }
   std::array<double, kMostBatches> slowest_s{};
-  const auto limit = Clock::now() + kSliceLimit;
+  double cpu_s = 0;
+  const auto limit = Clock::now() + options_.slice_limit;
   for (const Process& process : processes_) {
     std::array<pollfd, 2> ready{{{process.socket.number(), POLLIN, 0}, {signals_.fd(), POLLIN, 0}}};
     while (ready[0].revents == 0) {
@@ -159,7 +164,7 @@ double Team::run(const SliceOrder& order) {
       // The others wait for a rank that died, for ever: so look at the processes themselves.
       if (ready[0].revents == 0 && reap()) fail("died");
       if (ready[0].revents == 0 && Clock::now() > limit)
-        fail(fmt::format("took longer than {} s", kSliceLimit.count()));
+        fail(fmt::format("took longer than {} s", options_.slice_limit.count()));
     }
     SliceReport report;
     if (recv(process.socket.number(), &report, sizeof report, 0) != sizeof report) fail("died");
@@ -168,12 +173,13 @@ double Team::run(const SliceOrder& order) {
       throw Error{Status{Code::InvalidInput, fmt::format("{} computed a wrong result: {}", name(),
                                                          report.wrong.data())}};
     }
+    cpu_s += report.cpu_s;
     for (int i = 0; i < order.batches; ++i)
       slowest_s[i] = std::max(slowest_s[i], report.operation_s[i]);
   }
   double* const middle = slowest_s.data() + order.batches / 2;
   std::nth_element(slowest_s.data(), middle, slowest_s.data() + order.batches);
-  return *middle;
+  return {*middle, cpu_s};
 }
 
 // Whether a child has ended since the last call; keeps how the first did.

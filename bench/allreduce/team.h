@@ -7,6 +7,7 @@
 #include <sys/types.h>
 
 #include <chrono>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -38,10 +39,18 @@ struct TeamOptions {
   std::vector<std::string>
       launcher;  // mpirun and its arguments; empty: the driver starts each rank
   std::string program;
-  std::string extra;   // passed to ranks that the driver starts
+  std::string extra;   // passed to every rank
   int ranks = 2;       // of the all-reduce
   int processes = 2;   // that connect: one a rank, or one for all
   std::string folder;  // a temporary one, for what the team writes
+  std::chrono::seconds slice_limit{180};
+  // In every process that the driver starts, before its program: where it runs, its environment.
+  std::function<void(Rank)> prepare = [](Rank) {};
+};
+
+struct SliceResult {
+  double operation_s = 0;  // of each batch the slowest rank's, and of these the median
+  double cpu_s = 0;        // processor time of all ranks together, mean over the batches
 };
 
 class Team {
@@ -53,9 +62,9 @@ class Team {
 
   const std::string& name() const { return options_.name; }
 
-  // Seconds an all-reduce took: of each batch the slowest rank's, and of these the median. Throws
-  // Error when a result is wrong, a process died or the team took too long; it is then over.
-  double run(const SliceOrder& order);
+  // What an all-reduce took. Throws Error when a result is wrong, a process died or the team took
+  // too long; it is then over.
+  SliceResult run(const SliceOrder& order);
 
  private:
   void start(const std::vector<std::string>& command, Rank rank);
@@ -68,6 +77,7 @@ class Team {
 
   TeamOptions options_;
   const StopSignals& signals_;
+  std::string job_;
   std::string socket_;
   std::vector<pid_t> children_;
   std::string how_;  // the first child ended that was not told to

@@ -169,16 +169,21 @@ Status ClusterBox::mend(int host) {
   return run(fmt::format("ip -n {} link set net0 up", host_name(host)));
 }
 
+bool ClusterBox::enter(int host) const {
+  const int place = open(("/var/run/netns/" + host_name(host)).c_str(), O_RDONLY | O_CLOEXEC);
+  const bool there = place >= 0 && setns(place, CLONE_NEWNET) == 0;
+  if (place >= 0) close(place);
+  return there;
+}
+
 pid_t ClusterBox::start(int host, const std::function<int()>& body) const {
-  const std::string path = "/var/run/netns/" + host_name(host);
   const pid_t parent = getpid();
   const pid_t child = fork();
   if (child != 0) return child;
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(1);
-  const int place = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   // A fresh /proc/net follows the namespace of whoever reads it.
-  if (place < 0 || setns(place, CLONE_NEWNET) != 0) _exit(127);
+  if (!enter(host)) _exit(127);
   _exit(body());
 }
 

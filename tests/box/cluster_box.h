@@ -49,6 +49,12 @@ class ClusterBox {
   Status cut(int host);
   Status mend(int host);
 
+  // As `ip netns` knows that host.
+  std::string host_name(int host) const;
+
+  // Takes this process to that host. False: it cannot go there.
+  bool enter(int host) const;
+
   // A process on that host; its exit status is what the body returns. It dies with its parent.
   pid_t start(int host, const std::function<int()>& body) const;
 
@@ -56,7 +62,6 @@ class ClusterBox {
   explicit ClusterBox(const BoxOptions& options);
   Status build();
   Status add_host(int host, int group);
-  std::string host_name(int host) const;
   std::string switch_name(int group) const;  // -1: the one above all groups
 
   BoxOptions options_;

@@ -1,0 +1,161 @@
+// network.cc - all-reduces side by side over a cluster in a box.
+//
+//   network [--hosts 4] [--mbit 1000] [--sizes 4:256M] [--contenders openmpi,gloo,stream]
+//
+// Hosts are network namespaces with shaped links (tests/box/cluster_box.h). All contenders are
+// started at once and take turns, as in bench/allreduce; every result is checked. Needs root.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <numeric>
+
+#include "base/text.h"
+#include "bench/allreduce/progress.h"
+#include "bench/network/measurement.h"
+#include "bench/network/outcome.h"
+#include "bench/network/roster.h"
+#include "cli/arguments.h"
+#include "cli/memory_info.h"
+#include "sluice/status.h"
+
+namespace sluice::bench {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Options {
+  Cluster cluster;
+  std::string sizes = "4:256M";
+  int rounds = 5;
+  std::vector<std::string> contenders = known_contenders();
+  std::string output;
+};
+
+void say(const std::string& sentence) { fmt::print(stderr, "network: {}\n", sentence); }
+
+[[noreturn]] void refuse(Code code, const std::string& sentence) {
+  throw Error{Status{code, sentence}};
+}
+
+void check(Cluster& cluster, bool hosts_given) {
+  if (!cluster.groups.empty()) {
+    const int together = std::accumulate(cluster.groups.begin(), cluster.groups.end(), 0);
+    if (!hosts_given) cluster.hosts = together;
+    if (together != cluster.hosts) {
+      refuse(Code::InvalidArgument,
+             fmt::format("the groups have {} hosts together, not {}", together, cluster.hosts));
+    }
+  }
+  if (cluster.ranks() < 2 || cluster.ranks() > 200)
+    refuse(Code::InvalidArgument, fmt::format("{} ranks are not 2 to 200", cluster.ranks()));
+}
+
+box::ClusterBox make_box(const Cluster& cluster) {
+  if (geteuid() != 0)
+    refuse(Code::InvalidInput, "a cluster in a box needs root, for network namespaces: use sudo");
+  auto made = box::ClusterBox::make({.hosts = cluster.hosts,
+                                     .mbit_per_s = cluster.mbit_per_s,
+                                     .groups = cluster.groups,
+                                     .uplink_mbit_per_s = cluster.uplink_mbit_per_s});
+  if (!made.ok()) {
+    refuse(Code::InvalidInput, fmt::format("this machine has no network namespaces to give: {}",
+                                           made.status().message()));
+  }
+  return std::move(made.value());
+}
+
+int run(const Options& options) {
+  const Cluster& cluster = options.cluster;
+  const std::vector<std::int64_t> sizes = cli::parse_sizes(options.sizes, sizeof(float));
+  const auto largest = static_cast<double>(*std::max_element(sizes.begin(), sizes.end()));
+  cli::require_memory(2.0 * cluster.ranks() * largest);
+  const StopSignals signals;  // before the box: what makes and removes it must not be interrupted
+  const box::ClusterBox box = make_box(cluster);
+  const TemporaryFolder folder;
+  const Venue venue{.box = box,
+                    .cluster = cluster,
+                    .folder = folder,
+                    .programs = fs::read_symlink("/proc/self/exe").parent_path().parent_path()};
+  std::vector<Entrant> entrants = roster(options.contenders, venue);
+  constexpr double kPatience = 20;  // times the least time of the largest buffer
+  for (Entrant& entrant : entrants) {
+    const std::chrono::seconds limit{static_cast<int>(kPatience * cluster.least_s(largest))};
+    entrant.team.slice_limit = std::max(entrant.team.slice_limit, limit);
+  }
+  Measurement measurement{entrants, venue, signals, say};
+  double total = 0;
+  for (const std::int64_t bytes : sizes)
+    total += measurement.effort(static_cast<std::uint64_t>(bytes));
+  Progress progress{total};
+  print_title(cluster);
+  std::vector<NetworkRow> rows;
+  for (const std::int64_t bytes : sizes) {
+    progress.begin(format_bytes(static_cast<double>(bytes)));
+    rows.push_back(measurement.run(static_cast<std::uint64_t>(bytes), options.rounds, progress));
+    progress.clear();
+    print_row(rows.back(), cluster);
+  }
+  print_summary(rows);
+  if (!options.output.empty()) {
+    std::ofstream file{options.output};
+    file << to_json(rows, cluster).dump(2) << "\n";
+    if (!file.flush()) {
+      say(fmt::format("{} cannot be written", options.output));
+      return 3;
+    }
+  }
+  return measurement.well() ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace sluice::bench
+
+int main(int argc, char** argv) {
+  CLI::App app{"All-reduces side by side over a cluster in a box", "network"};
+  sluice::bench::Options options;
+  sluice::bench::Cluster& cluster = options.cluster;
+  const CLI::Range rates{1, 100'000};
+  const auto* const hosts = app.add_option("--hosts", cluster.hosts, "Hosts")
+                                ->check(CLI::Range(1, 200))
+                                ->capture_default_str();
+  app.add_option("--ranks-per-host", cluster.ranks_per_host, "Ranks on each")
+      ->check(CLI::Range(1, 64))
+      ->capture_default_str();
+  app.add_option("--mbit", cluster.mbit_per_s, "Megabits a second of a host's link, each way")
+      ->check(rates)
+      ->capture_default_str();
+  app.add_option("--groups", cluster.groups, "Hosts of each group: 4,4 (default: one switch)")
+      ->delimiter(',')
+      ->check(CLI::Range(1, 200));
+  app.add_option("--uplink-mbit", cluster.uplink_mbit_per_s, "Of a group's link, each way")
+      ->check(rates)
+      ->capture_default_str();
+  app.add_option("--sizes", options.sizes, "4:1M is all doublings, 1K,1M these two")
+      ->capture_default_str();
+  app.add_option("--rounds", options.rounds, "Slices of every contender at every size")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  app.add_option("--contenders", options.contenders, "Who takes part")
+      ->delimiter(',')
+      ->capture_default_str();
+  app.add_option("--output", options.output, "A file for the results as JSON")->take_last();
+  app.footer(
+      "Exit status: 0 done, 1 a contender failed or computed a wrong result, 2 wrong usage or no\n"
+      "namespaces here.\nExample:\n  network --hosts 4 --sizes 1K,1M,64M --contenders "
+      "openmpi,stream");
+  try {
+    app.parse(argc, argv);
+    sluice::bench::check(cluster, hosts->count() > 0);
+    return sluice::bench::run(options);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  } catch (const sluice::Error& error) {
+    sluice::bench::say(error.what());
+    return 2;
+  } catch (const sluice::bench::Stopped& stopped) {
+    return 128 + stopped.signal;
+  }
+}
