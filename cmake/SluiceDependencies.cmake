@@ -1,5 +1,5 @@
-# What Sluice needs besides the standard library. All but Highway is used header-only, so that the
-# installed library asks nothing else of its consumers.
+# What Sluice needs besides the standard library. All but Highway and, where it is found, MPI is used
+# header-only, so that the installed library asks nothing else of its consumers.
 
 function(sluice_missing what package)
   message(FATAL_ERROR "${what} was not found: install ${package} (tools/setup does).")
@@ -34,6 +34,30 @@ mark_as_advanced(SLUICE_TOMLPLUSPLUS_INCLUDE SLUICE_XXHASH_INCLUDE)
 find_package(hwy QUIET CONFIG)
 if(NOT TARGET hwy::hwy)
   sluice_missing(Highway libhwy-dev)
+endif()
+
+# sluice::mpi, where there is one. Its C interface is all we use; asking the C wrapper how to compile C++
+# spares a project in C++ the C language, and libmpi_cxx. Consumers must link the very library whose
+# mpi.h we were compiled with, so sluice-config.cmake names it rather than finding some MPI again.
+if(NOT SLUICE_MPI STREQUAL "OFF")
+  if(NOT MPI_CXX_COMPILER)
+    find_program(SLUICE_MPICC NAMES mpicc.openmpi mpicc)
+    mark_as_advanced(SLUICE_MPICC)
+    if(SLUICE_MPICC)
+      set(MPI_CXX_COMPILER "${SLUICE_MPICC}" CACHE FILEPATH "MPI's wrapper of the C compiler")
+    endif()
+  endif()
+  set(MPI_CXX_SKIP_MPICXX TRUE)
+  find_package(MPI QUIET COMPONENTS CXX)
+  if(MPI_CXX_FOUND)
+    add_library(sluice::mpi INTERFACE IMPORTED)
+    target_link_libraries(sluice::mpi INTERFACE ${MPI_CXX_LIBRARIES})
+    target_include_directories(sluice::mpi SYSTEM INTERFACE ${MPI_CXX_INCLUDE_DIRS})
+  elseif(SLUICE_MPI STREQUAL "AUTO")
+    message(STATUS "MPI was not found: Sluice is built without it (libopenmpi-dev, tools/setup)")
+  else()
+    sluice_missing(MPI libopenmpi-dev)
+  endif()
 endif()
 
 if(SLUICE_TESTS)

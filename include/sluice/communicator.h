@@ -78,9 +78,9 @@ class Work {
 
 class Communicator {
  public:
-  // The ranks that `sluice launch`, mpirun, srun or torchrun started, on one machine; alone when
-  // none of them did. Returns when all have joined; throws Error, with who is missing, after
-  // `deadline`.
+  // The ranks that `sluice launch`, mpirun, srun or torchrun started, on one machine or several;
+  // alone when none of them did. Returns when all have joined; throws Error, with who is missing,
+  // after `deadline`.
   static Communicator from_env(std::chrono::milliseconds deadline = std::chrono::minutes{2});
 
   // Ranks as threads of this process: one communicator for each.
@@ -127,7 +127,6 @@ class Communicator {
  private:
   explicit Communicator(std::shared_ptr<detail::CommunicatorState> state)
       : state_{std::move(state)} {}
-  void agree_on_constants(const std::string& constants_file);
   Work issue(Collective collective, void* data, std::size_t count,
              const CollectiveOptions& options);
   std::shared_ptr<detail::CommunicatorState> state_;

@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,10 +24,11 @@ struct Link {
   double bandwidth_bytes_per_s = 1e9;  // beta, one direction of a port
 };
 
-// How fast an algorithm's messages went inside a node, its reduction included.
+// How fast an algorithm's messages went, its reduction included.
 struct MeasuredLink {
   std::string algorithm;
   Link inside;
+  std::optional<Link> between;
   std::int64_t most_bytes = std::numeric_limits<std::int64_t>::max();  // beyond, it does not hold
 };
 
@@ -40,7 +42,7 @@ struct CostConstants {
 
   // What was measured for the algorithm; null: nothing.
   const MeasuredLink* measured_for(std::string_view name) const;
-  // With `inside` and the reduction as they were measured for the algorithm, if they were.
+  // With links and the reduction as they were measured for the algorithm, if they were.
   CostConstants for_algorithm(std::string_view name) const;
 };
 

@@ -159,6 +159,10 @@ Rank owner_of_chunk(const Layout& layout, int ranks, int chunk);
 
 // Whether the collective combines what ranks bring: not all_gather and broadcast.
 bool is_reduction(Collective collective);
+// Whether one rank is its source or its target: broadcast and reduce.
+bool has_root(Collective collective);
+// Whether parts of the buffer belong to ranks: reduce_scatter and all_gather.
+bool has_owners(Collective collective);
 // Whether a rank brings something for a chunk, and whether it is promised the result.
 bool brings(const Shape& shape, const Layout& layout, Rank rank, int chunk);
 bool is_promised(const Shape& shape, const Layout& layout, Rank rank, int chunk);

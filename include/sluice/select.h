@@ -19,6 +19,10 @@ struct Candidate {
   double seconds = 0;  // predicted
 };
 
+// The shape completed for those nodes: they are its grid where there is something to gain from it
+// (several nodes, some with several ranks) and the algorithm can use it. Or why there is none.
+Result<Shape> shape_on(const Algorithm& algorithm, Shape shape, const Topology& topology);
+
 // The closed-form loads of every algorithm that can do the collective, ready to be priced for any
 // number of bytes. Building it costs a few ranks^2 operations at the most; pricing is cheap.
 struct SelectorOptions {

@@ -203,9 +203,7 @@ Result<Shape> complete_shape(const Algorithm& algorithm, Shape shape) {
     return refuse(fmt::format("{} does not do {}: it does {}", algorithm.name,
                               name(shape.collective), fmt::join(can, ", ")));
   }
-  const bool rooted =
-      shape.collective == Collective::Broadcast || shape.collective == Collective::Reduce;
-  if (!rooted) shape.root = 0;
+  if (!has_root(shape.collective)) shape.root = 0;
   if (shape.root < 0 || shape.root >= shape.ranks) {
     return refuse(fmt::format("root {} is not one of {} ranks", shape.root, shape.ranks));
   }

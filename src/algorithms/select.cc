@@ -24,12 +24,19 @@ std::vector<int> grid_of(const Topology& topology) {
 
 }  // namespace
 
+Result<Shape> shape_on(const Algorithm& algorithm, Shape shape, const Topology& topology) {
+  shape.grid = grid_of(topology);
+  Result<Shape> with_grid = complete_shape(algorithm, shape);
+  if (with_grid.ok()) return with_grid;
+  // Ragged nodes are no grid for a torus: it takes the most square one instead.
+  shape.grid.clear();
+  return complete_shape(algorithm, shape);
+}
+
 Selector::Selector(Collective collective, const Topology& topology, const CostConstants& constants,
                    const SelectorOptions& options)
     : lanes_{options.lanes} {
-  const Shape asked{collective, ranks_of(topology), grid_of(topology), options.root, 1};
-  Shape without_grid = asked;
-  without_grid.grid.clear();
+  const Shape asked{collective, ranks_of(topology), {}, options.root, 1};
   // Inside one node a measured algorithm and a guessed one cannot be compared.
   const bool one_node = topology.nodes.size() == 1 && !constants.measured.empty();
   for (const Algorithm& algorithm : algorithms()) {
@@ -38,9 +45,7 @@ Selector::Selector(Collective collective, const Topology& topology, const CostCo
     if (one_node && measured == nullptr) continue;
     const std::int64_t most_bytes =
         measured != nullptr ? measured->most_bytes : std::numeric_limits<std::int64_t>::max();
-    // Ragged nodes are no grid for a torus: it takes the most square one instead.
-    Result<Shape> shape = complete_shape(algorithm, asked);
-    if (!shape.ok()) shape = complete_shape(algorithm, without_grid);
+    const Result<Shape> shape = shape_on(algorithm, asked, topology);
     if (!shape.ok()) throw Error{shape.status()};
     // What was measured was measured whole.
     const bool in_segments = algorithm.uses_segments && !one_node;

@@ -11,6 +11,7 @@
 #include "cli/command.h"
 #include "cli/memory_info.h"
 #include "sluice/algorithms.h"
+#include "transport/mpi.h"
 
 namespace sluice::cli {
 namespace {
@@ -55,9 +56,7 @@ std::vector<Finding> findings() {
                         "for training, which this version does not do yet"));
   all.push_back(library("openblas", {"libopenblas.so.0", "libopenblas.so"},
                         "apt install libopenblas0-pthread", "fast Linear layers under libtorch"));
-  all.push_back(library("mpi", {"libmpi.so.40", "libmpi.so", "libmpich.so.12"},
-                        "apt install libopenmpi-dev",
-                        "for clusters, which this version does not run on yet"));
+  all.push_back({"mpi", has_mpi(), mpi_description()});
   all.push_back(library("cuda", {"libcuda.so.1"}, "install the NVIDIA driver",
                         "for GPUs, which this version does not use yet"));
   all.push_back(library("nccl", {"libnccl.so.2"}, "install NCCL",

@@ -7,6 +7,7 @@
 namespace sluice {
 
 void Watch::look() {
+  group_.hear();
   for (Rank peer = 0; peer < group_.size(); ++peer) {
     Gone& gone = gone_[static_cast<std::size_t>(peer)];
     if (peer == group_.rank() || gone == Gone::GaveUp) continue;
@@ -38,6 +39,9 @@ Blame Watch::standstill(const Running& running) const {
   for (Rank peer = 0; peer < group_.size(); ++peer) {
     if (gone_[static_cast<std::size_t>(peer)] == Gone::Dead) return dead(peer);
   }
+  if (is_cut_off()) {
+    return {group_.rank(), "no rank of any other host is heard: is this host's link down?"};
+  }
   for (Rank peer = 0; peer < group_.size(); ++peer) {
     if (peer == group_.rank()) continue;
     const std::string stopped = group_.standstill_of(peer);
@@ -47,6 +51,20 @@ Blame Watch::standstill(const Running& running) const {
     if (gone_[static_cast<std::size_t>(peer)] == Gone::GaveUp) return blamed_by(peer);
   }
   return furthest_behind(running);
+}
+
+// Several other nodes fall silent at once: then it is this one that is gone.
+bool Watch::is_cut_off() const {
+  int silent_node = -1;
+  bool several = false;
+  for (Rank peer = 0; peer < group_.size(); ++peer) {
+    if (group_.is_local(peer)) continue;
+    if (group_.standstill_of(peer).empty()) return false;
+    const int node = group_.place(peer).node;
+    several = several || (silent_node != -1 && silent_node != node);
+    silent_node = node;
+  }
+  return several;
 }
 
 Blame Watch::dead(Rank rank) const {
@@ -72,7 +90,7 @@ Blame Watch::furthest_behind(const Running& running) const {
   Rank behind = kOwn;
   std::pair<std::uint64_t, int> least;
   for (Rank peer = 0; peer < group_.size(); ++peer) {
-    const RankBoard& board = group_.board(peer);
+    const Board& board = group_.board(peer);
     if (peer == group_.rank() || board.waits_for.load(std::memory_order_relaxed) != 0) continue;
     const std::pair<std::uint64_t, int> place{board.entered.load(std::memory_order_relaxed),
                                               board.step.load(std::memory_order_relaxed)};

@@ -2,7 +2,8 @@
 //
 // A rank that died or left without having given up itself is a cause; a rank that gave up says on
 // its board whom it blamed, so all survivors name the same one. When only time has passed, it is a
-// stopped process, else the rank furthest behind that waits for nobody.
+// stopped process or one that has fallen silent, else the rank furthest behind that waits for
+// nobody.
 // Thread-safety: one thread at a time.
 #pragma once
 
@@ -36,6 +37,7 @@ class Watch {
   enum class Gone : std::uint8_t { No, Dead, GaveUp };
 
   std::size_t size() const { return static_cast<std::size_t>(group_.size()); }
+  bool is_cut_off() const;
   Blame dead(Rank rank) const;
   Blame blamed_by(Rank rank) const;
   Blame furthest_behind(const Running& running) const;

@@ -12,9 +12,13 @@ Result<const Choice*> Choices::chosen(const Algorithm& algorithm, const Shape& s
   for (const auto& known : choices_) {
     if (known->algorithm == &algorithm && known->shape == shape) return known.get();
   }
-  Result<std::shared_ptr<const Plan>> plan = proven_plan(algorithm, shape, rank_);
-  if (!plan.ok()) return plan.status();
-  choices_.push_back(std::make_unique<Choice>(Choice{&algorithm, shape, plan.value()}));
+  const bool ordered = order_.holds_for(algorithm, shape.collective);
+  Result<std::shared_ptr<const Plan>> proven =
+      proven_plan(algorithm, shape, ordered ? order_.place_of(rank_) : rank_);
+  if (!proven.ok()) return proven.status();
+  std::shared_ptr<const Plan> plan = std::move(proven).value();
+  if (ordered) plan = std::make_shared<const Plan>(plan->renumbered(order_.ranks()));
+  choices_.push_back(std::make_unique<Choice>(Choice{&algorithm, shape, std::move(plan)}));
   return choices_.back().get();
 }
 
@@ -25,9 +29,12 @@ Choices::Table& Choices::table_of(Collective collective, Rank root) {
   constexpr std::int64_t kMostBytes = std::int64_t{1} << 40;
   Table table{collective, root, {}};
   const Selector selector{
-      collective, Topology{{ranks_}}, constants_, {.root = root, .lanes = false}};
+      collective, order_.topology(collective), constants_, {.root = root, .lanes = false}};
   for (const Selector::Flip& flip : selector.shape_flips(1, kMostBytes)) {
-    table.entries.push_back({flip.bytes, nullptr, flip.candidate.algorithm, flip.candidate.shape});
+    const Algorithm& algorithm = *flip.candidate.algorithm;
+    Shape shape = flip.candidate.shape;
+    if (order_.holds_for(algorithm, collective)) shape.root = order_.place_of(root);
+    table.entries.push_back({flip.bytes, nullptr, &algorithm, shape});
   }
   tables_.push_back(std::move(table));
   return tables_.back();
@@ -35,11 +42,10 @@ Choices::Table& Choices::table_of(Collective collective, Rank root) {
 
 Result<const Choice*> Choices::choose(Collective collective, std::int64_t bytes, Rank root,
                                       std::string_view asked) {
-  const bool rooted = collective == Collective::Broadcast || collective == Collective::Reduce;
-  if (!rooted) root = 0;
-  if (root < 0 || root >= ranks_) {
+  if (!has_root(collective)) root = 0;
+  if (root < 0 || root >= order_.size()) {
     return Status{Code::InvalidArgument,
-                  fmt::format("root {} is not one of {} ranks", root, ranks_)};
+                  fmt::format("root {} is not one of {} ranks", root, order_.size())};
   }
   const Algorithm* wanted = nullptr;
   if (asked.empty()) {
@@ -53,15 +59,17 @@ Result<const Choice*> Choices::choose(Collective collective, std::int64_t bytes,
     wanted = &*found;
   }
   if (wanted != nullptr) {
+    const Rank place = order_.holds_for(*wanted, collective) ? order_.place_of(root) : root;
     for (const auto& known : choices_) {
       const Shape& shape = known->shape;
-      if (known->algorithm == wanted && shape.collective == collective && shape.root == root &&
+      if (known->algorithm == wanted && shape.collective == collective && shape.root == place &&
           shape.segments == 1) {
         return known.get();
       }
     }
     const Result<Shape> shape =
-        complete_shape(*wanted, {.collective = collective, .ranks = ranks_, .root = root});
+        shape_on(*wanted, {.collective = collective, .ranks = order_.size(), .root = place},
+                 order_.topology(collective));
     if (!shape.ok()) return shape.status();
     return chosen(*wanted, shape.value());
   }

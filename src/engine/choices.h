@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/order.h"
 #include "engine/override.h"
 #include "engine/plan.h"
 #include "sluice/cost.h"
@@ -16,18 +17,19 @@ namespace sluice {
 
 struct Choice {
   const Algorithm* algorithm = nullptr;
-  Shape shape;
+  Shape shape;  // as schedules count the ranks (order.h)
   std::shared_ptr<const Plan> plan;
 };
 
 class Choices {
  public:
-  Choices(int ranks, Rank rank, CostConstants constants, std::vector<Override> overrides)
-      : ranks_{ranks},
+  Choices(Order order, Rank rank, CostConstants constants, std::vector<Override> overrides)
+      : order_{std::move(order)},
         rank_{rank},
         constants_{std::move(constants)},
         overrides_{std::move(overrides)} {}
 
+  const Order& order() const { return order_; }
   const CostConstants& constants() const { return constants_; }
   const std::vector<Override>& overrides() const { return overrides_; }
 
@@ -52,7 +54,7 @@ class Choices {
   Table& table_of(Collective collective, Rank root);
   Result<const Choice*> chosen(const Algorithm& algorithm, const Shape& shape);
 
-  int ranks_;
+  Order order_;
   Rank rank_;
   CostConstants constants_;
   std::vector<Override> overrides_;

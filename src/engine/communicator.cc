@@ -5,12 +5,14 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/log.h"
 #include "bootstrap/environment.h"
 #include "bootstrap/placement.h"
+#include "engine/agreement.h"
 #include "engine/communicator_state.h"
 #include "engine/constants.h"
+#include "engine/join.h"
 #include "transport/inproc.h"
-#include "transport/shm.h"
 
 namespace sluice {
 namespace {
@@ -43,34 +45,19 @@ Communicator Communicator::from_env(std::chrono::milliseconds deadline) {
   const Environment environment = Environment::of_process();
   const Placement placement = placement_of(environment).value();
   if (placement.ranks == 1) return in_process(1).front();
-  if (placement.local_ranks != placement.ranks) {
-    throw Error{
-        Status{Code::InvalidArgument,
-               fmt::format("this version runs on one machine, but {} of {} ranks are on others",
-                           placement.ranks - placement.local_ranks, placement.ranks)}};
-  }
-  auto group = make_shm_group(
-      {placement.rank, placement.ranks, placement.job, placement.token, Clock::now() + deadline});
+  if (environment.text(variable::kLog) == "stderr") log_to_stderr();
+  std::unique_ptr<Group> group =
+      join_ranks(environment, placement, Clock::now() + deadline).value();
+  auto context = group->network() == nullptr
+                     ? std::make_shared<detail::RankContext>(placement.ranks)
+                     : std::make_shared<detail::RankContext>(*group->network());
+  Choices first{Order{*group}, group->rank(), typical_constants(), {}};
   Communicator joined{std::make_shared<detail::CommunicatorState>(
-      std::move(group).value(), std::make_shared<detail::RankContext>(placement.ranks),
-      typical_constants(), overrides_of(environment).value())};
+      std::move(group), std::move(context), std::move(first))};
   joined.set_deadline(deadline);
-  joined.agree_on_constants(constants_path(environment, placement.ranks).string());
+  joined.state_->set_choices(agreed_choices(joined, joined.state_->group(), environment));
   joined.set_deadline(detail::kDefaultDeadline);
   return joined;
-}
-
-// Rank 0 knows them, or they are measured now; all ranks go by rank 0's.
-void Communicator::agree_on_constants(const std::string& constants_file) {
-  std::optional<CostConstants> constants;
-  if (rank() == 0) constants = load_constants(constants_file);
-  std::int32_t known = constants ? 1 : 0;
-  broadcast(&known, 1, {.type = DataType::I32}).wait();
-  if (known == 0) {
-    constants = measure_constants(*this);
-    if (rank() == 0 && plausible(*constants)) save_constants(constants_file, *constants, size());
-  }
-  state_->set_constants(hand_out(*this, constants.value_or(CostConstants{})));
 }
 
 std::vector<Communicator> Communicator::in_process(int ranks) {
@@ -81,16 +68,22 @@ std::vector<Communicator> Communicator::in_process(int ranks) {
   const std::vector<Override> overrides = overrides_of(environment).value();
   std::vector<Communicator> communicators;
   for (auto& group : make_inproc_groups(ranks)) {
+    Choices choices{Order{*group}, group->rank(), constants, overrides};
     communicators.push_back(Communicator{std::make_shared<detail::CommunicatorState>(
-        std::move(group), std::make_shared<detail::RankContext>(ranks), constants, overrides)});
+        std::move(group), std::make_shared<detail::RankContext>(ranks), std::move(choices))});
   }
   return communicators;
 }
 
 Rank Communicator::rank() const { return state_->group().rank(); }
 int Communicator::size() const { return state_->group().size(); }
-int Communicator::node() const { return 0; }  // all ranks are on one machine
-int Communicator::local_rank() const { return rank(); }
+int Communicator::node() const { return state_->group().node(); }
+
+int Communicator::local_rank() const {
+  int before = 0;
+  for (Rank peer = 0; peer < rank(); ++peer) before += state_->group().is_local(peer) ? 1 : 0;
+  return before;
+}
 
 std::string_view Communicator::algorithm_for(Collective collective, std::size_t count,
                                              const CollectiveOptions& options) const {
@@ -154,28 +147,37 @@ Communicator Communicator::split(int colour, int key) {
     return told[2 * static_cast<std::size_t>(a) + 1] < told[2 * static_cast<std::size_t>(b) + 1];
   });
 
-  // The first of each group allocates its control block, and says where.
-  const Rank leader = members.front();
+  // On every node the first of the part allocates its control block, and says where.
+  const Group& whole = state_->group();
+  const auto is_local = [&](Rank member) { return whole.is_local(member); };
+  const Rank leader = *std::find_if(members.begin(), members.end(), is_local);
+  const auto seats = std::count_if(members.begin(), members.end(), is_local);
   std::vector<std::int64_t> segments(ranks, 0);
   Segment control;
   if (leader == rank()) {
     // Never released: it stays with the memory, whoever of the group leaves first.
-    control = state_->group()
-                  .memory()
-                  .allocate(ControlBlock::bytes(static_cast<int>(members.size())))
-                  .value();
+    control = whole.memory().allocate(ControlBlock::bytes(static_cast<int>(seats))).value();
     segments[me] = static_cast<std::int64_t>(control.id);
   }
   all_reduce(segments.data(), segments.size(), {.type = DataType::I64}).wait();
   if (leader != rank()) {
     const auto id = static_cast<std::uint64_t>(segments[static_cast<std::size_t>(leader)]);
-    control.data = state_->group().address(leader, {id, 0}).value();
+    control.data = whole.address(leader, {id, 0}).value();
   }
   barrier();  // nobody's block may go while another has yet to find it
-  auto group = std::make_unique<Group>(state_->group(), members, control.data);
+  std::unique_ptr<Network> network;
+  const std::uint64_t id = state_->next_part(colour);
+  if (seats < std::ssize(members)) {
+    network = whole.network()->split(members, id, Clock::now() + state_->deadline()).value();
+  }
+  auto group = std::make_unique<Group>(whole, members, control.data, std::move(network));
   const Choices& choices = state_->choices();
-  Communicator part{std::make_shared<detail::CommunicatorState>(
-      std::move(group), state_->context(), choices.constants(), choices.overrides())};
+  // What was measured between nodes says nothing of one alone.
+  const bool inside = whole.network() != nullptr && group->network() == nullptr;
+  Choices own{choices.order().part(members), group->rank(),
+              inside ? typical_constants() : choices.constants(), choices.overrides()};
+  Communicator part{std::make_shared<detail::CommunicatorState>(std::move(group), state_->context(),
+                                                                std::move(own), id)};
   part.set_deadline(state_->deadline());
   return part;
 }

@@ -6,9 +6,11 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/mix.h"
+
 namespace sluice::detail {
 
-RankContext::RankContext(int ranks_on_node) {
+RankContext::RankContext(int ranks_on_node) : sleeper{std::make_shared<Sleeper>()} {
   // Those of the machine: a rank may itself be pinned to one of them.
   if (ranks_on_node > sysconf(_SC_NPROCESSORS_ONLN)) patience = Patience::with_shared_cores();
 }
@@ -19,15 +21,15 @@ PoolState::PoolState(std::shared_ptr<CommunicatorState> communicator, Segment se
 PoolState::~PoolState() { communicator_->release(segment_); }
 
 CommunicatorState::CommunicatorState(std::unique_ptr<Group> group,
-                                     std::shared_ptr<RankContext> context,
-                                     const CostConstants& constants,
-                                     std::vector<Override> overrides)
+                                     std::shared_ptr<RankContext> context, Choices choices,
+                                     std::uint64_t id)
     : context_{std::move(context)},
       endpoint_{std::move(group)},
-      choices_{endpoint_.group().size(), endpoint_.group().rank(), constants, std::move(overrides)},
+      choices_{std::move(choices)},
       execution_{endpoint_},
       eager_{endpoint_},
-      watch_{endpoint_.group()} {
+      watch_{endpoint_.group()},
+      id_{id} {
   constexpr std::size_t kUsuallyInFlight = 64;
   queue_.reserve(kUsuallyInFlight);
   context_->communicators.push_back(this);
@@ -38,8 +40,8 @@ CommunicatorState::~CommunicatorState() {
   if (!is_idle()) endpoint_.withdraw();  // left in the middle: peers may be reading
 }
 
-void CommunicatorState::set_constants(const CostConstants& constants) {
-  choices_ = Choices{group().size(), group().rank(), constants, choices_.overrides()};
+std::uint64_t CommunicatorState::next_part(int colour) {
+  return mixed({id_, ++parts_, static_cast<std::uint64_t>(colour)});
 }
 
 Result<Segment> CommunicatorState::allocate(std::size_t bytes) {
@@ -98,12 +100,13 @@ Result<std::uint64_t> CommunicatorState::issue(Collective collective, void* data
                      collective,
                      options.type,
                      options.op,
-                     choice.shape.root,
+                     has_root(collective) ? options.root : 0,
                      static_cast<std::uint8_t>(choice.algorithm - algorithms().data()),
                      count};
   pending.signature = signature_of(pending.request);
   pending.plan = choice.plan.get();
-  pending.eager = choice.algorithm->name == "exchange" && bytes <= kSlotBytes;
+  pending.eager =
+      choice.algorithm->name == "exchange" && bytes <= kSlotBytes && group().network() == nullptr;
   pending.data = static_cast<std::byte*>(data);
   pending.location = location_of(pending.data, bytes);
   push(pending);
@@ -113,7 +116,7 @@ Result<std::uint64_t> CommunicatorState::issue(Collective collective, void* data
 
 void CommunicatorState::begin_next() {
   const Pending& next = head();
-  RankBoard& board = group().own_board();
+  Board& board = group().own_board();
   board.kind.store(packed_kind(next.request), std::memory_order_relaxed);
   board.count.store(next.request.count, std::memory_order_relaxed);
   board.signature.store(next.signature, std::memory_order_relaxed);
@@ -135,8 +138,7 @@ void CommunicatorState::advance() {
     if (!done.value()) return;
     completed_ = head().request.number;
     begun_ = false;
-    if (std::exchange(told_wait_, false))
-      group().own_board().waits_for.store(0, std::memory_order_relaxed);
+    if (told_wait_) tell_wait(kOwn);
     pop();
   }
 }
@@ -171,12 +173,13 @@ void CommunicatorState::fail(Status status, Rank culprit) {
   if (!failure_.ok()) return;
   failure_ = std::move(status);
   endpoint_.withdraw();
-  RankBoard& own = group().own_board();
+  Board& own = group().own_board();
   own.blamed.store(culprit + 1, std::memory_order_relaxed);
   own.failed.store(1, std::memory_order_seq_cst);
   for (Rank peer = 0; peer < group().size(); ++peer) {
-    if (peer != group().rank()) ring(group().bell(peer));
+    if (peer != group().rank() && group().is_local(peer)) group().ring(peer);
   }
+  group().publish();
 }
 
 Status CommunicatorState::wait(std::uint64_t number, std::chrono::milliseconds deadline) {
@@ -185,8 +188,8 @@ Status CommunicatorState::wait(std::uint64_t number, std::chrono::milliseconds d
     advance_all();
     return is_complete(number) || !failure_.ok();
   };
-  if (!wait_until(group().bell(group().rank()), context_->sleeper(), until, context_->patience,
-                  done, [&] { look_after_peers(); }))
+  if (!wait_until(group().own_bell(), *context_->sleeper, until, context_->patience, done,
+                  [&] { look_after_peers(); }))
     stall(deadline);
   return is_complete(number) ? Status{} : failure_;
 }
@@ -201,7 +204,7 @@ std::string CommunicatorState::who_where() {
 
 // What a peer says that it calls; nothing while it is writing that down.
 std::optional<Request> CommunicatorState::request_of(Rank peer) const {
-  const RankBoard& board = group().board(peer);
+  const Board& board = group().board(peer);
   const Request request = unpacked(board.entered.load(std::memory_order_acquire),
                                    board.kind.load(std::memory_order_relaxed),
                                    board.count.load(std::memory_order_relaxed));
@@ -236,13 +239,23 @@ void CommunicatorState::look_after_peers() {
   watch_.look();
   advance();
   if (is_idle() || !failure_.ok()) return;
-  RankBoard& own = group().own_board();
-  own.step.store(running().step(), std::memory_order_relaxed);
-  own.waits_for.store(running().waits_for() + 1, std::memory_order_relaxed);
-  told_wait_ = true;
+  group().own_board().step.store(running().step(), std::memory_order_relaxed);
+  tell_wait(running().waits_for());
   fail_if_mismatched();
   if (const auto blame = watch_.loss(running()); blame && failure_.ok())
     fail({Code::PeerLost, fmt::format("{}: {}", who_where(), blame->how)}, blame->culprit);
+}
+
+// Whom the present collective waits for, on the board; kOwn: for nobody any more.
+void CommunicatorState::tell_wait(Rank whom) {
+  constexpr auto kBetweenNotes = std::chrono::milliseconds{250};
+  std::atomic<std::int32_t>& told = group().own_board().waits_for;
+  const bool changed = told.exchange(whom + 1, std::memory_order_relaxed) != whom + 1;
+  told_wait_ = whom != kOwn;
+  const auto now = Clock::now();
+  if (!changed && now - last_told_ < kBetweenNotes) return;
+  last_told_ = now;
+  group().publish();
 }
 
 void CommunicatorState::stall(std::chrono::milliseconds waited) {

@@ -25,14 +25,15 @@ inline constexpr std::chrono::milliseconds kDefaultDeadline = std::chrono::minut
 
 // All communicators of one rank: wait() on one of them drives them all.
 struct RankContext {
+  // All ranks are on one node.
   explicit RankContext(int ranks_on_node);
+  // They are on several.
+  explicit RankContext(Network& network)
+      : patience{Patience::with_network()}, sleeper{network.sleeper()} {}
 
   std::vector<CommunicatorState*> communicators;
   Patience patience;
-  Sleeper& sleeper() { return futex_; }
-
- private:
-  Sleeper futex_;
+  std::shared_ptr<Sleeper> sleeper;
 };
 
 class PoolState {
@@ -51,7 +52,7 @@ class PoolState {
 class CommunicatorState {
  public:
   CommunicatorState(std::unique_ptr<Group> group, std::shared_ptr<RankContext> context,
-                    const CostConstants& constants, std::vector<Override> overrides);
+                    Choices choices, std::uint64_t id = 0);
   ~CommunicatorState();
   CommunicatorState(const CommunicatorState&) = delete;
   CommunicatorState& operator=(const CommunicatorState&) = delete;
@@ -63,7 +64,10 @@ class CommunicatorState {
   std::chrono::milliseconds deadline() const { return deadline_; }
   const Choices& choices() const { return choices_; }
   // From now on. All ranks must be given the same ones at the same place of their calls.
-  void set_constants(const CostConstants& constants);
+  void set_choices(Choices choices) { choices_ = std::move(choices); }
+
+  // What the next communicator split from this one is known by; the same at all its ranks.
+  std::uint64_t next_part(int colour);
 
   Result<Segment> allocate(std::size_t bytes);
   void release(const Segment& segment);
@@ -105,6 +109,7 @@ class CommunicatorState {
   void fail(Status status, Rank culprit);
   void look_after_peers();
   void stall(std::chrono::milliseconds waited);
+  void tell_wait(Rank whom);
   void fail_if_mismatched();
   void fail_mismatched(Rank peer);
   std::optional<Request> request_of(Rank peer) const;
@@ -123,10 +128,13 @@ class CommunicatorState {
   bool told_wait_ = false;  // the board says whom it waits for
   std::uint64_t issued_ = 0;
   std::uint64_t completed_ = 0;
+  std::uint64_t id_;
+  std::uint64_t parts_ = 0;  // split from it so far
   std::vector<Segment> segments_;
   Status failure_;
   std::chrono::milliseconds deadline_ = kDefaultDeadline;
   Clock::time_point last_look_ = Clock::now();
+  Clock::time_point last_told_{};  // to ranks of other nodes
 };
 
 }  // namespace sluice::detail

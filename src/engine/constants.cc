@@ -9,6 +9,7 @@
 #include <iterator>
 #include <limits>
 
+#include "bootstrap/host.h"
 #include "plan/cluster.h"
 #include "sluice/algorithms.h"
 #include "transport/control.h"
@@ -21,12 +22,6 @@ constexpr std::string_view kMeasured[] = {"exchange",           "direct",       
 constexpr std::size_t kSmallBytes = 8;
 constexpr std::size_t kLargeBytes = std::size_t{1} << 20;
 constexpr double kNoDifference = 1e15;  // bytes a second: the large one was not slower
-
-std::string host_name() {
-  std::array<char, 256> name{};
-  if (gethostname(name.data(), name.size() - 1) != 0) return "host";
-  return name.data();
-}
 
 double seconds_of(Communicator& communicator, const Pool& pool, std::size_t bytes,
                   const CollectiveOptions& options, int repeats) {
@@ -77,7 +72,9 @@ MeasuredLink fitted(const Algorithm& algorithm, int ranks, double small_s, doubl
   const Link link{
       .latency_s = messages > 0 ? small_s / messages : 0,
       .bandwidth_bytes_per_s = seconds > grown / kNoDifference ? grown / seconds : kNoDifference};
-  return {std::string{algorithm.name}, link, most_bytes(algorithm.name)};
+  return {.algorithm = std::string{algorithm.name},
+          .inside = link,
+          .most_bytes = most_bytes(algorithm.name)};
 }
 
 }  // namespace
@@ -185,9 +182,9 @@ CostConstants hand_out(Communicator& communicator, const CostConstants& constant
   handed.measured.clear();
   for (std::size_t i = 0; i < std::size(kMeasured); ++i) {
     handed.measured.push_back(
-        {std::string{kMeasured[i]},
-         {.latency_s = numbers[2 * i], .bandwidth_bytes_per_s = numbers[2 * i + 1]},
-         most_bytes(kMeasured[i])});
+        {.algorithm = std::string{kMeasured[i]},
+         .inside = {.latency_s = numbers[2 * i], .bandwidth_bytes_per_s = numbers[2 * i + 1]},
+         .most_bytes = most_bytes(kMeasured[i])});
   }
   return handed;
 }

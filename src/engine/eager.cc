@@ -6,9 +6,7 @@
 
 namespace sluice {
 
-const Slot& Eager::slot_of(Rank rank) const {
-  return endpoint_.group().board(rank).slots[number_ % 2];
-}
+const Slot& Eager::slot_of(Rank rank) const { return endpoint_.group().slot(rank, number_); }
 
 void Eager::begin(const Request& request, std::uint64_t signature, std::byte* data) {
   ++number_;
@@ -17,13 +15,13 @@ void Eager::begin(const Request& request, std::uint64_t signature, std::byte* da
   data_ = data;
   arrived_ = 0;
   const Group& group = endpoint_.group();
-  Slot& slot = group.own_board().slots[number_ % 2];
+  Slot& slot = group.slot(group.rank(), number_);
   slot.signature = signature;
   if (request.count > 0)
     std::memcpy(slot.payload.data(), data, request.count * size_of(request.type));
   slot.number.store(number_, std::memory_order_seq_cst);
   for (Rank peer = 0; peer < group.size(); ++peer) {
-    if (peer != group.rank()) ring(group.bell(peer));
+    if (peer != group.rank()) group.ring(peer);
   }
 }
 

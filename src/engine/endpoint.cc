@@ -33,10 +33,16 @@ void Endpoint::post(Rank peer, const Message& message) {
   std::uint64_t& posted = posted_[index(peer)];
   channel.messages[posted % kWindow] = message;
   channel.posted.store(++posted, std::memory_order_seq_cst);
-  ring(group_->bell(peer));
+  group_->ring(peer);
+}
+
+void Endpoint::send(Rank peer, const Header& header, const std::byte* data) {
+  ++posted_[index(peer)];
+  group_->network()->send(peer, header, data);
 }
 
 std::uint64_t Endpoint::taken_by(Rank peer) const {
+  if (!group_->is_local(peer)) return group_->network()->sent(peer);
   return group_->channel_to(peer).taken.load(std::memory_order_seq_cst);
 }
 
@@ -54,13 +60,14 @@ bool Endpoint::take(Rank peer) {
   fence_after_reads();
   if (channel.withdrawn.load(std::memory_order_acquire) != 0) return false;
   channel.taken.store(++taken_[index(peer)], std::memory_order_seq_cst);
-  ring(group_->bell(peer));
+  group_->ring(peer);
   return true;
 }
 
 void Endpoint::withdraw() {
   for (Rank peer = 0; peer < group_->size(); ++peer)
-    group_->channel_to(peer).withdrawn.store(1, std::memory_order_seq_cst);
+    if (group_->is_local(peer))
+      group_->channel_to(peer).withdrawn.store(1, std::memory_order_seq_cst);
   std::fill(staging_.begin(), staging_.end(), Segment{});  // never released
 }
 

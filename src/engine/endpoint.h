@@ -1,4 +1,7 @@
-// endpoint.h - a rank's end of the channels of its group: counts, staging memory, bells.
+// endpoint.h - a rank's end of the ways to its peers: channels on its node, routes to others.
+//
+// On a node a message names bytes, and is counted when its receiver has taken them; to another node
+// the bytes themselves go, and are counted when they are out of this rank's hands.
 //
 // Lives as long as the communicator; one collective after the other uses it. Thread-safety: one
 // thread at a time.
@@ -21,10 +24,14 @@ class Endpoint {
   Group& group() const { return *group_; }
 
   bool can_post(Rank peer) const;
-  void post(Rank peer, const Message& message);
   std::uint64_t posted(Rank peer) const { return posted_[index(peer)]; }
   std::uint64_t taken_by(Rank peer) const;
 
+  // To a rank of another node; the bytes must stay until they are counted as taken.
+  void send(Rank peer, const Header& header, const std::byte* data);
+
+  // To and from a rank of this node.
+  void post(Rank peer, const Message& message);
   // The oldest message from a peer that has not been taken; null if there is none.
   const Message* oldest(Rank peer) const;
   // False: the peer has given up, so what was read may not be what it meant to send.

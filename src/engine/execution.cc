@@ -127,7 +127,13 @@ Result<bool> Execution::advance_sends(Rank peer) {
     if (progress.waits > 0) break;
     const std::uint64_t total = bytes_of(send.range);
     while (progress.bytes < total && endpoint_.can_post(peer)) {
-      Piece part = piece(send.range, progress.bytes);
+      const Piece part = piece(send.range, progress.bytes);
+      moved = true;
+      if (is_remote(peer)) {
+        endpoint_.send(peer, header_of(request_, signature_, part.bytes), part.data);
+        progress.bytes += part.bytes;
+        continue;
+      }
       Message message{signature_, {}, part.bytes, Delivery::InPlace};
       if (send.range.buffer == kUserBuffer && location_.segment != 0) {
         message.location = {location_.segment, location_.offset + part.offset};
@@ -141,7 +147,6 @@ Result<bool> Execution::advance_sends(Rank peer) {
       }
       endpoint_.post(peer, message);
       progress.bytes += message.bytes;
-      moved = true;
     }
     if (progress.bytes < total) break;
     progress.posted_end = endpoint_.posted(peer);
@@ -163,20 +168,62 @@ bool Execution::is_next(std::uint32_t receive, Rank peer) const {
   return next_receive_[p] < receives.size() && receives[next_receive_[p]] == receive;
 }
 
+// Of the message that comes next from a rank of another node; null: none has come.
+Result<const Header*> Execution::header_from(Rank peer) {
+  const Header* const header = endpoint_.group().network()->incoming(peer);
+  if (header == nullptr || header->signature == signature_) return header;
+  differs_ = peer;
+  // The board's copy may be older than the message.
+  Board& board = endpoint_.group().board(peer);
+  Note note = board.note();
+  if (header->number >= note.entered) {
+    note.entered = header->number;
+    note.kind = header->kind;
+    note.count = header->count;
+    note.signature = header->signature;
+    board.write(note);
+  }
+  return Status{Code::Mismatch, "its peer means another collective"};
+}
+
+// Straight to where it belongs; returns how many bytes came.
+Result<std::uint64_t> Execution::read_from(Rank peer, const Piece& target) {
+  const Result<const Header*> header = header_from(peer);
+  if (!header.ok()) return header.status();
+  if (header.value() == nullptr) return std::uint64_t{0};
+  return std::uint64_t{endpoint_.group().network()->read(peer, target.data, target.bytes)};
+}
+
 Status Execution::look_for(Rank peer, Incoming& incoming) {
+  if (is_remote(peer)) {
+    const Result<const Header*> header = header_from(peer);
+    if (!header.ok() || header.value() == nullptr) return header.status();
+    const auto arrived = endpoint_.group().network()->arrived(peer);
+    incoming.data = arrived.data();
+    incoming.left = incoming.whole = arrived.size() - arrived.size() % element_;
+    incoming.delivery = Delivery::Staged;
+    return {};
+  }
   const Message* const message = endpoint_.oldest(peer);
   if (message == nullptr) return {};
   if (message->signature != signature_) {
     differs_ = peer;
     return {Code::Mismatch, "its peer means another collective"};
   }
-  incoming.left = message->bytes;
+  incoming.left = incoming.whole = message->bytes;
   incoming.delivery = message->delivery;
   if (message->delivery == Delivery::Pushed) return {};
   Result<std::byte*> address = endpoint_.group().address(peer, message->location);
   if (!address.ok()) return address.status();
   incoming.data = address.value();
   return {};
+}
+
+// All of it has been used. False: the peer has given up, so it may not be what it meant to send.
+bool Execution::take(Rank peer, Incoming& incoming) {
+  if (!is_remote(peer)) return endpoint_.take(peer);
+  endpoint_.group().network()->consume(peer, incoming.whole);
+  return true;
 }
 
 Reduction Execution::reduction_of(const Instruction& instruction) const {
@@ -198,6 +245,13 @@ Result<bool> Execution::advance_receive(std::uint32_t index) {
   while (progress.bytes < total) {
     const Piece target = piece(receive.range, progress.bytes);
     std::uint64_t bytes = target.bytes;
+    if (receive.combine == Combine::Copy && is_remote(sources.front())) {
+      const Result<std::uint64_t> read = read_from(sources.front(), target);
+      if (!read.ok()) return read.status();
+      if (read.value() == 0) return false;
+      progress.bytes += read.value();
+      continue;
+    }
     bool in_place = true;
     source_data_.clear();
     for (const Rank source : sources) {
@@ -236,7 +290,7 @@ Result<bool> Execution::advance_receive(std::uint32_t index) {
       Incoming& incoming = incoming_[static_cast<std::size_t>(source)];
       incoming.left -= bytes;
       if (incoming.data != nullptr) incoming.data += bytes;
-      if (incoming.left == 0 && !endpoint_.take(source))
+      if (incoming.left == 0 && !take(source, incoming))
         return Status{Code::PeerLost, fmt::format("rank {} has given up", source)};
     }
   }
@@ -308,7 +362,10 @@ int Execution::steps() const {
 }
 
 bool Execution::has_nothing_from(Rank peer) const {
-  return incoming_[static_cast<std::size_t>(peer)].left == 0 && endpoint_.oldest(peer) == nullptr;
+  if (incoming_[static_cast<std::size_t>(peer)].left > 0) return false;
+  if (!is_remote(peer)) return endpoint_.oldest(peer) == nullptr;
+  Network& network = *endpoint_.group().network();
+  return network.incoming(peer) == nullptr || network.arrived(peer).size() < element_;
 }
 
 bool Execution::needs(Rank peer) const {

@@ -1,10 +1,11 @@
 // execution.h - one collective under way at one rank.
 //
 // advance() moves whatever can be moved and never blocks; the order is the plan's dataflow,
-// messages to and from each peer are in order, and at most kWindow of them are outstanding. A
-// transfer is told in one message when its bytes lie where the peer can reach them, else in staged
-// segments. What a receive takes is combined straight out of the senders' memory, all senders in
-// one pass.
+// messages to and from each peer are in order, and at most kWindow of them are outstanding. On a
+// node a transfer is told in one message when its bytes lie where the peer can reach them, else in
+// staged segments; to another node the bytes go. What a receive takes is combined straight out of
+// the senders' memory, or of what has arrived from them, all senders in one pass; what is only
+// copied is read from the network to its place.
 //
 // Thread-safety: one thread at a time. Reused from collective to collective, so that a steady state
 // allocates nothing.
@@ -43,6 +44,7 @@ class Execution final : public Running {
   struct Incoming {
     const std::byte* data = nullptr;
     std::uint64_t left = 0;
+    std::uint64_t whole = 0;  // of which that is what is left
     Delivery delivery = Delivery::InPlace;
   };
   struct Progress {
@@ -67,7 +69,11 @@ class Execution final : public Running {
   void run_local(std::uint32_t index);
   void finish(std::uint32_t index);
   Status look_for(Rank peer, Incoming& incoming);
+  Result<const Header*> header_from(Rank peer);
+  Result<std::uint64_t> read_from(Rank peer, const Piece& target);
+  bool take(Rank peer, Incoming& incoming);
   bool is_next(std::uint32_t receive, Rank peer) const;
+  bool is_remote(Rank peer) const { return !endpoint_.group().is_local(peer); }
   bool has_nothing_from(Rank peer) const;
   Reduction reduction_of(const Instruction& instruction) const;
   bool may_push(const Instruction& receive) const;

@@ -86,6 +86,25 @@ Plan::Plan(const Schedule& schedule, Rank rank)
   find_pushes(schedule, rank, graph);
 }
 
+Plan Plan::renumbered(const std::vector<Rank>& ranks) const {
+  Plan plan = *this;
+  const auto named = [&](Rank place) { return ranks[static_cast<std::size_t>(place)]; };
+  for (Instruction& instruction : plan.instructions_) {
+    instruction.peer = named(instruction.peer);
+    if (instruction.kind != Instruction::Kind::Receive) continue;
+    for (std::uint32_t i = 0; i < instruction.source_count; ++i) {
+      std::int32_t& source = plan.sources_[instruction.first_source + i];
+      if (source != kOwn) source = named(source);
+    }
+  }
+  for (std::size_t place = 0; place < ranks.size(); ++place) {
+    const auto rank = static_cast<std::size_t>(ranks[place]);
+    plan.sends_to_[rank] = sends_to_[place];
+    plan.receives_from_[rank] = receives_from_[place];
+  }
+  return plan;
+}
+
 void Plan::list_instructions(const Program& program) {
   const auto add_write = [&](const Write& write, int step, Instruction::Kind kind) {
     const auto sources = program.sources(write);

@@ -43,6 +43,9 @@ class Plan {
   // REQUIRES: the schedule is proven.
   Plan(const Schedule& schedule, Rank rank);
 
+  // The same for ranks that have other numbers: ranks[place] is who has a place of the schedule.
+  Plan renumbered(const std::vector<Rank>& ranks) const;
+
   const Layout& layout() const { return layout_; }
   int scratch_buffers() const { return scratch_buffers_; }
   std::span<const Instruction> instructions() const { return instructions_; }

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/mix.h"
 #include "sluice/algorithms.h"
 
 namespace sluice {
@@ -24,25 +25,18 @@ Request unpacked(std::uint64_t number, std::uint64_t kind, std::uint64_t count) 
 }
 
 std::uint64_t signature_of(const Request& request) {
-  // Mixed as in splitmix64: nearby requests do not collide.
-  std::uint64_t hash = 0;
-  for (const std::uint64_t part :
-       {request.number, packed_kind(request), std::uint64_t{request.count}}) {
-    hash = (hash ^ part) + 0x9E3779B97F4A7C15ULL;
-    hash = (hash ^ (hash >> 30U)) * 0xBF58476D1CE4E5B9ULL;
-    hash = (hash ^ (hash >> 27U)) * 0x94D049BB133111EBULL;
-    hash ^= hash >> 31U;
-  }
-  return hash;
+  return mixed({request.number, packed_kind(request), std::uint64_t{request.count}});
+}
+
+Header header_of(const Request& request, std::uint64_t signature, std::uint64_t bytes) {
+  return {signature, request.number, packed_kind(request), request.count, bytes};
 }
 
 std::string describe(const Request& request) {
-  const bool rooted =
-      request.collective == Collective::Broadcast || request.collective == Collective::Reduce;
   std::string text =
       fmt::format("{} of {} {}", name(request.collective), request.count, name(request.type));
   if (is_reduction(request.collective)) text += fmt::format(" ({})", name(request.op));
-  if (rooted) text += fmt::format(" with root {}", request.root);
+  if (has_root(request.collective)) text += fmt::format(" with root {}", request.root);
   const auto all = algorithms();
   if (request.algorithm < all.size()) text += fmt::format(" by {}", all[request.algorithm].name);
   return text;

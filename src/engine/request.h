@@ -7,6 +7,7 @@
 
 #include "sluice/schedule.h"
 #include "sluice/types.h"
+#include "transport/network.h"
 
 namespace sluice {
 
@@ -26,6 +27,9 @@ Request unpacked(std::uint64_t number, std::uint64_t kind, std::uint64_t count);
 
 // Equal requests, equal signatures; every message carries it.
 std::uint64_t signature_of(const Request& request);
+
+// What goes before that many bytes of it on their way to another node.
+Header header_of(const Request& request, std::uint64_t signature, std::uint64_t bytes);
 
 // "all_reduce of 1000 f32 (sum) by ring".
 std::string describe(const Request& request);

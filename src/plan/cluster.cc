@@ -53,6 +53,30 @@ class Table {
     return node->as_table();
   }
 
+  // Lists of texts; none where the key is missing.
+  std::vector<std::vector<std::string>> optional_lists(std::string_view key) {
+    known_.push_back(key);
+    std::vector<std::vector<std::string>> lists;
+    const toml::node* const node = table_.get(key);
+    if (node == nullptr) return lists;
+    const auto wrong = [&] {
+      refuse(node->source(),
+             fmt::format("{} must be lists of hosts: [[\"a\", \"b\"], [\"c\"]]", full(key)));
+    };
+    if (node->as_array() == nullptr) wrong();
+    for (std::size_t i = 0; node->as_array() != nullptr && i < node->as_array()->size(); ++i) {
+      lists.emplace_back();
+      const toml::array* const items = node->as_array()->get(i)->as_array();
+      if (items == nullptr) wrong();
+      for (std::size_t j = 0; items != nullptr && j < items->size(); ++j) {
+        const auto item = items->get(j)->value<std::string>();
+        if (!item) wrong();
+        lists.back().push_back(item.value_or(""));
+      }
+    }
+    return lists;
+  }
+
   // Call it last: a key that nothing asked for is a slip.
   Status finish() {
     for (const auto& [key, node] : table_) {
@@ -98,6 +122,14 @@ Topology Cluster::topology(int ranks) const {
     topology.nodes.push_back(std::min(left, ranks_per_node));
   }
   return topology;
+}
+
+int Cluster::switch_of(std::string_view host, std::string_view address) const {
+  const auto behind = std::find_if(switches.begin(), switches.end(), [&](const auto& hosts) {
+    return std::find(hosts.begin(), hosts.end(), host) != hosts.end() ||
+           std::find(hosts.begin(), hosts.end(), address) != hosts.end();
+  });
+  return static_cast<int>(behind - switches.begin());
 }
 
 std::vector<std::string_view> built_in_clusters() {
@@ -147,6 +179,7 @@ Result<Cluster> parse_cluster(std::string_view toml_text, const std::string& sou
   const toml::table* const inside = top.table("inside");
   const toml::table* const reduce = top.table("reduce");
   const toml::table* const measured = top.optional_table("measured");
+  cluster.switches = top.optional_lists("switches");
   if (Status status = top.finish(); !status.ok()) return status;
 
   Table links{*between, "between.", source};
@@ -198,6 +231,12 @@ std::string show_cluster(const Cluster& cluster) {
   };
   std::string text =
       fmt::format("name = \"{}\"\nranks_per_node = {}\n", cluster.name, cluster.ranks_per_node);
+  if (!cluster.switches.empty()) {
+    text += "switches = [";
+    for (const auto& hosts : cluster.switches)
+      text += fmt::format("[\"{}\"],", fmt::join(hosts, "\", \""));
+    text += "]\n";
+  }
   text += fmt::format("\n[between]\ngbit_per_s = {}\nefficiency = 1\nlatency_us = {}\n",
                       between.bandwidth_bytes_per_s * 8 / 1e9, between.latency_s * 1e6);
   text += node_link("inside", inside);

@@ -17,7 +17,10 @@ struct Cluster {
   std::string name;
   int ranks_per_node = 1;
   CostConstants constants;
+  std::vector<std::vector<std::string>> switches;  // hosts behind each, by name or address
 
+  // Which switch a host is behind; 0 where none is told, and one past the last for other hosts.
+  int switch_of(std::string_view host, std::string_view address) const;
   // `ranks` on as few nodes as hold them, the last one perhaps not full.
   Topology topology(int ranks) const;
 };

@@ -109,6 +109,7 @@ CostConstants CostConstants::for_algorithm(std::string_view name) const {
   CostConstants constants{inside, between, reduce_s_per_byte, {}};
   if (const MeasuredLink* const link = measured_for(name)) {
     constants.inside = link->inside;
+    constants.between = link->between.value_or(between);
     constants.reduce_s_per_byte = 0;
   }
   return constants;

@@ -53,6 +53,14 @@ bool is_reduction(Collective collective) {
   return collective != Collective::AllGather && collective != Collective::Broadcast;
 }
 
+bool has_root(Collective collective) {
+  return collective == Collective::Broadcast || collective == Collective::Reduce;
+}
+
+bool has_owners(Collective collective) {
+  return collective == Collective::ReduceScatter || collective == Collective::AllGather;
+}
+
 bool brings(const Shape& shape, const Layout& layout, Rank rank, int chunk) {
   switch (shape.collective) {
     case Collective::AllGather:

@@ -26,7 +26,7 @@ const HeaderParser::Field HeaderParser::kFields[11] = {
 };
 
 bool HeaderParser::needed(const Field& field) const {
-  return field.required || (field.keyword == "root" && is_rooted(header_.shape.collective));
+  return field.required || (field.keyword == "root" && has_root(header_.shape.collective));
 }
 
 // Up to the next one that must be there; when none must, a rank line may come as well.
@@ -115,7 +115,7 @@ void HeaderParser::read_grid(LineCursor& line) {
 }
 
 void HeaderParser::read_root(LineCursor& line) {
-  if (!is_rooted(header_.shape.collective)) {
+  if (!has_root(header_.shape.collective)) {
     line.fail(fmt::format("{} has no root", name(header_.shape.collective)));
   }
   header_.shape.root = static_cast<Rank>(line.number("a rank", 0, header_.shape.ranks - 1));

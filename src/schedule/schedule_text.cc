@@ -29,8 +29,7 @@ class SayableCheck {
     if (std::ssize(schedule_.programs) != shape.ranks || shape.ranks < 1) {
       return unsayable("there is not one program a rank");
     }
-    if (!is_rooted(shape.collective) && shape.root != 0)
-      return unsayable("it has a root to no use");
+    if (!has_root(shape.collective) && shape.root != 0) return unsayable("it has a root to no use");
     if (shape.root < 0 || shape.root >= shape.ranks) return unsayable("the root is no rank");
     if (shape.segments < 1) return unsayable("it has no segments");
     if (!grid_fits()) return unsayable("its grid does not hold its ranks");
@@ -149,7 +148,7 @@ class Printer {
       add("\n");
     }
     print_grid();
-    if (is_rooted(shape.collective)) add("root {}\n", shape.root);
+    if (has_root(shape.collective)) add("root {}\n", shape.root);
     if (shape.segments != 1) add("segments {}\n", shape.segments);
     if (schedule_.ordered) add("ordered\n");
     if (!first.scratch().empty()) add("scratch {}\n", fmt::join(first.scratch(), " "));

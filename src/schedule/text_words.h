@@ -27,8 +27,4 @@ inline bool are_scratch_names(const std::vector<std::string>& scratch) {
   return true;
 }
 
-inline bool is_rooted(Collective collective) {
-  return collective == Collective::Broadcast || collective == Collective::Reduce;
-}
-
 }  // namespace sluice

@@ -29,9 +29,7 @@ std::string why_malformed_shape(const Schedule& schedule) {
       return fmt::format("rank {} has other scratch buffers than rank 0", rank);
     }
   }
-  const bool owned =
-      shape.collective == Collective::ReduceScatter || shape.collective == Collective::AllGather;
-  if (owned && first.layout().chunks() % shape.ranks != 0) {
+  if (has_owners(shape.collective) && first.layout().chunks() % shape.ranks != 0) {
     return fmt::format(
         "{} needs the same number of chunks for every rank, but {} chunks are not a "
         "multiple of {} ranks",

@@ -6,16 +6,34 @@ static_assert(std::atomic<std::uint64_t>::is_always_lock_free);  // or processes
 
 std::size_t ControlBlock::bytes(int ranks) {
   const auto n = static_cast<std::size_t>(ranks);
-  return n * sizeof(RankBoard) + n * n * sizeof(Channel);
+  return n * sizeof(Desk) + n * n * sizeof(Channel);
 }
 
-RankBoard& ControlBlock::board(Rank rank) const {
-  return reinterpret_cast<RankBoard*>(memory_)[rank];  // NOLINT: typed view of shared memory
+Desk& ControlBlock::desk(Rank rank) const {
+  return reinterpret_cast<Desk*>(memory_)[rank];  // NOLINT: typed view of shared memory
 }
 
 Channel& ControlBlock::channel(Rank from, Rank to) const {
-  auto* const channels = memory_ + static_cast<std::size_t>(ranks_) * sizeof(RankBoard);
+  auto* const channels = memory_ + static_cast<std::size_t>(ranks_) * sizeof(Desk);
   return reinterpret_cast<Channel*>(channels)[from * ranks_ + to];  // NOLINT: as above
+}
+
+Note Board::note() const {
+  constexpr auto kPlain = std::memory_order_relaxed;
+  return {entered.load(kPlain), kind.load(kPlain),      count.load(kPlain),  signature.load(kPlain),
+          step.load(kPlain),    waits_for.load(kPlain), blamed.load(kPlain), failed.load(kPlain)};
+}
+
+void Board::write(const Note& note) {
+  constexpr auto kPlain = std::memory_order_relaxed;
+  entered.store(note.entered, kPlain);
+  kind.store(note.kind, kPlain);
+  count.store(note.count, kPlain);
+  signature.store(note.signature, kPlain);
+  step.store(note.step, kPlain);
+  waits_for.store(note.waits_for, kPlain);
+  blamed.store(note.blamed, kPlain);
+  failed.store(note.failed, std::memory_order_seq_cst);
 }
 
 }  // namespace sluice

@@ -18,6 +18,7 @@
 
 #include "sluice/schedule.h"
 #include "transport/memory.h"
+#include "transport/network.h"
 #include "transport/wait.h"
 
 namespace sluice {
@@ -52,9 +53,9 @@ struct Slot {
   std::array<std::byte, kSlotBytes> payload;
 };
 
-// What a rank tells of itself; the others read it to say who is to blame.
-struct RankBoard {
-  alignas(kLine) Bell bell;
+// What a rank tells of itself; the others read it to say who is to blame. Of a rank on another node
+// they have a copy, made of its notes (network.h).
+struct Board {
   alignas(kLine) std::atomic<std::uint64_t> entered;  // collectives begun
   std::atomic<std::uint64_t> kind;                    // of the present one: what was asked for
   std::atomic<std::uint64_t> count;                   // and of how many elements
@@ -63,6 +64,14 @@ struct RankBoard {
   std::atomic<std::int32_t> waits_for;                // rank + 1; 0 for nobody
   std::atomic<std::int32_t> blamed;                   // rank + 1 that it failed because of
   std::atomic<std::uint32_t> failed;                  // its communicator is poisoned
+
+  Note note() const;
+  void write(const Note& note);
+};
+
+struct Desk {  // all that is one rank's
+  alignas(kLine) Bell bell;
+  Board board;
   std::array<Slot, 2> slots;
 };
 
@@ -71,7 +80,7 @@ class ControlBlock {
   ControlBlock(void* memory, int ranks) : memory_{static_cast<std::byte*>(memory)}, ranks_{ranks} {}
   static std::size_t bytes(int ranks);
 
-  RankBoard& board(Rank rank) const;
+  Desk& desk(Rank rank) const;
   Channel& channel(Rank from, Rank to) const;
 
  private:

@@ -1,33 +1,113 @@
 #include "transport/group.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
-#include <numeric>
 #include <utility>
 
 namespace sluice {
 namespace {
 
-std::vector<Rank> all_ranks(int ranks) {
-  std::vector<Rank> all(static_cast<std::size_t>(ranks));
-  std::iota(all.begin(), all.end(), 0);
-  return all;
+// A rank that waits tells so several times a second.
+constexpr auto kSilence = std::chrono::seconds{1};
+
+std::vector<Place> places_of(const Memory& memory) {
+  std::vector<Place> places;
+  for (Rank rank = 0; rank < memory.size(); ++rank) places.push_back({0, rank, ""});
+  return places;
+}
+
+std::vector<Place> some_of(const Group& whole, const std::vector<Rank>& ranks) {
+  std::vector<Place> places;
+  for (const Rank rank : ranks) places.push_back(whole.place(rank));
+  return places;
+}
+
+int count_on(int node, const std::vector<Place>& places) {
+  return static_cast<int>(std::count_if(places.begin(), places.end(),
+                                        [&](const Place& place) { return place.node == node; }));
 }
 
 }  // namespace
 
 Group::Group(std::shared_ptr<Memory> memory, std::byte* control)
     : memory_{std::move(memory)},
-      members_{all_ranks(memory_->size())},
       rank_{memory_->rank()},
       control_{control, memory_->size()},
-      whole_{control_} {}
+      whole_{control_} {
+  take_places(places_of(*memory_));
+}
 
-Group::Group(const Group& whole, const std::vector<Rank>& ranks, std::byte* control)
+Group::Group(Rank rank, std::vector<Place> places, std::shared_ptr<Memory> memory,
+             std::byte* control, std::unique_ptr<Network> network)
+    : memory_{std::move(memory)},
+      rank_{rank},
+      control_{control, memory_->size()},
+      whole_{control_},
+      network_{std::move(network)} {
+  take_places(places);
+}
+
+Group::Group(const Group& whole, const std::vector<Rank>& ranks, std::byte* control,
+             std::unique_ptr<Network> network)
     : memory_{whole.memory_},
-      control_{control, static_cast<int>(ranks.size())},
-      whole_{whole.whole_} {
-  for (const Rank rank : ranks) members_.push_back(whole.members_[static_cast<std::size_t>(rank)]);
-  rank_ = static_cast<Rank>(std::find(ranks.begin(), ranks.end(), whole.rank_) - ranks.begin());
+      rank_{static_cast<Rank>(std::find(ranks.begin(), ranks.end(), whole.rank_) - ranks.begin())},
+      control_{control, count_on(whole.node(), some_of(whole, ranks))},
+      whole_{whole.whole_},
+      network_{std::move(network)} {
+  take_places(some_of(whole, ranks));
+}
+
+void Group::take_places(const std::vector<Place>& places) {
+  const int own_node = places[index(rank_)].node;
+  Rank next_seat = 0;
+  for (const Place& place : places) {
+    const bool local = place.node == own_node;
+    members_.push_back({.place = place,
+                        .seat = local ? next_seat++ : -1,
+                        .copy = local ? nullptr : std::make_unique<Board>(),
+                        .heard = Clock::now()});
+  }
+}
+
+Board& Group::board(Rank rank) const {
+  const Member& member = members_[index(rank)];
+  return member.copy ? *member.copy : control_.desk(member.seat).board;
+}
+
+void Group::publish() const {
+  if (!network_) return;
+  const Note note = own_board().note();
+  for (Rank peer = 0; peer < size(); ++peer) {
+    if (!is_local(peer)) network_->tell(peer, note);
+  }
+}
+
+void Group::hear() const {
+  if (!network_) return;
+  Note note;
+  for (Rank peer = 0; peer < size(); ++peer) {
+    if (is_local(peer) || !network_->hear(peer, note)) continue;
+    members_[index(peer)].copy->write(note);
+    members_[index(peer)].heard = Clock::now();
+  }
+}
+
+std::string Group::death_of(Rank peer) const {
+  if (is_local(peer)) return memory_->death_of(place(peer).local);
+  std::string how = network_->death_of(peer);
+  if (!how.empty() && !place(peer).host.empty()) how += fmt::format(", on {}", place(peer).host);
+  return how;
+}
+
+std::string Group::standstill_of(Rank peer) const {
+  if (is_local(peer)) return memory_->standstill_of(place(peer).local);
+  // Who said that it waits would go on saying so.
+  const auto silence = Clock::now() - heard(peer);
+  if (board(peer).waits_for.load(std::memory_order_relaxed) == 0 || silence < kSilence) return "";
+  return fmt::format("nothing has been heard of it for {:.1f} s, on {}",
+                     std::chrono::duration<double>(silence).count(),
+                     place(peer).host.empty() ? "another host" : place(peer).host);
 }
 
 }  // namespace sluice

@@ -1,5 +1,8 @@
-// group.h - the ranks of a communicator on one node: their shared control block, and whose memory
-// is whose. Ranks are the group's own numbers.
+// group.h - the ranks of a communicator: who shares memory with whom, and the way to the others.
+//
+// Ranks of this rank's node meet in a control block; the others are reached through a Network. What
+// is asked of a rank (its board, whether it lives) is asked the same way of both.
+// Ranks are the group's own numbers. Thread-safety: one thread at a time, except ring().
 #pragma once
 
 #include <memory>
@@ -8,45 +11,87 @@
 
 #include "transport/control.h"
 #include "transport/memory.h"
+#include "transport/network.h"
 
 namespace sluice {
+
+// Where a rank is.
+struct Place {
+  int node = 0;
+  Rank local = 0;       // its number in its node's memory
+  std::string host;     // for messages; may be empty
+  std::string address;  // likewise
+};
 
 class Group {
  public:
   // All ranks of the memory. `control` has ControlBlock::bytes(ranks), zeroed, the same for all.
   Group(std::shared_ptr<Memory> memory, std::byte* control);
+  // Ranks of several nodes, by their places; `control` is for those of this one.
+  Group(Rank rank, std::vector<Place> places, std::shared_ptr<Memory> memory, std::byte* control,
+        std::unique_ptr<Network> network);
   // Some ranks of another group, in the order of their new numbers, with a control block of their
-  // own. Bells stay those of the whole: a rank that sleeps hears of all its groups.
-  Group(const Group& whole, const std::vector<Rank>& ranks, std::byte* control);
+  // own and, if they are on several nodes, a network. Bells stay those of the whole: a rank that
+  // sleeps hears of all its groups.
+  Group(const Group& whole, const std::vector<Rank>& ranks, std::byte* control,
+        std::unique_ptr<Network> network);
 
   Rank rank() const { return rank_; }
   int size() const { return static_cast<int>(members_.size()); }
   Memory& memory() const { return *memory_; }
+  Network* network() const { return network_.get(); }  // null: all ranks are on this node
 
-  RankBoard& board(Rank rank) const { return control_.board(rank); }
-  RankBoard& own_board() const { return control_.board(rank_); }
-  Bell& bell(Rank rank) const {
-    return whole_.board(members_[static_cast<std::size_t>(rank)]).bell;
+  const Place& place(Rank rank) const { return members_[index(rank)].place; }
+  int node() const { return place(rank_).node; }
+  bool is_local(Rank rank) const { return members_[index(rank)].seat >= 0; }
+
+  Board& board(Rank rank) const;
+  Board& own_board() const { return board(rank_); }
+
+  // Of ranks of this node.
+  Slot& slot(Rank rank, std::uint64_t number) const {
+    return control_.desk(seat(rank)).slots[number % 2];
   }
-  Channel& channel_to(Rank peer) const { return control_.channel(rank_, peer); }
-  Channel& channel_from(Rank peer) const { return control_.channel(peer, rank_); }
-
+  Channel& channel_to(Rank peer) const { return control_.channel(seat(rank_), seat(peer)); }
+  Channel& channel_from(Rank peer) const { return control_.channel(seat(peer), seat(rank_)); }
   Result<std::byte*> address(Rank peer, Location location) const {
-    return memory_->address(members_[static_cast<std::size_t>(peer)], location);
+    return memory_->address(place(peer).local, location);
   }
-  std::string death_of(Rank peer) const {
-    return memory_->death_of(members_[static_cast<std::size_t>(peer)]);
+  Bell& own_bell() const { return bell(rank_); }
+  void ring(Rank peer) const {
+    if (sluice::ring(bell(peer))) memory_->wake(place(peer).local);
   }
-  std::string standstill_of(Rank peer) const {
-    return memory_->standstill_of(members_[static_cast<std::size_t>(peer)]);
-  }
+
+  // Tells the ranks of other nodes what this rank's board says, and copies what they tell.
+  void publish() const;
+  void hear() const;
+  // When anything was last heard of a rank of another node.
+  Clock::time_point heard(Rank peer) const { return members_[index(peer)].heard; }
+
+  // "" while the rank can be reached, else how it ended.
+  std::string death_of(Rank peer) const;
+  // "" while nothing is known to hold it up, else what does.
+  std::string standstill_of(Rank peer) const;
 
  private:
+  struct Member {
+    Place place;
+    Rank seat = -1;               // in this group's control block; -1: it is on another node
+    std::unique_ptr<Board> copy;  // of the board of a rank on another node
+    Clock::time_point heard{};
+  };
+
+  static std::size_t index(Rank rank) { return static_cast<std::size_t>(rank); }
+  Rank seat(Rank rank) const { return members_[index(rank)].seat; }
+  Bell& bell(Rank rank) const { return whole_.desk(place(rank).local).bell; }
+  void take_places(const std::vector<Place>& places);
+
   std::shared_ptr<Memory> memory_;
-  std::vector<Rank> members_;  // their numbers in the memory
   Rank rank_ = 0;
+  mutable std::vector<Member> members_;
   ControlBlock control_;
   ControlBlock whole_;
+  std::unique_ptr<Network> network_;
 };
 
 }  // namespace sluice

@@ -1,11 +1,14 @@
 #include "transport/inproc.h"
 
 #include <fmt/format.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
 
 #include <algorithm>
 #include <atomic>
 #include <mutex>
+
+#include "base/fd.h"
 
 namespace sluice {
 namespace {
@@ -14,7 +17,9 @@ namespace {
 // last rank has gone: a peer may still be reading them.
 class Arena {
  public:
-  explicit Arena(int ranks) : gone_(static_cast<std::size_t>(ranks)) {}
+  explicit Arena(int ranks) : gone_(static_cast<std::size_t>(ranks)) {
+    for (int i = 0; i < ranks; ++i) wakers_.emplace_back(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  }
   ~Arena() {
     for (const Segment& segment : live_) unmap(segment);
   }
@@ -23,6 +28,7 @@ class Arena {
 
   int size() const { return static_cast<int>(gone_.size()); }
   std::atomic<bool>& gone(Rank rank) { return gone_[static_cast<std::size_t>(rank)]; }
+  int waker(Rank rank) const { return wakers_[static_cast<std::size_t>(rank)].number(); }
 
   Result<Segment> allocate(std::size_t bytes) {
     void* const data =
@@ -49,6 +55,7 @@ class Arena {
   static void unmap(const Segment& segment) { munmap(segment.data, mapped(segment.bytes)); }
 
   std::vector<std::atomic<bool>> gone_;
+  std::vector<Fd> wakers_;
   std::mutex mutex_;
   std::vector<Segment> live_;
 };
@@ -67,6 +74,8 @@ class InprocMemory final : public Memory {
   Result<std::byte*> address(Rank /*peer*/, Location location) override {
     return reinterpret_cast<std::byte*>(location.segment + location.offset);  // NOLINT: see Arena
   }
+  int wake_descriptor() const override { return arena_->waker(rank_); }
+  void wake(Rank peer) override { eventfd_write(arena_->waker(peer), 1); }
   std::string death_of(Rank peer) override { return arena_->gone(peer) ? "it has left" : ""; }
   std::string standstill_of(Rank /*peer*/) override { return ""; }
 
@@ -76,6 +85,10 @@ class InprocMemory final : public Memory {
 };
 
 }  // namespace
+
+std::shared_ptr<Memory> make_lone_memory() {
+  return std::make_shared<InprocMemory>(0, std::make_shared<Arena>(1));
+}
 
 std::vector<std::unique_ptr<Group>> make_inproc_groups(int ranks) {
   const auto arena = std::make_shared<Arena>(ranks);

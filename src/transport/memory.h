@@ -41,6 +41,10 @@ class Memory {
   // Where a peer's bytes lie in this process; maps the segment the first time.
   virtual Result<std::byte*> address(Rank peer, Location location) = 0;
 
+  // For who sleeps on descriptors: this rank's becomes readable when a peer wakes it.
+  virtual int wake_descriptor() const = 0;
+  virtual void wake(Rank peer) = 0;
+
   // "" while the peer lives, else how it ended.
   virtual std::string death_of(Rank peer) = 0;
   // "" while the peer may run, else what holds it up from outside.

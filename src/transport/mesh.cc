@@ -65,8 +65,8 @@ Fd process_at(int socket, pid_t pid) {
 
 class Joining {
  public:
-  Joining(const MeshJoin& join, int shared, std::uint64_t word)
-      : join_{join}, shared_{shared}, word_{word}, peers_(static_cast<std::size_t>(join.ranks)) {}
+  Joining(const MeshJoin& join, const Gift& gift, std::uint64_t word)
+      : join_{join}, gift_{gift}, word_{word}, peers_(static_cast<std::size_t>(join.ranks)) {}
 
   Status run() {
     Status status = listen_for_callers();
@@ -139,7 +139,7 @@ class Joining {
                 fmt::format("{}: a process of another user poses as rank {}", who(), rank)};
       }
       peer.link.pid = *pid;
-      if (send_packet(peer.link.socket.number(), introduction(PacketKind::Hello), shared_))
+      if (send_packet(peer.link.socket.number(), introduction(PacketKind::Hello), &gift_))
         peer.stage = Stage::Called;
     }
     return {};
@@ -202,7 +202,7 @@ class Joining {
 
   void admit(Caller& caller, Arrival&& arrival) {
     const Packet& hello = arrival.packet;
-    const std::string why = reason_to_refuse(hello, arrival.fd.open());
+    const std::string why = reason_to_refuse(hello, arrival.has_gift());
     if (!why.empty()) {
       last_refused_ = fmt::format("process {} was refused: {}", caller.pid, why);
       Packet refusal{.kind = PacketKind::Refusal, .rank = join_.rank};
@@ -211,17 +211,17 @@ class Joining {
       return;
     }
     // Too many descriptors in flight, perhaps: hang up, and it calls again.
-    if (!send_packet(caller.socket.number(), introduction(PacketKind::Welcome), shared_)) return;
+    if (!send_packet(caller.socket.number(), introduction(PacketKind::Welcome), &gift_)) return;
     Peer& peer = peers_[index(hello.rank)];
     peer.link.socket = std::move(caller.socket);
     peer.link.pid = caller.pid;
     link(peer, std::move(arrival));
   }
 
-  std::string reason_to_refuse(const Packet& hello, bool has_fd) const {
+  std::string reason_to_refuse(const Packet& hello, bool has_gift) const {
     if (hello.kind != PacketKind::Hello) return "it does not speak as a rank does";
     if (hello.words() != join_.token) return "its token is not that of this job";
-    if (!has_fd)
+    if (!has_gift)
       return "its memory did not arrive; is the limit of open files (ulimit -n) too low?";
     if (hello.ranks != join_.ranks)
       return fmt::format("it counts {} ranks, not {}", hello.ranks, join_.ranks);
@@ -234,7 +234,8 @@ class Joining {
 
   static void link(Peer& peer, Arrival&& arrival) {
     peer.link.process = process_at(peer.link.socket.number(), peer.link.pid);
-    peer.link.shared = std::move(arrival.fd);
+    peer.link.memory = std::move(arrival.fds[0]);
+    peer.link.waker = std::move(arrival.fds[1]);
     peer.link.word = arrival.packet.word;
     peer.stage = Stage::Linked;
   }
@@ -263,7 +264,7 @@ class Joining {
     } else if (packet.kind == PacketKind::Ready && peer.stage == Stage::Linked) {
       peer.stage = Stage::Ready;
     } else if (packet.kind == PacketKind::Welcome && peer.stage == Stage::Called &&
-               packet.rank == rank && packet.words() == join_.token && arrival.fd.open()) {
+               packet.rank == rank && packet.words() == join_.token && arrival.has_gift()) {
       link(peer, std::move(arrival));
     } else {
       return {Code::PeerLost,
@@ -334,7 +335,7 @@ class Joining {
   static std::size_t index(Rank rank) { return static_cast<std::size_t>(rank); }
 
   const MeshJoin& join_;
-  int shared_;
+  Gift gift_;
   std::uint64_t word_;
   std::vector<Peer> peers_;  // by rank; the own one stays absent
   std::vector<Caller> callers_;
@@ -346,7 +347,8 @@ class Joining {
 
 }  // namespace
 
-Result<std::vector<MeshLink>> join_mesh(const MeshJoin& join, int shared, std::uint64_t word) {
+Result<std::vector<MeshLink>> join_mesh(const MeshJoin& join, const Gift& gift,
+                                        std::uint64_t word) {
   constexpr int kMostRanks = 4096;
   constexpr std::size_t kLongestToken = 255;  // what a Packet holds
   if (join.ranks < 1 || join.ranks > kMostRanks || join.rank < 0 || join.rank >= join.ranks) {
@@ -360,7 +362,7 @@ Result<std::vector<MeshLink>> join_mesh(const MeshJoin& join, int shared, std::u
                   fmt::format("the job's token has {} characters, {} at most are allowed",
                               join.token.size(), kLongestToken)};
   }
-  Joining joining{join, shared, word};
+  Joining joining{join, gift, word};
   Status status = joining.run();
   if (!status.ok()) return status;
   return std::move(joining).links();

@@ -3,7 +3,7 @@
 // A rank listens on an abstract name (nothing in the file system, gone with the process) that holds
 // user, job and rank; it calls the lower ranks and is called by the higher ones. Whoever is not of
 // the same user is hung up on unread; whoever does not know the token is refused. Each rank hands
-// every peer one file descriptor and one word. No rank is done before every rank has all its links.
+// every peer its gift (packet.h) and one word. No rank is done before every rank has all its links.
 #pragma once
 
 #include <sys/types.h>
@@ -15,6 +15,7 @@
 #include "base/fd.h"
 #include "sluice/schedule.h"
 #include "sluice/status.h"
+#include "transport/packet.h"
 #include "transport/wait.h"
 
 namespace sluice {
@@ -32,11 +33,12 @@ struct MeshLink {
   Fd socket;
   Fd process;  // a pidfd; not open where the system has none
   pid_t pid = 0;
-  Fd shared;               // the descriptor it handed over
-  std::uint64_t word = 0;  // and the word
+  Fd memory;  // what it handed over
+  Fd waker;
+  std::uint64_t word = 0;
 };
 
 // One link a rank. Fails with a sentence that says who is missing.
-Result<std::vector<MeshLink>> join_mesh(const MeshJoin& join, int shared, std::uint64_t word);
+Result<std::vector<MeshLink>> join_mesh(const MeshJoin& join, const Gift& gift, std::uint64_t word);
 
 }  // namespace sluice

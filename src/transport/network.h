@@ -52,7 +52,7 @@ class Network {
   // "tcp", "mpi".
   virtual std::string_view name() const = 0;
   // How a rank of this network sleeps. The same for all networks that were split from one.
-  virtual Sleeper& sleeper() = 0;
+  virtual std::shared_ptr<Sleeper> sleeper() = 0;
 
   // Messages to a peer. The bytes must stay as they are until sent(peer) counts the message, which
   // also moves on what could not be sent at once. One of no bytes is a message, too.

@@ -1,11 +1,12 @@
 // packet.h - what the processes of a node say to each other over Unix sockets, one packet a
 // message.
 //
-// Sockets are SOCK_SEQPACKET: a packet arrives whole or not at all. A file descriptor may ride
+// Sockets are SOCK_SEQPACKET: a packet arrives whole or not at all. File descriptors may ride
 // along. Nothing here blocks.
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 
@@ -37,14 +38,20 @@ struct Packet {
   void set_words(std::string_view words);
 };
 
+// What a Hello and a Welcome bring: the rank's memory, and what wakes it.
+inline constexpr std::size_t kGiftDescriptors = 2;
+using Gift = std::array<int, kGiftDescriptors>;
+
 // False: it could not be sent, errno says why.
-bool send_packet(int socket, const Packet& packet, int fd = -1);
+bool send_packet(int socket, const Packet& packet, const Gift* gift = nullptr);
 
 struct Arrival {
   enum class State : std::uint8_t { Nothing, Packet, Closed };
   State state = State::Nothing;
   Packet packet;
-  Fd fd;
+  std::array<Fd, kGiftDescriptors> fds;
+
+  bool has_gift() const { return fds.back().open(); }
 };
 // What is not a packet of ours counts as a closed connection.
 Arrival receive_packet(int socket);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <poll.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 
@@ -31,6 +32,10 @@ class ShmMemory final : public Memory {
   Result<Segment> allocate(std::size_t bytes) override;
   void release(const Segment& segment) override;
   Result<std::byte*> address(Rank peer, Location location) override;
+  int wake_descriptor() const override { return waker_.number(); }
+  void wake(Rank peer) override {
+    eventfd_write(peers_[static_cast<std::size_t>(peer)].link.waker.number(), 1);
+  }
   std::string death_of(Rank peer) override;
   std::string standstill_of(Rank peer) override;
 
@@ -50,10 +55,11 @@ class ShmMemory final : public Memory {
     std::string death;
   };
 
-  ShmMemory(const ShmJoin& join, Arena arena)
+  ShmMemory(const ShmJoin& join, Arena arena, Fd waker)
       : rank_{join.rank},
         ranks_{join.ranks},
         process_{getpid()},
+        waker_{std::move(waker)},
         arena_{std::move(arena)},
         peers_(static_cast<std::size_t>(join.ranks)) {}
 
@@ -63,6 +69,7 @@ class ShmMemory final : public Memory {
   const Rank rank_;
   const int ranks_;
   const pid_t process_;
+  const Fd waker_;
   std::mutex mutex_;  // guards all below
   Arena arena_;
   std::vector<Peer> peers_;  // by rank
@@ -78,10 +85,15 @@ Result<std::shared_ptr<ShmMemory>> ShmMemory::join(const ShmJoin& join, std::siz
     if (!range.ok()) return range.status();
     first = range.value().id();
   }
-  auto links = join_mesh(join, file, first);
+  Fd waker{eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
+  if (!waker.open()) {
+    return Status{Code::NoMemory,
+                  fmt::format("no descriptor to be woken by: {}", std::strerror(errno))};
+  }
+  auto links = join_mesh(join, {file, waker.number()}, first);
   if (!links.ok()) return links.status();
   const std::shared_ptr<ShmMemory> memory{
-      new ShmMemory{join, std::move(arena).value()}};  // NOLINT: private
+      new ShmMemory{join, std::move(arena).value(), std::move(waker)}};  // NOLINT: private
   for (std::size_t i = 0; i < memory->peers_.size(); ++i)
     memory->peers_[i].link = std::move(links.value()[i]);
   memory->own().link.word = first;
@@ -147,7 +159,7 @@ Result<std::byte*> ShmMemory::address(Rank rank, Location location) {
 }
 
 Result<std::byte*> ShmMemory::map(Rank rank, Peer& peer, PageRange range) {
-  const int file = rank == rank_ ? arena_.fd() : peer.link.shared.number();
+  const int file = rank == rank_ ? arena_.fd() : peer.link.memory.number();
   struct stat now {};
   // Beyond the file's end lies a bus error.
   if (fstat(file, &now) != 0 ||
@@ -211,12 +223,18 @@ Result<std::shared_ptr<Memory>> connect_shm(const ShmJoin& join) {
   return std::shared_ptr<Memory>{std::move(memory).value()};
 }
 
-Result<std::unique_ptr<Group>> make_shm_group(const ShmJoin& join) {
+Result<ShmRoom> enter_shm_room(const ShmJoin& join) {
   auto memory = ShmMemory::join(join, join.rank == 0 ? ControlBlock::bytes(join.ranks) : 0);
   if (!memory.ok()) return memory.status();
   const auto control = memory.value()->address(0, {memory.value()->first_segment(0), 0});
   if (!control.ok()) return control.status();
-  return std::make_unique<Group>(memory.value(), control.value());
+  return ShmRoom{memory.value(), control.value()};
+}
+
+Result<std::unique_ptr<Group>> make_shm_group(const ShmJoin& join) {
+  auto room = enter_shm_room(join);
+  if (!room.ok()) return room.status();
+  return std::make_unique<Group>(room.value().memory, room.value().control);
 }
 
 }  // namespace sluice

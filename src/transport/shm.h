@@ -19,7 +19,14 @@ using ShmJoin = MeshJoin;
 // Returns when all ranks have joined, or fails with a sentence that says who did not.
 Result<std::shared_ptr<Memory>> connect_shm(const ShmJoin& join);
 
-// The same, as a group: rank 0 has made the control block.
+// The same, with a control block for all of them, which rank 0 has made.
+struct ShmRoom {
+  std::shared_ptr<Memory> memory;
+  std::byte* control = nullptr;
+};
+Result<ShmRoom> enter_shm_room(const ShmJoin& join);
+
+// The same as a group.
 Result<std::unique_ptr<Group>> make_shm_group(const ShmJoin& join);
 
 }  // namespace sluice

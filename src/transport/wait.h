@@ -46,6 +46,8 @@ struct Patience {
   int yields = 20;
 
   static Patience with_shared_cores() { return {.spins = 1, .yields = 20}; }
+  // Every look costs system calls, and on the way to another host tens of microseconds pass.
+  static Patience with_network() { return {.spins = 1, .yields = 100}; }
 };
 
 namespace detail {

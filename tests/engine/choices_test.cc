@@ -18,14 +18,19 @@ std::string_view chosen(Choices& choices, std::int64_t bytes, std::string_view a
 // Ring costs little to start and much a byte, direct the reverse, exchange only holds 100 bytes.
 CostConstants made_up() {
   CostConstants constants;
-  constants.measured = {{"exchange", {.latency_s = 1e-9, .bandwidth_bytes_per_s = 1e9}, 100},
-                        {"ring", {.latency_s = 1e-6, .bandwidth_bytes_per_s = 1e9}},
-                        {"direct", {.latency_s = 1e-4, .bandwidth_bytes_per_s = 1e12}}};
+  constants.measured = {
+      {.algorithm = "exchange",
+       .inside = {.latency_s = 1e-9, .bandwidth_bytes_per_s = 1e9},
+       .most_bytes = 100},
+      {.algorithm = "ring", .inside = {.latency_s = 1e-6, .bandwidth_bytes_per_s = 1e9}},
+      {.algorithm = "direct", .inside = {.latency_s = 1e-4, .bandwidth_bytes_per_s = 1e12}}};
   return constants;
 }
 
+Order one_node(int ranks) { return {std::vector<int>(static_cast<std::size_t>(ranks), 0), {}}; }
+
 TEST(Choices, TakeTheCheapestByTheConstants) {
-  Choices choices{2, 0, made_up(), {}};
+  Choices choices{one_node(2), 0, made_up(), {}};
   EXPECT_EQ(chosen(choices, 0), "exchange");
   EXPECT_EQ(chosen(choices, 100), "exchange");
   EXPECT_EQ(chosen(choices, 101), "ring");
@@ -34,7 +39,8 @@ TEST(Choices, TakeTheCheapestByTheConstants) {
 }
 
 TEST(Choices, AnOverrideHoldsForItsSizesAndTheCallBeforeIt) {
-  Choices choices{3, 1, made_up(), parse_overrides("torus@1K-1M,recursive_doubling@-8").value()};
+  Choices choices{one_node(3), 1, made_up(),
+                  parse_overrides("torus@1K-1M,recursive_doubling@-8").value()};
   EXPECT_EQ(chosen(choices, 7), "recursive_doubling");
   EXPECT_EQ(chosen(choices, 8), "exchange");
   EXPECT_EQ(chosen(choices, 1024), "torus");
@@ -45,7 +51,7 @@ TEST(Choices, AnOverrideHoldsForItsSizesAndTheCallBeforeIt) {
 }
 
 TEST(Choices, AskingAgainGivesTheSamePlan) {
-  Choices choices{5, 2, made_up(), {}};
+  Choices choices{one_node(5), 2, made_up(), {}};
   const Choice* const first = choices.choose(Collective::AllReduce, 1 << 20, 0, "").value();
   EXPECT_EQ(choices.choose(Collective::AllReduce, 1 << 21, 0, "").value(), first);
   EXPECT_EQ(choices.choose(Collective::AllReduce, 4, 0, "direct").value(), first);

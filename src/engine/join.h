@@ -1,0 +1,18 @@
+// join.h - brings the ranks that a launcher started together, on one machine or on several.
+#pragma once
+
+#include <memory>
+
+#include "bootstrap/environment.h"
+#include "bootstrap/placement.h"
+#include "transport/group.h"
+
+namespace sluice {
+
+// Returns when all ranks have come, or fails with a sentence that says who has not. Ranks of one
+// node meet in shared memory; to the others goes what SLUICE_TRANSPORT says, else MPI where MPI
+// started the ranks, else TCP.
+Result<std::unique_ptr<Group>> join_ranks(const Environment& environment,
+                                          const Placement& placement, Clock::time_point deadline);
+
+}  // namespace sluice

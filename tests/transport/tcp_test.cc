@@ -1,0 +1,191 @@
+#include "transport/tcp.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+
+#include <functional>
+#include <numeric>
+#include <thread>
+
+#include "tests/transport/network_conformance.h"
+#include "transport/socket_address.h"
+
+namespace sluice {
+namespace {
+
+using namespace std::chrono_literals;
+
+Fd listen_somewhere(std::uint16_t& port) {
+  Fd listener = listen_at(*SocketAddress::numeric("127.0.0.1", 0));
+  port = SocketAddress::of_socket(listener.number()).port();
+  return listener;
+}
+
+struct Rig {
+  std::vector<Fd> wakers;
+  std::vector<TcpOptions> options;
+
+  // Ranks by node: those of the same node have no connection.
+  explicit Rig(const std::vector<int>& nodes, const std::string& token = "secret") {
+    std::vector<TcpAddress> addresses;
+    std::vector<Fd> listeners;
+    for (std::size_t rank = 0; rank < nodes.size(); ++rank) {
+      addresses.push_back({"127.0.0.1", 0});
+      listeners.push_back(listen_somewhere(addresses.back().port));
+    }
+    for (std::size_t rank = 0; rank < nodes.size(); ++rank) {
+      wakers.emplace_back(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+      TcpOptions own{.rank = static_cast<Rank>(rank),
+                     .addresses = addresses,
+                     .own_address = "127.0.0.1",
+                     .listener = std::move(listeners[rank]),
+                     .token = token,
+                     .waker = wakers.back().number(),
+                     .deadline = Clock::now() + 20s};
+      for (std::size_t peer = 0; peer < nodes.size(); ++peer) {
+        if (nodes[peer] == nodes[rank]) own.addresses[peer].port = 0;
+      }
+      options.push_back(std::move(own));
+    }
+  }
+
+  std::vector<Rank> remote(Rank rank) const {
+    std::vector<Rank> peers;
+    const auto& addresses = options[static_cast<std::size_t>(rank)].addresses;
+    for (std::size_t peer = 0; peer < addresses.size(); ++peer) {
+      if (addresses[peer].port != 0) peers.push_back(static_cast<Rank>(peer));
+    }
+    return peers;
+  }
+};
+
+using Body =
+    std::function<std::string(std::unique_ptr<Network>, Rank, const std::vector<Rank>& peers)>;
+
+void run(const std::vector<int>& nodes, const Body& body) {
+  Rig rig{nodes};
+  std::vector<std::string> said(nodes.size());
+  {
+    std::vector<std::jthread> threads;
+    for (std::size_t r = 0; r < nodes.size(); ++r) {
+      threads.emplace_back([&, r] {
+        const auto rank = static_cast<Rank>(r);
+        const std::vector<Rank> peers = rig.remote(rank);
+        auto network = make_tcp_network(std::move(rig.options[r]));
+        said[r] = network.ok() ? body(std::move(network).value(), rank, peers)
+                               : network.status().message();
+      });
+    }
+  }
+  for (std::size_t r = 0; r < nodes.size(); ++r) EXPECT_EQ(said[r], "") << "rank " << r;
+}
+
+std::vector<int> every_rank_a_node(int ranks) {
+  std::vector<int> nodes(static_cast<std::size_t>(ranks));
+  std::iota(nodes.begin(), nodes.end(), 0);
+  return nodes;
+}
+
+class Tcp : public testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(Ranks, Tcp, testing::Values(1, 2, 3, 7));
+
+TEST_P(Tcp, MessagesComeWholeAndInOrderBetweenAllPairs) {
+  run(every_rank_a_node(GetParam()), [](auto network, Rank rank, const auto& peers) {
+    return network_conformance::all_to_all(*network, rank, peers);
+  });
+}
+
+TEST_P(Tcp, TheNewestNoteCounts) {
+  run(every_rank_a_node(GetParam()), [](auto network, Rank rank, const auto& peers) {
+    return network_conformance::notes(*network, rank, peers);
+  });
+}
+
+TEST_P(Tcp, WhatWasSentBeforeLeavingArrives) {
+  run(every_rank_a_node(GetParam()), [](auto network, Rank rank, const auto& peers) {
+    return network_conformance::leaves(std::move(network), rank, peers);
+  });
+}
+
+TEST(TcpNodes, RanksOfOneNodeAreNotConnected) {
+  run({0, 0, 1, 1, 0}, [](auto network, Rank rank, const auto& peers) {
+    return network_conformance::all_to_all(*network, rank, peers);
+  });
+}
+
+TEST(TcpSplit, PartsHaveConnectionsOfTheirOwn) {
+  run(every_rank_a_node(5), [](auto network, Rank rank, const auto& /*peers*/) -> std::string {
+    const std::vector<Rank> members = rank % 2 == 0 ? std::vector{4, 0, 2} : std::vector{1, 3};
+    const auto own =
+        static_cast<Rank>(std::find(members.begin(), members.end(), rank) - members.begin());
+    auto part = network->split(members, 100U + static_cast<unsigned>(rank % 2), Clock::now() + 20s);
+    if (!part.ok()) return part.status().message();
+    std::vector<Rank> peers;
+    for (Rank peer = 0; peer < std::ssize(members); ++peer) {
+      if (peer != own) peers.push_back(peer);
+    }
+    return network_conformance::all_to_all(*part.value(), own, peers);
+  });
+}
+
+TEST(TcpJoin, AStrangerIsHungUpOnAndHoldsNobodyUp) {
+  Rig rig{{0, 1}};
+  const std::uint16_t port = rig.options[1].addresses[0].port;
+  const auto door = *SocketAddress::numeric("127.0.0.1", port);
+  const Fd stranger{socket(door.family(), SOCK_STREAM | SOCK_CLOEXEC, 0)};
+  ASSERT_EQ(connect(stranger.number(), door.address(), door.bytes()), 0);
+  const std::string garbage(sizeof(TcpHello), 'x');
+  ASSERT_GT(send(stranger.number(), garbage.data(), garbage.size(), 0), 0);
+  std::jthread other{[&] {
+    auto network = make_tcp_network(std::move(rig.options[1]));
+    EXPECT_TRUE(network.ok());
+  }};
+  auto network = make_tcp_network(std::move(rig.options[0]));
+  EXPECT_TRUE(network.ok()) << network.status().message();
+}
+
+TEST(TcpJoin, AnotherTokenIsRefusedAndTheMissingRankNamed) {
+  Rig rig{{0, 1}};
+  rig.options[1].token = "guessed";
+  for (TcpOptions& options : rig.options) options.deadline = Clock::now() + 300ms;
+  std::jthread other{[&] {
+    auto network = make_tcp_network(std::move(rig.options[1]));
+    ASSERT_FALSE(network.ok());
+    EXPECT_NE(network.status().message().find("no connection with rank 0"), std::string::npos)
+        << network.status().message();
+  }};
+  auto network = make_tcp_network(std::move(rig.options[0]));
+  ASSERT_FALSE(network.ok());
+  EXPECT_NE(network.status().message().find("no connection with rank 1"), std::string::npos);
+}
+
+TEST(TcpSleep, ASleeperWakesForMessagesNotesAndTheRingsOfItsNode) {
+  Rig rig{{0, 1}};
+  Bell bell;
+  std::unique_ptr<Network> sender;
+  std::jthread other{[&] { sender = make_tcp_network(std::move(rig.options[1])).value(); }};
+  auto receiver = make_tcp_network(std::move(rig.options[0])).value();
+  other.join();
+  const auto sleeper = receiver->sleeper();
+  while (!sleeper->sleep(bell, 0, Clock::now() + 1ms)) continue;  // what the joining left
+
+  const auto woken_by = [&](const std::function<void()>& act) {
+    std::jthread actor{[&] {
+      std::this_thread::sleep_for(20ms);
+      act();
+    }};
+    const auto start = Clock::now();
+    (void)sleeper->sleep(bell, 0, start + 5s);
+    return Clock::now() - start;
+  };
+  const std::byte data{1};
+  EXPECT_LT(woken_by([&] { sender->send(0, {.bytes = 1}, &data); }), 90ms);
+  EXPECT_LT(woken_by([&] { sender->tell(0, {.entered = 1}); }), 90ms);
+  EXPECT_LT(woken_by([&] { eventfd_write(rig.wakers[0].number(), 1); }), 90ms);
+  EXPECT_GE(woken_by([] {}), 90ms);  // nothing of the above wakes twice
+}
+
+}  // namespace
+}  // namespace sluice
