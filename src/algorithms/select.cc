@@ -37,18 +37,18 @@ Selector::Selector(Collective collective, const Topology& topology, const CostCo
                    const SelectorOptions& options)
     : lanes_{options.lanes} {
   const Shape asked{collective, ranks_of(topology), {}, options.root, 1};
-  // Inside one node a measured algorithm and a guessed one cannot be compared.
-  const bool one_node = topology.nodes.size() == 1 && !constants.measured.empty();
+  // A measured algorithm and a guessed one cannot be compared.
+  const bool by_measure = !constants.measured.empty();
   for (const Algorithm& algorithm : algorithms()) {
     if (!algorithm.supports(collective)) continue;
     const MeasuredLink* const measured = constants.measured_for(algorithm.name);
-    if (one_node && measured == nullptr) continue;
+    if (by_measure && measured == nullptr) continue;
     const std::int64_t most_bytes =
         measured != nullptr ? measured->most_bytes : std::numeric_limits<std::int64_t>::max();
     const Result<Shape> shape = shape_on(algorithm, asked, topology);
     if (!shape.ok()) throw Error{shape.status()};
     // What was measured was measured whole.
-    const bool in_segments = algorithm.uses_segments && !one_node;
+    const bool in_segments = algorithm.uses_segments && !by_measure;
     for (int segments = 1; segments <= (in_segments ? kMostSegments : 1); segments *= 2) {
       Shape with_segments = shape.value();
       with_segments.segments = segments;

@@ -10,6 +10,7 @@
 #include <limits>
 
 #include "bootstrap/host.h"
+#include "engine/timing.h"
 #include "plan/cluster.h"
 #include "sluice/algorithms.h"
 #include "transport/control.h"
@@ -22,15 +23,6 @@ constexpr std::string_view kMeasured[] = {"exchange",           "direct",       
 constexpr std::size_t kSmallBytes = 8;
 constexpr std::size_t kLargeBytes = std::size_t{1} << 20;
 constexpr double kNoDifference = 1e15;  // bytes a second: the large one was not slower
-
-double seconds_of(Communicator& communicator, const Pool& pool, std::size_t bytes,
-                  const CollectiveOptions& options, int repeats) {
-  communicator.barrier();
-  const auto begin = Clock::now();
-  for (int i = 0; i < repeats; ++i)
-    communicator.all_reduce(pool.data(), bytes / sizeof(float), options).wait();
-  return std::chrono::duration<double>(Clock::now() - begin).count() / repeats;
-}
 
 // A measured algorithm at one size: the best of some times of about half a millisecond, by this
 // rank's clock. What disturbs a time can only make it longer.
@@ -45,8 +37,9 @@ struct Timing {
     double repeats = worth_it ? std::clamp(kSlice / seconds, 1.0, kMostRepeats) : 0;
     communicator.broadcast(&repeats, 1, {.type = DataType::F64}).wait();  // rank 0's, for all
     if (repeats == 0) return;
-    seconds = std::min(seconds,
-                       seconds_of(communicator, pool, bytes, options, static_cast<int>(repeats)));
+    seconds =
+        std::min(seconds, seconds_of(communicator, pool.as<float>().data(), bytes / sizeof(float),
+                                     options, static_cast<int>(repeats)));
   }
 };
 

@@ -1,40 +1,45 @@
 #include "engine/network_constants.h"
 
 #include <algorithm>
+#include <string>
 #include <vector>
 
 #include "engine/constants.h"
+#include "engine/timing.h"
 #include "sluice/select.h"
-#include "transport/wait.h"
 
 namespace sluice {
 namespace {
 
-constexpr std::size_t kSmallCount = 2;
 const CollectiveOptions kNumbers{.type = DataType::F64};
 
-double seconds_of(Communicator& communicator, std::vector<float>& data, std::size_t count,
-                  const CollectiveOptions& options, int repeats) {
-  communicator.barrier();
-  const auto begin = Clock::now();
-  for (int i = 0; i < repeats; ++i) communicator.all_reduce(data.data(), count, options).wait();
-  return std::chrono::duration<double>(Clock::now() - begin).count() / repeats;
-}
+struct Timed {
+  std::string_view name;
+  bool for_long = false;  // sends no more than it must: worth a long time
+  bool on_grid = false;   // only where nodes have several ranks
+};
 
-// Rank 0's, at every rank.
-double told(Communicator& communicator, double value) {
-  communicator.broadcast(&value, 1, kNumbers).wait();
-  return value;
-}
+constexpr Timed kCandidates[] = {
+    {"ring", true},
+    {"halving_doubling", true},
+    {"direct", true},
+    {"torus", true, true},
+    {"hierarchical", true, true},
+    {"hierarchical:ring", true, true},
+    {"recursive_doubling"},
+    {"double_tree"},
+    {"exchange"},
+};
 
+// What an algorithm puts on the links between nodes.
 struct Between {
   double messages = 0;
   double share = 0;     // bytes / bytes of the buffer
   double inside_s = 0;  // latency of the steps that stay inside nodes
 };
 
-Between between_of(const Algorithm& algorithm, const Topology& topology, const Link& inside,
-                   int ranks) {
+Between between_of(std::string_view name, const Topology& topology, const Link& inside, int ranks) {
+  const Algorithm& algorithm = *find_algorithm(name).value();
   const Shape shape =
       shape_on(algorithm, {.collective = Collective::AllReduce, .ranks = ranks}, topology).value();
   Between between;
@@ -47,62 +52,101 @@ Between between_of(const Algorithm& algorithm, const Topology& topology, const L
   return between;
 }
 
-// A ring of growing buffers, until one takes long enough to tell.
-double measured_bandwidth(Communicator& communicator, double share) {
-  constexpr double kLongEnough = 0.03;
-  constexpr std::size_t kMostCount = std::size_t{1} << 23;
-  const CollectiveOptions ring{.algorithm = "ring"};
-  std::vector<float> data;
-  double seconds = 0;
-  for (std::size_t count = std::size_t{1} << 15; count <= kMostCount; count *= 4) {
-    data.resize(count);
-    // The first of a size finds caches, buffers and token buckets as they are after a pause.
-    (void)seconds_of(communicator, data, count, ring, 1);
-    seconds = told(communicator, seconds_of(communicator, data, count, ring, 1));
-    if (seconds > kLongEnough) break;
+class Measurement {
+ public:
+  Measurement(Communicator& communicator, const Topology& topology)
+      : communicator_{communicator}, topology_{topology}, constants_{typical_constants()} {
+    constants_.measured.clear();
+    const bool grid = std::any_of(topology.nodes.begin(), topology.nodes.end(),
+                                  [](int ranks) { return ranks > 1; });
+    for (const Timed& candidate : kCandidates) {
+      if (!candidate.on_grid || grid) candidates_.push_back(candidate);
+    }
   }
-  return share * static_cast<double>(data.size() * sizeof(float)) / seconds;
-}
+
+  CostConstants run() {
+    const std::size_t long_count = find_long_count();
+    // Every rank's part of a short one has something in it, so that all messages are sent.
+    const std::size_t short_count = 16 * static_cast<std::size_t>(communicator_.size());
+    std::vector<double> short_s = best_times(short_count, 4, 5, false);
+    std::vector<double> long_s = best_times(long_count, 1, 3, true);
+    const double bytes = static_cast<double>((long_count - short_count) * sizeof(float));
+    const double ring_rate = between("ring").share * bytes / (long_s[0] - short_s[0]);
+
+    constants_.between = {.latency_s = 1, .bandwidth_bytes_per_s = ring_rate};
+    for (std::size_t i = 0; i < candidates_.size(); ++i) {
+      const Between load = between(candidates_[i].name);
+      if (load.messages == 0) continue;
+      Link link{.latency_s = std::max(short_s[i] - load.inside_s, short_s[i] / 10) / load.messages,
+                .bandwidth_bytes_per_s = ring_rate};
+      if (candidates_[i].for_long && long_s[i] > short_s[i])
+        link.bandwidth_bytes_per_s = load.share * bytes / (long_s[i] - short_s[i]);
+      constants_.between.latency_s = std::min(constants_.between.latency_s, link.latency_s);
+      constants_.measured.push_back({.algorithm = std::string{candidates_[i].name},
+                                     .inside = constants_.inside,
+                                     .between = link});
+    }
+    return constants_;
+  }
+
+ private:
+  Between between(std::string_view name) const {
+    return between_of(name, topology_, constants_.inside, communicator_.size());
+  }
+
+  // Rank 0's, at every rank.
+  void agree(std::vector<double>& values) {
+    communicator_.broadcast(values.data(), values.size(), kNumbers).wait();
+  }
+
+  double time(std::string_view name, std::size_t count, int repeats) {
+    if (data_.size() < count) data_.resize(count);
+    return seconds_of(communicator_, data_.data(), count, {.algorithm = std::string{name}},
+                      repeats);
+  }
+
+  // Rings of growing buffers, until one takes long enough to tell the bandwidth.
+  std::size_t find_long_count() {
+    constexpr double kLongEnough = 0.03;
+    constexpr std::size_t kMost = std::size_t{1} << 23;
+    std::size_t count = std::size_t{1} << 15;
+    while (count < kMost) {
+      (void)time("ring", count, 1);  // finds buffers and token buckets as they are after a pause
+      std::vector<double> seconds{time("ring", count, 1)};
+      agree(seconds);
+      if (seconds[0] > kLongEnough) break;
+      count *= 4;
+    }
+    return count;
+  }
+
+  // Round after round, so that a disturbance does not hit one alone; what disturbs a time can only
+  // make it longer. The first round proves, connects and touches.
+  std::vector<double> best_times(std::size_t count, int repeats, int rounds, bool long_ones) {
+    constexpr double kNever = 1e3;
+    std::vector<double> best(candidates_.size(), kNever);
+    for (int round = 0; round <= rounds; ++round) {
+      for (std::size_t i = 0; i < candidates_.size(); ++i) {
+        if (long_ones && !candidates_[i].for_long) continue;
+        const double seconds = time(candidates_[i].name, count, repeats);
+        if (round > 0) best[i] = std::min(best[i], seconds);
+      }
+    }
+    agree(best);
+    return best;
+  }
+
+  Communicator& communicator_;
+  const Topology& topology_;
+  CostConstants constants_;
+  std::vector<Timed> candidates_;
+  std::vector<float> data_;
+};
 
 }  // namespace
 
 CostConstants measure_network(Communicator& communicator, const Topology& topology) {
-  constexpr int kRounds = 4;
-  constexpr int kRepeats = 4;
-  CostConstants constants = typical_constants();
-  constants.measured.clear();
-  const auto share_of = [&](std::string_view name) {
-    return between_of(*find_algorithm(name).value(), topology, constants.inside,
-                      communicator.size());
-  };
-  constants.between.bandwidth_bytes_per_s =
-      measured_bandwidth(communicator, share_of("ring").share);
-
-  std::vector<const Algorithm*> timed;
-  for (const Algorithm& algorithm : algorithms()) {
-    if (algorithm.supports(Collective::AllReduce)) timed.push_back(&algorithm);
-  }
-  std::vector<double> best(timed.size(), 1);
-  std::vector<float> data(kSmallCount);
-  for (int round = 0; round < kRounds; ++round) {  // the first proves and connects
-    for (std::size_t i = 0; i < timed.size(); ++i) {
-      const double seconds = seconds_of(communicator, data, kSmallCount,
-                                        {.algorithm = std::string{timed[i]->name}}, kRepeats);
-      if (round > 0) best[i] = std::min(best[i], seconds);
-    }
-  }
-  communicator.broadcast(best.data(), best.size(), kNumbers).wait();
-  constants.between.latency_s = 1;
-  for (std::size_t i = 0; i < timed.size(); ++i) {
-    const Between between = share_of(timed[i]->name);
-    if (between.messages == 0) continue;
-    Link link = constants.between;
-    link.latency_s = std::max(best[i] - between.inside_s, best[i] / 10) / between.messages;
-    constants.between.latency_s = std::min(constants.between.latency_s, link.latency_s);
-    constants.measured.push_back(
-        {.algorithm = std::string{timed[i]->name}, .inside = constants.inside, .between = link});
-  }
-  return constants;
+  return Measurement{communicator, topology}.run();
 }
 
 CostConstants hand_out_links(Communicator& communicator, const CostConstants& constants) {
