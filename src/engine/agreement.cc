@@ -59,7 +59,9 @@ Choices agree_between_nodes(Communicator& communicator, const Group& group,
                     constants.between.bandwidth_bytes_per_s * 8e-9,
                     constants.between.latency_s * 1e6, given != 0 ? *file : "measured"));
   }
-  return {std::move(order), communicator.rank(), constants, std::move(overrides)};
+  Choices choices{std::move(order), communicator.rank(), constants, std::move(overrides)};
+  if (communicator.rank() == 0) log("all_reduce by " + choices.describe(Collective::AllReduce));
+  return choices;
 }
 
 }  // namespace

@@ -75,7 +75,7 @@ Blame Watch::blamed_by(Rank rank) const {
   const Rank culprit = group_.board(rank).blamed.load(std::memory_order_relaxed) - 1;
   if (culprit == kOwn) return {rank, fmt::format("rank {} gave up", rank)};
   if (culprit == group_.rank()) {
-    return {culprit, fmt::format("rank {} gave up waiting for this rank", rank)};
+    return {culprit, fmt::format("rank {} gave up because of this rank", rank)};
   }
   const std::string death = group_.death_of(culprit);
   const bool died = !death.empty() && gone_[static_cast<std::size_t>(culprit)] != Gone::GaveUp;

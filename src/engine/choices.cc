@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/text.h"
 #include "sluice/select.h"
 
 namespace sluice {
@@ -38,6 +39,18 @@ Choices::Table& Choices::table_of(Collective collective, Rank root) {
   }
   tables_.push_back(std::move(table));
   return tables_.back();
+}
+
+std::string Choices::describe(Collective collective) {
+  const std::vector<Entry>& entries = table_of(collective, 0).entries;
+  std::string text;
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    if (i > 0 && entries[i].algorithm == entries[i - 1].algorithm) continue;
+    if (i > 0)
+      text += fmt::format(" to {}, ", format_bytes(static_cast<double>(entries[i].from_bytes)));
+    text += entries[i].algorithm->name;
+  }
+  return entries.size() > 1 ? text + " beyond" : text;
 }
 
 Result<const Choice*> Choices::choose(Collective collective, std::int64_t bytes, Rank root,

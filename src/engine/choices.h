@@ -5,6 +5,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -32,6 +33,9 @@ class Choices {
   const Order& order() const { return order_; }
   const CostConstants& constants() const { return constants_; }
   const std::vector<Override>& overrides() const { return overrides_; }
+
+  // "ring to 4 KiB, direct beyond", overrides apart.
+  std::string describe(Collective collective);
 
   // `asked`: by that algorithm; empty: by an override, else the cheapest. Proves what it has not
   // proven yet. The choice lives as long as this object.

@@ -7,9 +7,11 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <optional>
+#include <string_view>
 
 #include "transport/socket_address.h"
 
@@ -22,6 +24,20 @@ constexpr std::size_t kMostStrangers = 64;  // callers that have not said who th
 
 void set(int socket, int level, int option, int value) {
   setsockopt(socket, level, option, &value, sizeof value);
+}
+
+// BBR all but stops for 200 ms every 10 s, to measure the delay; a collective would wait for each
+// of its connections in turn. Where it is the system's choice, and another may be had, it is not
+// ours.
+void avoid_bbr(int socket) {
+  std::array<char, 16> name{};
+  socklen_t bytes = name.size() - 1;
+  if (getsockopt(socket, IPPROTO_TCP, TCP_CONGESTION, name.data(), &bytes) != 0) return;
+  if (!std::string_view{name.data()}.starts_with("bbr")) return;
+  for (const std::string_view other : {"cubic", "reno"}) {
+    const auto length = static_cast<socklen_t>(other.size());
+    if (setsockopt(socket, IPPROTO_TCP, TCP_CONGESTION, other.data(), length) == 0) return;
+  }
 }
 
 // A host that is gone is noticed though nothing is sent, and though it never says so.
@@ -218,6 +234,7 @@ class Joining {
 
   void link(Rank peer, TcpUse use, Fd socket) {
     make_watchful(socket.number());
+    avoid_bbr(socket.number());
     socket_of(peer, use) = std::move(socket);
   }
 

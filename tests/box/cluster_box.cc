@@ -46,8 +46,9 @@ std::string inside(const std::string& name, const std::string& line) {
 
 // What leaves an interface goes no faster than that.
 std::string limit(const std::string& name, const std::string& device, int mbit_per_s) {
-  return inside(name, fmt::format("tc qdisc add dev {} root tbf rate {}mbit burst {} latency 100ms",
-                                  device, mbit_per_s, kBurst));
+  return inside(name,
+                fmt::format("tc qdisc replace dev {} root tbf rate {}mbit burst {} latency 100ms",
+                            device, mbit_per_s, kBurst));
 }
 
 // A cable between two namespaces, with a rate each way, its far end in the bridge there.
@@ -60,6 +61,13 @@ std::vector<std::string> cable(const std::string& from, const std::string& devic
           fmt::format("ip -n {} link set {} up", from, device),
           limit(from, device, mbit_per_s),
           limit(to, port, mbit_per_s)};
+}
+
+bool enter_namespace(const std::string& name) {
+  const int place = open(("/var/run/netns/" + name).c_str(), O_RDONLY | O_CLOEXEC);
+  const bool entered = place >= 0 && setns(place, CLONE_NEWNET) == 0;
+  if (place >= 0) close(place);
+  return entered;
 }
 
 }  // namespace
@@ -137,19 +145,25 @@ Status ClusterBox::add_host(int host, int group) {
                   fmt::format("ip -n {} link set lo up", name)});
 }
 
-LinkCounters ClusterBox::counters(int host) const {
+LinkCounters ClusterBox::counters(int host) const { return counters_of(host_name(host), "net0"); }
+
+LinkCounters ClusterBox::uplink_counters(int group) const {
+  return counters_of(switch_name(group), "up0");
+}
+
+LinkCounters ClusterBox::counters_of(const std::string& name, const std::string& device) {
   LinkCounters counters;
   std::array<int, 2> ends{};
   if (pipe2(ends.data(), O_CLOEXEC) != 0) return counters;
-  const pid_t child = start(host, [&] {
+  const pid_t child = start_in(name, [&] {
     LinkCounters read_here;
     std::ifstream file{"/proc/net/dev"};
     for (std::string line; std::getline(file, line);) {
-      const std::size_t colon = line.find("net0:");
+      const std::size_t colon = line.find(device + ":");
       if (colon == std::string::npos) continue;
       // bytes packets errs drop fifo frame compressed multicast, received and then sent
       std::array<unsigned long long, 10> n{};
-      std::sscanf(line.c_str() + colon + 5,  // NOLINT: the kernel's own format
+      std::sscanf(line.c_str() + colon + device.size() + 1,  // NOLINT: the kernel's own format
                   "%llu %llu %*s %*s %*s %*s %*s %*s %llu %llu", &n[0], &n[1], &n[2], &n[3]);
       read_here = {n[2], n[3], n[0], n[1]};
     }
@@ -162,6 +176,19 @@ LinkCounters ClusterBox::counters(int host) const {
   return counters;
 }
 
+Status ClusterBox::set_rate(int host, int mbit_per_s) {
+  return run_all({limit(host_name(host), "net0", mbit_per_s),
+                  limit(switch_name(group_of(host)), fmt::format("p{}", host), mbit_per_s)});
+}
+int ClusterBox::group_of(int host) const {
+  int group = 0;
+  for (const int hosts : options_.groups) {
+    if (host < hosts) break;
+    host -= hosts;
+    ++group;
+  }
+  return group;
+}
 Status ClusterBox::cut(int host) {
   return run(fmt::format("ip -n {} link set net0 down", host_name(host)));
 }
@@ -169,21 +196,20 @@ Status ClusterBox::mend(int host) {
   return run(fmt::format("ip -n {} link set net0 up", host_name(host)));
 }
 
-bool ClusterBox::enter(int host) const {
-  const int place = open(("/var/run/netns/" + host_name(host)).c_str(), O_RDONLY | O_CLOEXEC);
-  const bool there = place >= 0 && setns(place, CLONE_NEWNET) == 0;
-  if (place >= 0) close(place);
-  return there;
-}
+bool ClusterBox::enter(int host) const { return enter_namespace(host_name(host)); }
 
 pid_t ClusterBox::start(int host, const std::function<int()>& body) const {
+  return start_in(host_name(host), body);
+}
+
+pid_t ClusterBox::start_in(const std::string& name, const std::function<int()>& body) {
   const pid_t parent = getpid();
   const pid_t child = fork();
   if (child != 0) return child;
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(1);
   // A fresh /proc/net follows the namespace of whoever reads it.
-  if (!enter(host)) _exit(127);
+  if (!enter_namespace(name)) _exit(127);
   _exit(body());
 }
 

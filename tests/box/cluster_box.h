@@ -44,7 +44,14 @@ class ClusterBox {
   std::string address(int host) const;
 
   LinkCounters counters(int host) const;
+  // Of a group's link to the switch above all groups; REQUIRES: there are several.
+  int groups() const {
+    return options_.groups.empty() ? 1 : static_cast<int>(options_.groups.size());
+  }
+  LinkCounters uplink_counters(int group) const;
 
+  // Gives a host's link another rate.
+  Status set_rate(int host, int mbit_per_s);
   // Takes a host's link down, and up again.
   Status cut(int host);
   Status mend(int host);
@@ -62,6 +69,9 @@ class ClusterBox {
   explicit ClusterBox(const BoxOptions& options);
   Status build();
   Status add_host(int host, int group);
+  int group_of(int host) const;
+  static LinkCounters counters_of(const std::string& name, const std::string& device);
+  static pid_t start_in(const std::string& name, const std::function<int()>& body);
   std::string switch_name(int group) const;  // -1: the one above all groups
 
   BoxOptions options_;

@@ -1,0 +1,131 @@
+// What a job puts on the links between hosts, counted by the interfaces themselves.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <numeric>
+#include <optional>
+
+#include "tests/box/box_ranks.h"
+
+namespace sluice::box {
+namespace {
+
+constexpr std::size_t kCount = std::size_t{1} << 20;
+constexpr int kTimes = 4;
+
+// Payload that left, without Ethernet, IP and TCP headers: 66 bytes of each packet that the kernel
+// handed to the link.
+double payload(const LinkCounters& before, const LinkCounters& after) {
+  return static_cast<double>(after.sent_bytes - before.sent_bytes) -
+         66.0 * static_cast<double>(after.sent_packets - before.sent_packets);
+}
+
+std::string add_up(Communicator& comm, const Gate& gate, const std::string& algorithm) {
+  const Pool pool = comm.allocate(kCount * sizeof(float));
+  const auto data = pool.as<float>();
+  const CollectiveOptions options{.algorithm = algorithm};
+  const auto fill = [&] {
+    for (std::size_t i = 0; i < kCount; ++i)
+      data[i] = static_cast<float>((i * 31 + static_cast<std::size_t>(comm.rank()) * 7) % 1009);
+  };
+  fill();
+  comm.all_reduce(data.data(), kCount, options).wait();  // connections and windows open
+  comm.barrier();
+  gate.pass();
+  for (int i = 0; i < kTimes; ++i) {
+    fill();
+    comm.all_reduce(data.data(), kCount, options).wait();
+  }
+  gate.pass();
+  for (std::size_t i = 0; i < kCount; ++i) {
+    std::size_t sum = 0;
+    for (Rank rank = 0; rank < comm.size(); ++rank)
+      sum += (i * 31 + static_cast<std::size_t>(rank) * 7) % 1009;
+    if (data[i] != static_cast<float>(sum)) return fmt::format("element {} is wrong", i);
+  }
+  return "";
+}
+
+// What leaves each host, as a multiple of the buffer's bytes, an all-reduce.
+class Job : public testing::Test {
+ protected:
+  void make(const BoxOptions& options) {
+    auto made = ClusterBox::make(options);
+    if (!made.ok()) GTEST_SKIP() << made.status().message();
+    cluster_.emplace(std::move(made).value());
+  }
+
+  std::vector<double> sent(BoxJob job, const std::string& algorithm) {
+    std::vector<LinkCounters> before;
+    std::vector<double> sent;
+    job.body = [&](Communicator& comm, const Gate& gate) { return add_up(comm, gate, algorithm); };
+    job.at_gate = [&](int gate) {
+      for (int host = 0; host < cluster_->hosts(); ++host) {
+        const LinkCounters now = cluster_->counters(host);
+        if (gate == 0) before.push_back(now);
+        if (gate == 1)
+          sent.push_back(payload(before[static_cast<std::size_t>(host)], now) / kTimes / kCount /
+                         sizeof(float));
+      }
+      for (int group = 0; group < cluster_->groups() && cluster_->groups() > 1; ++group) {
+        const LinkCounters now = cluster_->uplink_counters(group);
+        if (gate == 0) before.push_back(now);
+        if (gate == 1) {
+          const auto at = static_cast<std::size_t>(cluster_->hosts() + group);
+          uplink_.push_back(payload(before[at], now) / kTimes / kCount / sizeof(float));
+        }
+      }
+    };
+    EXPECT_EQ(run_job(*cluster_, job), "");
+    return sent;
+  }
+
+  std::optional<ClusterBox> cluster_;
+  std::vector<double> uplink_;  // likewise
+};
+
+const std::pair<std::string, std::string> kNotMeasured{"SLUICE_TOPOLOGY", "generic"};
+
+TEST_F(Job, HierarchicalSendsBetweenHostsWhatItsClosedFormSays) {
+  make({.hosts = 2, .mbit_per_s = 1000});
+  if (IsSkipped()) return;
+  const std::vector<double> sent = this->sent(
+      {.hosts = {0, 0, 0, 0, 1, 1, 1, 1}, .environment = {kNotMeasured}}, "hierarchical");
+  // Between N nodes an optimal all-reduce sends 2(N-1)/N of the buffer out of each, whatever the
+  // number of its ranks: 1 for two.
+  ASSERT_EQ(sent.size(), 2U);
+  EXPECT_NEAR(sent[0], 1, 0.03);
+  EXPECT_NEAR(sent[1], 1, 0.03);
+}
+
+TEST_F(Job, ARingOfRanksDealtOutInTurnCrossesEachLinkOnceEachWay) {
+  make({.hosts = 3, .mbit_per_s = 1000});
+  if (IsSkipped()) return;
+  const std::vector<double> sent =
+      this->sent({.hosts = {0, 1, 2, 0, 1, 2}, .environment = {kNotMeasured}}, "ring");
+  ASSERT_EQ(sent.size(), 3U);
+  for (const double each : sent) EXPECT_NEAR(each, 2.0 * 5 / 6, 0.05);
+}
+
+TEST_F(Job, RanksBehindOneSwitchComeTogetherByTheTopologyFile) {
+  make({.hosts = 4, .mbit_per_s = 1000, .groups = {2, 2}, .uplink_mbit_per_s = 1000});
+  if (IsSkipped()) return;
+  const std::string file = testing::TempDir() + fmt::format("switches-{}.toml", getpid());
+  std::ofstream{file} << "name = \"box\"\nranks_per_node = 1\n"
+                      << fmt::format("switches = [[\"{}\", \"{}\"], [\"{}\", \"{}\"]]\n",
+                                     cluster_->address(0), cluster_->address(1),
+                                     cluster_->address(2), cluster_->address(3))
+                      << "[between]\ngbit_per_s = 1\nefficiency = 0.9\nlatency_us = 20\n"
+                      << "[inside]\ngbyte_per_s = 8\nlatency_us = 0.5\n"
+                      << "[reduce]\ngbyte_per_s = 20\n";
+  (void)sent({.hosts = {0, 2, 1, 3}, .environment = {{"SLUICE_TOPOLOGY", file}}}, "ring");
+  std::remove(file.c_str());
+  ASSERT_EQ(uplink_.size(), 2U);
+  // Once each way is 2(n-1)/n of the buffer; by their numbers ranks would cross four times as
+  // often.
+  for (const double each : uplink_) EXPECT_NEAR(each, 1.5, 0.05);
+}
+
+}  // namespace
+}  // namespace sluice::box
