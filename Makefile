@@ -45,6 +45,7 @@ bench: setup  ## all-reduce next to Open MPI, MPICH and Gloo (tools/setup --benc
 bench-network: setup  ## the same over a cluster in a box, beside what the links give; needs root
 	@$(call build,bench,--target network_bench)
 	@build/bench/bench/network/network --output build/bench/network.json $(BENCH_ARGS)
+	@build/bench/bench/network/thin_tree --output build/bench/thin-tree.json
 
 format:  ## formats every C++ source
 	tools/format

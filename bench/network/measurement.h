@@ -25,6 +25,9 @@ class Measurement {
 
   NetworkRow run(std::uint64_t bytes, int rounds, Progress& progress);
 
+  // "3 slices were run again ..." where others had the cores; or "".
+  std::string disturbances() const;
+
   // Whether nobody failed.
   bool well() const { return well_; }
 
@@ -54,6 +57,8 @@ class Measurement {
   const Cluster& cluster_;
   std::function<void(const std::string&)> tell_;
   std::vector<Contestant> contestants_;
+  int repeated_ = 0;      // slices in which others had the cores, run again
+  int disturbed_ = 0;     // and those kept all the same
   bool started_ = false;  // the very first slices are behind us
   bool well_ = true;
 };

@@ -99,6 +99,8 @@ int run(const Options& options) {
     print_row(rows.back(), cluster);
   }
   print_summary(rows);
+  if (const std::string disturbances = measurement.disturbances(); !disturbances.empty())
+    fmt::print("  {}\n", disturbances);
   if (!options.output.empty()) {
     std::ofstream file{options.output};
     file << to_json(rows, cluster).dump(2) << "\n";

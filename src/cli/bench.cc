@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <exception>
 #include <filesystem>
 #include <memory>
@@ -14,12 +15,15 @@
 
 #include "base/text.h"
 #include "bootstrap/cores.h"
+#include "bootstrap/environment.h"
 #include "bootstrap/launch.h"
+#include "bootstrap/placement.h"
 #include "cli/arguments.h"
 #include "cli/bench_allreduce.h"
 #include "cli/command.h"
 #include "cli/memory_info.h"
 #include "sluice/algorithms.h"
+#include "transport/socket_address.h"
 
 namespace sluice::cli {
 namespace {
@@ -162,6 +166,8 @@ int run_processes(const Options& options, int ranks) {
                                    "bench",
                                    "allreduce",
                                    "--as-rank",
+                                   "--transport",
+                                   options.transport,
                                    "--sizes",
                                    options.sizes,
                                    "--type",
@@ -184,25 +190,56 @@ int run_processes(const Options& options, int ranks) {
   return outcome.all_well() ? kExitDone : kExitMachine;
 }
 
-int run(const Options& options) {
-  if (options.transport != "shm" && options.transport != "inproc") {
-    throw Error{Status{Code::InvalidArgument,
-                       fmt::format("there is no transport {} to measure: choose from shm, inproc",
-                                   quote(options.transport))}};
+// Every rank counts as a node of its own, on the loopback interface.
+void pretend_to_be_hosts() {
+  const Fd free = listen_at(*SocketAddress::numeric("127.0.0.1", 0));
+  const std::string port = std::to_string(SocketAddress::of_socket(free.number()).port());
+  setenv(variable::kMasterAddress.name.data(), "127.0.0.1", 1);
+  setenv(variable::kPort.name.data(), port.c_str(), 1);
+  setenv(variable::kTransport.name.data(), "tcp", 1);
+}
+
+// How many ranks a launcher started this process among; 1: none did.
+int launched_ranks() { return placement_of(Environment::of_process()).value().ranks; }
+
+Communicator join(const Options& options) {
+  if (options.as_rank && options.transport == "tcp") {
+    const Rank rank = placement_of(Environment::of_process()).value().rank;
+    setenv(variable::kNode.name.data(), std::to_string(rank).c_str(), 1);
   }
-  const int ranks = ranks_of(options);
+  return Communicator::from_env();
+}
+
+int run(const Options& options) {
+  if (options.transport != "shm" && options.transport != "inproc" && options.transport != "tcp") {
+    throw Error{Status{
+        Code::InvalidArgument,
+        fmt::format("there is no transport {} to measure: choose from shm, inproc, tcp; for mpi "
+                    "start it with mpirun -n 4 sluice bench allreduce",
+                    quote(options.transport))}};
+  }
+  const int launched = launched_ranks();
+  const bool is_rank = options.as_rank || launched > 1;
+  if (is_rank && !options.as_rank && !options.ranks.empty()) {
+    throw Error{
+        Status{Code::InvalidArgument,
+               fmt::format("this is one of {} ranks already: leave --ranks out", launched)}};
+  }
+  const int ranks = is_rank ? launched : ranks_of(options);
   const AllReduceBench bench = bench_of(options, ranks);  // refuses what cannot be
-  if (!options.as_rank) {
+  if (!is_rank) {
     const auto largest = *std::max_element(bench.sizes.begin(), bench.sizes.end());
     // Foreign memory is copied to where peers can read it.
     require_memory(static_cast<double>(largest) * ranks * (bench.foreign ? 2 : 1));
   }
   try {
-    if (options.as_rank) {
-      Communicator comm = Communicator::from_env();
+    if (is_rank) {
+      Communicator comm = join(options);
       return run_rank(comm, options) ? kExitDone : kExitNo;
     }
-    return options.transport == "shm" ? run_processes(options, ranks) : run_threads(options, ranks);
+    if (options.transport == "tcp") pretend_to_be_hosts();
+    return options.transport == "inproc" ? run_threads(options, ranks)
+                                         : run_processes(options, ranks);
   } catch (const Error& error) {
     say(error.what());
     return kExitMachine;
@@ -220,7 +257,10 @@ void add_bench(CLI::App& app, int& exit_status) {
       bench->add_subcommand("allreduce", "Time all-reduces of many sizes and check each result");
   command->add_option("--ranks", options->ranks,
                       fmt::format("2 to {} (default: as many as cores)", kMostLocalRanks));
-  command->add_option("--transport", options->transport, "shm: processes; inproc: threads")
+  command
+      ->add_option("--transport", options->transport,
+                   "shm: processes; inproc: threads; tcp: processes that do\n"
+                   "as if each were a host, on the loopback interface")
       ->capture_default_str();
   command->add_option("--algorithm", options->algorithm, "By name (default: chosen by size)");
   command->add_option("--sizes", options->sizes, "FIRST:LAST is all doublings; or 4K,1M")
@@ -244,7 +284,9 @@ void add_bench(CLI::App& app, int& exit_status) {
       "Examples:\n"
       "  sluice bench allreduce\n"
       "  sluice bench allreduce --ranks 4 --algorithm ring --sizes 1M:64M --type bf16\n"
-      "  sluice bench allreduce --transport inproc --sizes 4,4K --json");
+      "  sluice bench allreduce --transport inproc --sizes 4,4K --json\n"
+      "On several hosts, or with mpirun, each rank runs it without --ranks:\n"
+      "  sluice launch -n 1 --hosts 2 --host 0 --master a:29501 -- sluice bench allreduce");
   command->callback([options, &exit_status] { exit_status = run(*options); });
 }
 

@@ -1,0 +1,159 @@
+// thin_tree.cc - what a thin uplink costs whom: two groups of hosts behind switches, joined by a
+// link that is as fast as one host's, and the same hosts joined by a link that never limits.
+//
+//   thin_tree [--hosts 4] [--mbit 100] [--bytes 8M] [--rounds 3]
+//
+// Rounds take turns between the two boxes. Every result is checked. The reason why a training can
+// run on a thin tree: a ring in the order of the groups crosses the uplink once each way.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <span>
+
+#include "base/text.h"
+#include "sluice/communicator.h"
+#include "sluice/status.h"
+#include "tests/box/box_ranks.h"
+
+namespace sluice::bench {
+namespace {
+
+constexpr const char* kAlgorithms[] = {"ring", "halving_doubling", "halving_doubling:far"};
+
+struct Options {
+  int hosts = 4;  // of a group
+  int mbit = 100;
+  std::string bytes = "8M";
+  int rounds = 3;
+  std::string output;
+};
+
+float given(Rank rank, std::size_t i) {
+  return static_cast<float>((i * 13 + static_cast<std::size_t>(rank) * 101) % 2003);
+}
+
+// Seconds of one all-reduce after another of its kind, at the slowest rank.
+class Box {
+ public:
+  Box(const Options& options, int uplink)
+      : cluster_{box::ClusterBox::make({.hosts = 2 * options.hosts,
+                                        .mbit_per_s = options.mbit,
+                                        .groups = {options.hosts, options.hosts},
+                                        .uplink_mbit_per_s = uplink})
+                     .value()},
+        count_{static_cast<std::size_t>(parse_bytes(options.bytes).value()) / sizeof(float)} {
+    for (int host = 0; host < 2 * options.hosts; ++host) hosts_.push_back(host);
+  }
+
+  double time(const std::string& algorithm) {
+    using Clock = std::chrono::steady_clock;
+    Clock::time_point begin;
+    double seconds = 0;
+    const std::string wrong = box::run_job(
+        cluster_, {.hosts = hosts_,
+                   .environment = {{"SLUICE_TOPOLOGY", "generic"}},
+                   .deadline = std::chrono::seconds{300},
+                   .body = [&](Communicator& comm,
+                               const box::Gate& gate) { return add(comm, gate, algorithm); },
+                   .at_gate =
+                       [&](int gate) {
+                         if (gate == 0) begin = Clock::now();
+                         if (gate == 1)
+                           seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+                       }});
+    if (!wrong.empty()) throw Error{Status{Code::PeerLost, wrong}};
+    return seconds;
+  }
+
+ private:
+  std::string add(Communicator& comm, const box::Gate& gate, const std::string& algorithm) const {
+    const Pool pool = comm.allocate(count_ * sizeof(float));
+    const std::span<float> data = pool.as<float>();
+    const auto once = [&] {
+      for (std::size_t i = 0; i < count_; ++i) data[i] = given(comm.rank(), i);
+      comm.barrier();
+      comm.all_reduce(data.data(), count_, {.algorithm = algorithm}).wait();
+    };
+    once();  // uses up what the links' buckets hold
+    for (std::size_t i = 0; i < count_; ++i) data[i] = given(comm.rank(), i);
+    comm.barrier();
+    gate.pass();
+    comm.all_reduce(data.data(), count_, {.algorithm = algorithm}).wait();
+    gate.pass();
+    for (std::size_t i = 0; i < count_; ++i) {
+      float sum = 0;  // of whole numbers: exact
+      for (Rank rank = 0; rank < comm.size(); ++rank) sum += given(rank, i);
+      if (data[i] != sum) return fmt::format("element {} is wrong", i);
+    }
+    return "";
+  }
+
+  box::ClusterBox cluster_;
+  std::size_t count_;
+  std::vector<int> hosts_;
+};
+
+double median(std::vector<double> times) {
+  const auto middle = times.begin() + std::ssize(times) / 2;
+  std::nth_element(times.begin(), middle, times.end());
+  return *middle;
+}
+
+void run(const Options& options) {
+  Box thin{options, options.mbit};
+  Box wide{options, 2 * options.hosts * options.mbit};
+  std::map<std::string, std::vector<double>> thin_s;
+  std::map<std::string, std::vector<double>> wide_s;
+  for (int round = 0; round < options.rounds; ++round) {
+    for (const std::string algorithm : kAlgorithms) {
+      fmt::print(stderr, "round {} of {}: {}\n", round + 1, options.rounds, algorithm);
+      thin_s[algorithm].push_back(thin.time(algorithm));
+      wide_s[algorithm].push_back(wide.time(algorithm));
+    }
+  }
+  fmt::print(
+      "2 groups of {} hosts at {} Mbit/s, uplink {} Mbit/s; all_reduce of {}, medians of {}\n",
+      options.hosts, options.mbit, options.mbit, options.bytes, options.rounds);
+  fmt::print("{:<24} {:>12} {:>12} {:>10}\n", "", "thin uplink", "wide uplink", "keeps");
+  nlohmann::ordered_json document = nlohmann::ordered_json::array();
+  for (const std::string algorithm : kAlgorithms) {
+    const double with = median(thin_s[algorithm]);
+    const double without = median(wide_s[algorithm]);
+    fmt::print("{:<24} {:>12} {:>12} {:>9.0f}%\n", algorithm, format_seconds(with),
+               format_seconds(without), 100 * without / with);
+    document.push_back({{"algorithm", algorithm}, {"thin_s", with}, {"wide_s", without}});
+  }
+  if (!options.output.empty()) std::ofstream{options.output} << document.dump(2) << "\n";
+}
+
+}  // namespace
+}  // namespace sluice::bench
+
+int main(int argc, char** argv) {
+  CLI::App app{"What a thin uplink between two groups of hosts costs", "thin_tree"};
+  sluice::bench::Options options;
+  app.add_option("--hosts", options.hosts, "In each of the two groups")->check(CLI::Range(1, 16));
+  app.add_option("--mbit", options.mbit, "Of a host's link and of the thin uplink")
+      ->check(CLI::Range(1, 1000));
+  app.add_option("--bytes", options.bytes, "Of the buffer");
+  app.add_option("--rounds", options.rounds, "Of which the median counts")
+      ->check(CLI::Range(1, 99));
+  app.add_option("--output", options.output, "A file for the results as JSON");
+  app.footer(
+      "Exit status: 0 done, 2 wrong usage or no such box here.\nExample:\n  thin_tree --mbit 200");
+  try {
+    app.parse(argc, argv);
+    sluice::bench::run(options);
+    return 0;
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  } catch (const sluice::Error& error) {
+    fmt::print(stderr, "thin_tree: {}\n", error.what());
+    return 2;
+  }
+}
