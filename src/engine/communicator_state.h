@@ -29,7 +29,7 @@ struct RankContext {
   explicit RankContext(int ranks_on_node);
   // They are on several.
   explicit RankContext(Network& network)
-      : patience{Patience::with_network()}, sleeper{network.sleeper()} {}
+      : patience{network.patience()}, sleeper{network.sleeper()} {}
 
   std::vector<CommunicatorState*> communicators;
   Patience patience;

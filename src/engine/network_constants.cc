@@ -80,7 +80,7 @@ class Measurement {
       Link link{.latency_s = std::max(short_s[i] - load.inside_s, short_s[i] / 10) / load.messages,
                 .bandwidth_bytes_per_s = ring_rate};
       // A ring keeps to two peers, and its rate; who was a little faster once may not be again.
-      constexpr double kDoubt = 0.95;
+      constexpr double kDoubt = 0.85;
       if (i > 0 && candidates_[i].for_long && long_s[i] > short_s[i])
         link.bandwidth_bytes_per_s = kDoubt * load.share * bytes / (long_s[i] - short_s[i]);
       constants_.between.latency_s = std::min(constants_.between.latency_s, link.latency_s);

@@ -241,6 +241,8 @@ class MpiNetwork final : public Network {
   ~MpiNetwork() override { Process::instance().retire(std::move(link_)); }
 
   std::string_view name() const override { return "mpi"; }
+  // Nothing moves but when MPI is asked.
+  Patience patience() const override { return {.spins = 1, .yields = 2000}; }
   std::shared_ptr<Sleeper> sleeper() override { return link_->sleeper(); }
 
   void send(Rank peer, const Header& header, const std::byte* data) override {

@@ -9,6 +9,10 @@
 namespace sluice::mpi {
 namespace {
 
+std::size_t inline_bytes(const Header& header) {
+  return static_cast<std::size_t>(std::min<std::uint64_t>(kInlineBytes, header.bytes));
+}
+
 std::size_t segment_bytes(std::uint64_t bytes, std::uint64_t offset) {
   return static_cast<std::size_t>(std::min<std::uint64_t>(kSegmentBytes, bytes - offset));
 }
@@ -115,15 +119,9 @@ bool Outbox::send_header(const Outgoing& message) {
   const std::size_t slot = header_for_ % kHeaders;
   Frame& frame = (*frames_)[slot];
   frame.header = message.header;
-  std::size_t bytes = sizeof(Header);
-  if (message.header.bytes <= kInlineBytes) {
-    if (message.header.bytes > 0) {
-      std::memcpy(frame.payload.data(), message.data, message.header.bytes);
-    }
-    bytes += message.header.bytes;
-    offset_ = message.header.bytes;
-  }
-  line_->send(&frame, bytes, kHeaderTag, frame_requests_[slot]);
+  offset_ = inline_bytes(message.header);
+  if (offset_ > 0) std::memcpy(frame.payload.data(), message.data, offset_);
+  line_->send(&frame, sizeof(Header) + offset_, kHeaderTag, frame_requests_[slot]);
   ++header_for_;
   return true;
 }
@@ -160,7 +158,9 @@ const Header* Inbox::incoming() {
 void Inbox::post_segments() {
   while (posting_ < seen_) {
     const std::uint64_t bytes = frame(posting_).header.bytes;
-    if (bytes > kInlineBytes) {
+    posting_offset_ =
+        std::max<std::uint64_t>(posting_offset_, inline_bytes(frame(posting_).header));
+    if (posting_offset_ < bytes) {
       if (staging_ == nullptr) {
         staging_ = std::make_unique_for_overwrite<std::byte[]>(kSegments * kSegmentBytes);
       }
@@ -181,20 +181,23 @@ void Inbox::post_segments() {
 std::span<const std::byte> Inbox::arrived() {
   const Frame& present = frame(read_);
   const std::uint64_t bytes = present.header.bytes;
-  if (bytes <= kInlineBytes) return std::span{present.payload}.first(bytes).subspan(offset_);
+  const std::size_t first = inline_bytes(present.header);
+  if (offset_ < first || bytes == first)
+    return std::span{present.payload}.first(first).subspan(offset_);
   const std::size_t slot = segments_read_ % kSegments;
   // A request that is done is null, and done again.
   if (segments_read_ == segments_posted_ || !line_->done(segment_requests_[slot])) return {};
-  const std::uint64_t within = offset_ % kSegmentBytes;
+  const std::uint64_t within = (offset_ - first) % kSegmentBytes;
   const std::size_t here = segment_bytes(bytes, offset_ - within) - within;
   return {&staging_[slot * kSegmentBytes + within], here};
 }
 
 void Inbox::consume(std::size_t bytes) {
   const std::uint64_t whole = frame(read_).header.bytes;
+  const std::size_t first = inline_bytes(frame(read_).header);
   offset_ += bytes;
   const bool at_end = offset_ == whole;
-  if (bytes > 0 && whole > kInlineBytes && (at_end || offset_ % kSegmentBytes == 0)) {
+  if (bytes > 0 && offset_ > first && (at_end || (offset_ - first) % kSegmentBytes == 0)) {
     ++segments_read_;
     post_segments();
   }

@@ -32,8 +32,10 @@ inline constexpr int kHeaderTag = 1;
 inline constexpr int kPayloadTag = 2;
 inline constexpr int kNoteTag = 3;
 
-inline constexpr std::size_t kInlineBytes = 4096;  // the longest payload that goes with its header
-inline constexpr std::size_t kSegmentBytes = std::size_t{512} << 10U;
+// So much of a payload goes with its header, and keeps the link busy while MPI arranges for the
+// rest.
+inline constexpr std::size_t kInlineBytes = std::size_t{32} << 10U;
+inline constexpr std::size_t kSegmentBytes = std::size_t{1} << 20U;
 inline constexpr std::uint64_t kSegments = 4;  // outstanding in each direction
 inline constexpr std::uint64_t kHeaders = 8;   // likewise
 
@@ -44,8 +46,8 @@ class NappingSleeper : public Sleeper {
   void stir() { nap_ = kShortest; }
 
  private:
-  static constexpr std::chrono::microseconds kShortest{50};
-  static constexpr std::chrono::microseconds kLongest{1000};
+  static constexpr std::chrono::microseconds kShortest{5};
+  static constexpr std::chrono::microseconds kLongest{100};
   std::chrono::microseconds nap_ = kShortest;
   Clock::time_point looked_;
 };
@@ -72,8 +74,7 @@ class Line {
   std::string error_;
 };
 
-// A header as it travels, with as much of `payload` as header.bytes says if that is kInlineBytes or
-// less.
+// A header as it travels, with the first bytes of its payload.
 struct Frame {
   Header header;
   std::array<std::byte, kInlineBytes> payload;

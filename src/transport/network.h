@@ -51,7 +51,9 @@ class Network {
 
   // "tcp", "mpi".
   virtual std::string_view name() const = 0;
-  // How a rank of this network sleeps. The same for all networks that were split from one.
+  // How long a rank of this network looks before it sleeps, and how it sleeps. The same for all
+  // networks that were split from one.
+  virtual Patience patience() const { return Patience::with_network(); }
   virtual std::shared_ptr<Sleeper> sleeper() = 0;
 
   // Messages to a peer. The bytes must stay as they are until sent(peer) counts the message, which
