@@ -99,7 +99,7 @@ Result<Seating> take_seats(const Placement& placement, std::vector<Place> places
 }
 
 std::unique_ptr<Group> group_of(Rank rank, Seating seating, std::unique_ptr<Network> network) {
-  return std::make_unique<Group>(rank, std::move(seating.places), std::move(seating.room.memory),
+  return std::make_unique<Group>(rank, seating.places, std::move(seating.room.memory),
                                  seating.room.control, std::move(network));
 }
 

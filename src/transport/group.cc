@@ -38,7 +38,7 @@ Group::Group(std::shared_ptr<Memory> memory, std::byte* control)
   take_places(places_of(*memory_));
 }
 
-Group::Group(Rank rank, std::vector<Place> places, std::shared_ptr<Memory> memory,
+Group::Group(Rank rank, const std::vector<Place>& places, std::shared_ptr<Memory> memory,
              std::byte* control, std::unique_ptr<Network> network)
     : memory_{std::move(memory)},
       rank_{rank},
@@ -84,18 +84,22 @@ void Group::publish() const {
 }
 
 void Group::hear() const {
-  if (!network_) return;
-  Note note;
-  for (Rank peer = 0; peer < size(); ++peer) {
-    if (is_local(peer) || !network_->hear(peer, note)) continue;
-    members_[index(peer)].copy->write(note);
-    members_[index(peer)].heard = Clock::now();
+  for (Rank peer = 0; network_ && peer < size(); ++peer) {
+    if (!is_local(peer)) hear(peer);
   }
+}
+
+void Group::hear(Rank peer) const {
+  Note note;
+  if (!network_->hear(peer, note)) return;
+  members_[index(peer)].copy->write(note);
+  members_[index(peer)].heard = Clock::now();
 }
 
 std::string Group::death_of(Rank peer) const {
   if (is_local(peer)) return memory_->death_of(place(peer).local);
   std::string how = network_->death_of(peer);
+  if (!how.empty()) hear(peer);  // what it said last is on its board before its end is known
   if (!how.empty() && !place(peer).host.empty()) how += fmt::format(", on {}", place(peer).host);
   return how;
 }

@@ -28,8 +28,8 @@ class Group {
   // All ranks of the memory. `control` has ControlBlock::bytes(ranks), zeroed, the same for all.
   Group(std::shared_ptr<Memory> memory, std::byte* control);
   // Ranks of several nodes, by their places; `control` is for those of this one.
-  Group(Rank rank, std::vector<Place> places, std::shared_ptr<Memory> memory, std::byte* control,
-        std::unique_ptr<Network> network);
+  Group(Rank rank, const std::vector<Place>& places, std::shared_ptr<Memory> memory,
+        std::byte* control, std::unique_ptr<Network> network);
   // Some ranks of another group, in the order of their new numbers, with a control block of their
   // own and, if they are on several nodes, a network. Bells stay those of the whole: a rank that
   // sleeps hears of all its groups.
@@ -84,6 +84,7 @@ class Group {
   static std::size_t index(Rank rank) { return static_cast<std::size_t>(rank); }
   Rank seat(Rank rank) const { return members_[index(rank)].seat; }
   Bell& bell(Rank rank) const { return whole_.desk(place(rank).local).bell; }
+  void hear(Rank peer) const;
   void take_places(const std::vector<Place>& places);
 
   std::shared_ptr<Memory> memory_;

@@ -289,13 +289,19 @@ class TcpNetwork final : public Network {
     return route(peer).notes.take(note);
   }
 
-  // Who has said no more may still have messages on the way.
+  // Who has said no more may still have messages on the way, and the other way round: one of the
+  // two connections may tell of the end before the other has brought all.
   std::string death_of(Rank peer) override {
+    constexpr auto kLastWords = std::chrono::milliseconds{300};
     Route& route = this->route(peer);
-    if (!route.death.empty() || !(route.notes.over() || route.notes.goodbye())) return route.death;
-    std::byte next{};
-    note_end(route, outcome(recv(route.link.messages.number(), &next, 1, MSG_PEEK | MSG_DONTWAIT)));
-    return route.death;
+    route.notes.listen(route.link.notes.number());
+    const bool silent = route.notes.over() || route.notes.goodbye();
+    if (route.death.empty() && silent) {
+      std::byte next{};
+      note_end(route,
+               outcome(recv(route.link.messages.number(), &next, 1, MSG_PEEK | MSG_DONTWAIT)));
+    }
+    return silent || Clock::now() - route.died > kLastWords ? route.death : "";
   }
 
   Result<std::unique_ptr<Network>> split(const std::vector<Rank>& ranks, std::uint64_t id,
@@ -314,7 +320,8 @@ class TcpNetwork final : public Network {
     Outgoing out;
     Incoming in;
     Notes notes;
-    std::string death;
+    std::string death;         // how its messages ended
+    Clock::time_point died{};  // and when that was seen
   };
 
   TcpNetwork(std::shared_ptr<TcpProcess> process, const TcpJoin& join, std::vector<TcpLink> links)
@@ -333,6 +340,7 @@ class TcpNetwork final : public Network {
   static void note_end(Route& route, Io io) {
     if (io != Io::Over || !route.death.empty()) return;
     const int error = errno;
+    route.died = Clock::now();
     route.notes.listen(route.link.notes.number());  // a goodbye may lie there
     if (route.notes.goodbye()) {
       route.death = "it has left";
