@@ -109,5 +109,22 @@ TEST(Cluster, RefusesAFileThatIsTooLong) {
   EXPECT_NE(find_cluster(path).status().message().find("too long"), std::string::npos);
 }
 
+TEST(Cluster, SwitchesAreReadShownAndLookedUp) {
+  const std::string text =
+      "name = \"c\"\nranks_per_node = 1\nswitches = [[\"a\", \"10.0.0.2\"], [\"c\"]]\n"
+      "[between]\ngbit_per_s = 1\nefficiency = 1\nlatency_us = 1\n"
+      "[inside]\ngbyte_per_s = 1\nlatency_us = 1\n[reduce]\ngbyte_per_s = 1\n";
+  const Cluster cluster = parse_cluster(text, "c.toml").value();
+  EXPECT_EQ(cluster.switch_of("a", "10.0.0.1"), 0);
+  EXPECT_EQ(cluster.switch_of("b", "10.0.0.2"), 0);
+  EXPECT_EQ(cluster.switch_of("c", ""), 1);
+  EXPECT_EQ(cluster.switch_of("d", "10.0.0.4"), 2) << "one of its own";
+  EXPECT_EQ(parse_cluster(show_cluster(cluster), "shown").value().switches, cluster.switches);
+
+  const auto wrong = parse_cluster("name = \"c\"\nranks_per_node = 1\nswitches = [1]\n", "w.toml");
+  ASSERT_FALSE(wrong.ok());
+  EXPECT_NE(wrong.status().message().find("w.toml"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace sluice
