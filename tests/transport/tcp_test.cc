@@ -171,19 +171,25 @@ TEST(TcpSleep, ASleeperWakesForMessagesNotesAndTheRingsOfItsNode) {
   const auto sleeper = receiver->sleeper();
   while (!sleeper->sleep(bell, 0, Clock::now() + 1ms)) continue;  // what the joining left
 
+  // A busy machine may wake anybody late, but not every time.
   const auto woken_by = [&](const std::function<void()>& act) {
-    std::jthread actor{[&] {
-      std::this_thread::sleep_for(20ms);
-      act();
-    }};
-    const auto start = Clock::now();
-    (void)sleeper->sleep(bell, 0, start + 5s);
-    return Clock::now() - start;
+    auto best = Clock::duration::max();
+    for (int attempt = 0; attempt < 5 && best > 90ms; ++attempt) {
+      std::jthread actor{[&] {
+        std::this_thread::sleep_for(20ms);
+        act();
+      }};
+      const auto start = Clock::now();
+      (void)sleeper->sleep(bell, 0, start + 5s);
+      best = std::min(best, Clock::now() - start);
+    }
+    return best;
   };
   const std::byte data{1};
   EXPECT_LT(woken_by([&] { sender->send(0, {.bytes = 1}, &data); }), 90ms);
   EXPECT_LT(woken_by([&] { sender->tell(0, {.entered = 1}); }), 90ms);
   EXPECT_LT(woken_by([&] { eventfd_write(rig.wakers[0].number(), 1); }), 90ms);
+  for (int i = 0; i < 3; ++i) (void)sleeper->sleep(bell, 0, Clock::now() + 1ms);  // what came late
   EXPECT_GE(woken_by([] {}), 90ms);  // nothing of the above wakes twice
 }
 
