@@ -17,6 +17,7 @@
 #include <optional>
 
 #include "base/text.h"
+#include "bench/allreduce/median.h"
 #include "bench/allreduce/progress.h"
 #include "bench/allreduce/results.h"
 #include "bench/allreduce/team.h"
@@ -231,14 +232,12 @@ class Comparison {
   Row row_of(int ranks, std::int64_t bytes) {
     Row row{.ranks = ranks, .bytes = static_cast<std::uint64_t>(bytes)};
     for (std::size_t i = 0; i < contestants_.size(); ++i) {
-      std::vector<double>& slices_s = contestants_[i].slices_s;
+      const std::vector<double>& slices_s = contestants_[i].slices_s;
       if (!contestants_[i].team || slices_s.empty()) {
         row.verified = false;
         continue;
       }
-      const auto middle = slices_s.begin() + std::ssize(slices_s) / 2;
-      std::nth_element(slices_s.begin(), middle, slices_s.end());
-      row.seconds[names_[i]] = *middle;
+      row.seconds[names_[i]] = median(slices_s);
     }
     return row;
   }

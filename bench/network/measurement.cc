@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "base/text.h"
+#include "bench/allreduce/median.h"
 #include "bench/network/stolen_time.h"
 #include "cli/bench_pattern.h"
 #include "sluice/status.h"
@@ -20,23 +21,11 @@ constexpr std::uint64_t kMostWarmUp = 4 << 20;
 constexpr double kMemoryBytesPerS = 1e9;  // a first guess, where links do not tell
 constexpr int kTrialRounds = 2;           // after which slow settings rest
 constexpr double kClearlySlower = 1.3;
-constexpr double kHeaderBytes = 66;
 constexpr double kDisturbed = 0.02;  // of the cores, had by others
 constexpr int kMostAttempts = 4;     // at a slice
 
-double payload_bytes(const box::LinkCounters& before, const box::LinkCounters& after) {
-  return static_cast<double>(after.sent_bytes - before.sent_bytes) -
-         kHeaderBytes * static_cast<double>(after.sent_packets - before.sent_packets);
-}
-
 double least(const std::vector<double>& values) {
   return *std::min_element(values.begin(), values.end());
-}
-
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + std::ssize(values) / 2;
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
 }
 
 }  // namespace
@@ -113,7 +102,7 @@ void Measurement::run_slice(Contestant& contestant, std::uint64_t bytes, bool me
     contestant.cpu_s.push_back(result.cpu_s);
     for (int host = 0; host < cluster_.hosts; ++host) {
       const auto i = static_cast<std::size_t>(host);
-      contestant.wire_bytes[i] += payload_bytes(before[i], box_.counters(host));
+      contestant.wire_bytes[i] += box_.counters(host).payload_sent_since(before[i]);
     }
     contestant.closed_form_bytes +=
         cluster_.host_bytes(static_cast<double>(order.bytes)) * operations_of(order) * runs;

@@ -16,6 +16,7 @@
 #include <span>
 
 #include "base/text.h"
+#include "bench/allreduce/median.h"
 #include "sluice/communicator.h"
 #include "sluice/status.h"
 #include "tests/box/box_ranks.h"
@@ -97,12 +98,6 @@ class Box {
   std::size_t count_;
   std::vector<int> hosts_;
 };
-
-double median(std::vector<double> times) {
-  const auto middle = times.begin() + std::ssize(times) / 2;
-  std::nth_element(times.begin(), middle, times.end());
-  return *middle;
-}
 
 void run(const Options& options) {
   Box thin{options, options.mbit};

@@ -30,6 +30,14 @@ struct LinkCounters {
   std::uint64_t sent_packets = 0;
   std::uint64_t received_bytes = 0;
   std::uint64_t received_packets = 0;
+
+  // What was sent since without Ethernet, IP and TCP headers: 66 bytes of each packet that the
+  // kernel handed to the link, large segments counting as one.
+  double payload_sent_since(const LinkCounters& before) const {
+    constexpr double kHeaderBytes = 66;
+    return static_cast<double>(sent_bytes - before.sent_bytes) -
+           kHeaderBytes * static_cast<double>(sent_packets - before.sent_packets);
+  }
 };
 
 class ClusterBox {

@@ -14,13 +14,6 @@ namespace {
 constexpr std::size_t kCount = std::size_t{1} << 20;
 constexpr int kTimes = 4;
 
-// Payload that left, without Ethernet, IP and TCP headers: 66 bytes of each packet that the kernel
-// handed to the link.
-double payload(const LinkCounters& before, const LinkCounters& after) {
-  return static_cast<double>(after.sent_bytes - before.sent_bytes) -
-         66.0 * static_cast<double>(after.sent_packets - before.sent_packets);
-}
-
 std::string add_up(Communicator& comm, const Gate& gate, const std::string& algorithm) {
   const Pool pool = comm.allocate(kCount * sizeof(float));
   const auto data = pool.as<float>();
@@ -65,15 +58,15 @@ class Job : public testing::Test {
         const LinkCounters now = cluster_->counters(host);
         if (gate == 0) before.push_back(now);
         if (gate == 1)
-          sent.push_back(payload(before[static_cast<std::size_t>(host)], now) / kTimes / kCount /
-                         sizeof(float));
+          sent.push_back(now.payload_sent_since(before[static_cast<std::size_t>(host)]) / kTimes /
+                         kCount / sizeof(float));
       }
       for (int group = 0; group < cluster_->groups() && cluster_->groups() > 1; ++group) {
         const LinkCounters now = cluster_->uplink_counters(group);
         if (gate == 0) before.push_back(now);
         if (gate == 1) {
           const auto at = static_cast<std::size_t>(cluster_->hosts() + group);
-          uplink_.push_back(payload(before[at], now) / kTimes / kCount / sizeof(float));
+          uplink_.push_back(now.payload_sent_since(before[at]) / kTimes / kCount / sizeof(float));
         }
       }
     };
