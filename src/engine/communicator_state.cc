@@ -41,7 +41,7 @@ CommunicatorState::CommunicatorState(std::unique_ptr<Group> group,
 CommunicatorState::~CommunicatorState() {
   leaving_ = context_->drive();
   std::erase(context_->communicators, this);
-  if (!is_idle()) endpoint_.withdraw();  // left in the middle: peers may be reading
+  if (!is_complete(issued_)) endpoint_.withdraw();  // left in the middle: peers may be reading
   if (!context_->communicators.empty()) return;
   if (leaving_.owns_lock()) leaving_.unlock();
   context_->progress.reset();
@@ -62,7 +62,8 @@ void CommunicatorState::release(const Segment& segment) {
   const auto lock = context_->drive();
   std::erase_if(segments_, [&](const Segment& each) { return each.id == segment.id; });
   // After a failure peers may still be reading and writing it; it goes with the process.
-  if (!has_failed() && is_idle()) group().memory().release(segment);
+  // So does what waits for the progress thread to be taken up.
+  if (!has_failed() && is_complete(issued_)) group().memory().release(segment);
 }
 
 Location CommunicatorState::location_of(const std::byte* data, std::size_t bytes) const {
