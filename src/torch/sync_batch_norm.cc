@@ -31,6 +31,7 @@ struct BatchStatistics {
 namespace {
 
 using torch::Tensor;
+using OptionalTensor = c10::optional<Tensor>;
 
 // As a graph can hold it.
 struct HeldStatistics : torch::CustomClassHolder {
@@ -107,9 +108,11 @@ Moments moments_of_all(const Tensor& input, detail::BatchStatistics& statistics)
 
 struct SyncBatchNormFunction : torch::autograd::Function<SyncBatchNormFunction> {
   static Tensor forward(torch::autograd::AutogradContext* context, const Tensor& input,
-                        const Tensor& weight, const Tensor& bias, const Moments& moments,
-                        double epsilon,
+                        const OptionalTensor& given_weight, const OptionalTensor& given_bias,
+                        const Moments& moments, double epsilon,
                         const std::shared_ptr<detail::BatchStatistics>& statistics) {
+    const Tensor weight = given_weight.value_or(Tensor{});
+    const Tensor bias = given_bias.value_or(Tensor{});
     const torch::ScalarType type = working_type(input);
     const Tensor batch = input.to(type);
     const Tensor mean = moments.mean.to(type);
@@ -235,7 +238,8 @@ Tensor SyncBatchNormImpl::forward(const Tensor& input) {
           .add_(moments.variance.to(running_var.scalar_type()), momentum * count / (count - 1));
     }
   }
-  return SyncBatchNormFunction::apply(input, weight, bias, moments, options.eps(), statistics_);
+  return SyncBatchNormFunction::apply(input, OptionalTensor{weight}, OptionalTensor{bias}, moments,
+                                      options.eps(), statistics_);
 }
 
 void SyncBatchNormImpl::pretty_print(std::ostream& stream) const {
