@@ -12,6 +12,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/log.h"
 #include "gradient/description.h"
 #include "gradient/flight.h"
 #include "gradient/layout.h"
@@ -97,6 +98,7 @@ class Reducer::Impl {
   void clear_unmarked();
   void send_rest();
   FinishedStep complete();
+  void note_users(std::size_t i, int users);
   void lay_as_observed(const std::vector<std::size_t>& seen);
 
   std::vector<GradientSpec> gradients_;
@@ -114,6 +116,7 @@ class Reducer::Impl {
   LossScale loss_scale_;
   WireScale wire_scale_;
   std::vector<bool> used_;
+  std::vector<bool> told_;      // that not all ranks had it
   std::vector<Faults> faults_;  // by rank
   Timeline* timeline_ = nullptr;
 };
@@ -126,6 +129,7 @@ Reducer::Impl::Impl(Communicator& communicator, std::vector<GradientSpec> gradie
       communicator_{communicator.split(0, communicator.rank())},
       loss_scale_{options_.loss_scale},
       used_(gradients_.size(), false),
+      told_(gradients_.size(), false),
       faults_(static_cast<std::size_t>(communicator_.size())) {
   // Compared before it is judged, so that all ranks find the same fault.
   require_same(communicator_, description_);
@@ -231,7 +235,7 @@ FinishedStep Reducer::Impl::complete() {
   if (timeline_ != nullptr) timeline_->add_wait("finish", begin_ns, timeline_->now_ns());
 
   const Tail& tail = flight.tail();
-  for (std::size_t i = 0; i < used_.size(); ++i) used_[i] = tail.used(i);
+  for (std::size_t i = 0; i < used_.size(); ++i) note_users(i, tail.users(i));
   for (std::size_t r = 0; r < faults_.size(); ++r) faults_[r] = tail.faults(static_cast<Rank>(r));
   const Step& step = flight.step();
   Verdict verdict = judge(faults_, step.sums, step.passage, gradients_);
@@ -242,6 +246,20 @@ FinishedStep Reducer::Impl::complete() {
     wire_scale_.update(step.passage.wire_scale, step.largest);
   }
   return {.skipped = verdict.skipped, .warning = std::move(verdict.warning)};
+}
+
+void Reducer::Impl::note_users(std::size_t i, int users) {
+  used_[i] = users > 0;
+  if (users == communicator_.size() || told_[i]) return;
+  told_[i] = true;
+  if (communicator_.rank() != 0) return;
+  const std::string& name = gradients_[i].name;
+  log(users == 0 ? fmt::format("in one step no rank had a gradient for \"{}\"; its parameter is "
+                               "then left as it is",
+                               name)
+                 : fmt::format("in one step {} of {} ranks had a gradient for \"{}\"; it counts "
+                               "as zero at the others",
+                               users, communicator_.size(), name));
 }
 
 // REQUIRES: nothing is on its way.

@@ -8,7 +8,8 @@
 //   for each step:   for each gradient, as backward makes it:  write slot(i); mark_ready(i);
 //                    finish();     ->  result(i) holds the mean over all ranks, where used(i)
 //
-// A slot that was not marked by finish() counts as zero at this rank, whatever it holds.
+// A slot that was not marked by finish() counts as zero at this rank, whatever it holds; rank 0
+// logs once for each gradient that not all ranks had.
 //
 // The order of slots is at first that of registration, reversed. The first finish() puts them into
 // the order in which rank 0 marked them, and so moves slots and results: layout_version() tells.
