@@ -229,9 +229,9 @@ TEST(DataParallel, RanksMayTakeDifferentBranches) {
       EXPECT_TRUE(same(parameters["late"].grad(), torch::zeros({50})));
       EXPECT_TRUE(same(parameters["one"].grad(), torch::zeros({50})));
     });
-    EXPECT_EQ(log.count("no rank has a gradient for 'never', 'late'"), 1);
-    EXPECT_EQ(log.count("rank 0 has no gradient for 'one'"), 1);
-    EXPECT_EQ(log.count("rank 1 has no gradient for 'zero'"), 1);
+    for (const char* const name : {"\"zero\"", "\"one\"", "\"never\"", "\"late\""})
+      EXPECT_EQ(log.count(name), 1) << name;
+    EXPECT_EQ(log.count("\"all\""), 0);
   }
 }
 
