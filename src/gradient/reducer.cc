@@ -12,6 +12,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/log.h"
 #include "gradient/description.h"
 #include "gradient/flight.h"
 #include "gradient/layout.h"
@@ -34,11 +35,13 @@ void require_usable(const std::vector<GradientSpec>& gradients, const GradientOp
                          name(gradient.type)));
   }
   const LossScaleOptions& scale = options.loss_scale;
-  if (scale.enabled && !(scale.initial > 0 && scale.initial < 1e30 && scale.growth_steps >= 1))
+  const bool in_range =
+      scale.initial >= kSmallestScale && scale.initial <= kLargestScale && scale.growth_steps >= 1;
+  if (scale.enabled && !in_range)
     refuse(
-        fmt::format("loss scaling from {} on, doubled after {} steps; the scale must be "
-                    "positive and finite, the steps at least 1",
-                    scale.initial, scale.growth_steps));
+        fmt::format("loss scaling from {} on, doubled after {} steps; the scale must be in "
+                    "[{}, {}], the steps at least 1",
+                    scale.initial, scale.growth_steps, kSmallestScale, kLargestScale));
 }
 
 std::vector<BucketRange> plan(const PoolLayout& layout, const GradientOptions& options) {
@@ -97,6 +100,7 @@ class Reducer::Impl {
   void clear_unmarked();
   void send_rest();
   FinishedStep complete();
+  void note_users(std::size_t i, int users);
   void lay_as_observed(const std::vector<std::size_t>& seen);
 
   std::vector<GradientSpec> gradients_;
@@ -114,6 +118,7 @@ class Reducer::Impl {
   LossScale loss_scale_;
   WireScale wire_scale_;
   std::vector<bool> used_;
+  std::vector<bool> told_;      // that not all ranks had it
   std::vector<Faults> faults_;  // by rank
   Timeline* timeline_ = nullptr;
 };
@@ -126,6 +131,7 @@ Reducer::Impl::Impl(Communicator& communicator, std::vector<GradientSpec> gradie
       communicator_{communicator.split(0, communicator.rank())},
       loss_scale_{options_.loss_scale},
       used_(gradients_.size(), false),
+      told_(gradients_.size(), false),
       faults_(static_cast<std::size_t>(communicator_.size())) {
   // Compared before it is judged, so that all ranks find the same fault.
   require_same(communicator_, description_);
@@ -231,17 +237,33 @@ FinishedStep Reducer::Impl::complete() {
   if (timeline_ != nullptr) timeline_->add_wait("finish", begin_ns, timeline_->now_ns());
 
   const Tail& tail = flight.tail();
-  for (std::size_t i = 0; i < used_.size(); ++i) used_[i] = tail.used(i);
+  for (std::size_t i = 0; i < used_.size(); ++i) note_users(i, tail.users(i));
   for (std::size_t r = 0; r < faults_.size(); ++r) faults_[r] = tail.faults(static_cast<Rank>(r));
   const Step& step = flight.step();
   Verdict verdict = judge(faults_, step.sums, step.passage, gradients_);
-  loss_scale_.update(step.passage.loss_scale, verdict.lower_loss_scale);
+  // A step that was skipped for the wire's sake says nothing of the loss scale.
+  if (verdict.lower_loss_scale || !verdict.skipped)
+    loss_scale_.update(step.passage.loss_scale, verdict.lower_loss_scale);
   if (verdict.lower_wire_scale) {
     wire_scale_.lower(step.passage.wire_scale);
   } else if (!verdict.skipped && step.passage.wire == WireType::F16) {
     wire_scale_.update(step.passage.wire_scale, step.largest);
   }
   return {.skipped = verdict.skipped, .warning = std::move(verdict.warning)};
+}
+
+void Reducer::Impl::note_users(std::size_t i, int users) {
+  used_[i] = users > 0;
+  if (users == communicator_.size() || told_[i]) return;
+  told_[i] = true;
+  if (communicator_.rank() != 0) return;
+  const std::string& name = gradients_[i].name;
+  log(users == 0 ? fmt::format("in one step no rank had a gradient for \"{}\"; its parameter is "
+                               "then left as it is",
+                               name)
+                 : fmt::format("in one step {} of {} ranks had a gradient for \"{}\"; it counts "
+                               "as zero at the others",
+                               users, communicator_.size(), name));
 }
 
 // REQUIRES: nothing is on its way.
@@ -252,8 +274,8 @@ void Reducer::Impl::lay_as_observed(const std::vector<std::size_t>& seen) {
   if (order == laid_->layout.order()) return;
   const Pool& pool = pools_[current_];
   const std::vector<std::byte> before{pool.data(), pool.data() + pool.bytes()};
-  auto old = std::make_unique<Laid>(*this, std::move(order));
-  std::swap(laid_, old);
+  auto laid = std::make_unique<Laid>(*this, std::move(order));
+  const auto old = std::exchange(laid_, std::move(laid));
   std::memset(pool.data(), 0, pool.bytes());
   for (std::size_t i = 0; i < gradients_.size(); ++i)
     std::memcpy(slot(i), before.data() + old->layout.offset(i), old->layout.bytes_of(i));

@@ -8,7 +8,8 @@
 //   for each step:   for each gradient, as backward makes it:  write slot(i); mark_ready(i);
 //                    finish();     ->  result(i) holds the mean over all ranks, where used(i)
 //
-// A slot that was not marked by finish() counts as zero at this rank, whatever it holds.
+// A slot that was not marked by finish() counts as zero at this rank, whatever it holds; rank 0
+// logs once for each gradient that not all ranks had.
 //
 // The order of slots is at first that of registration, reversed. The first finish() puts them into
 // the order in which rank 0 marked them, and so moves slots and results: layout_version() tells.
@@ -64,7 +65,7 @@ class Reducer {
   // step before. Throws Error, as Work::wait() does.
   FinishedStep finish();
   // With double buffering: waits for the means of the last step, which finish() has only started.
-  // `empty` where there is none.
+  // `empty` where there is none. REQUIRES: nothing was marked since.
   FinishedStep flush();
 
   // After a finish() or flush() that was not `empty` or `skipped`, until the next mark_ready().
