@@ -54,9 +54,7 @@ class Residual {
 
   // By chunk, in the order of chunks: for checkpoints.
   std::span<float> values() { return r_; }
-  std::span<const float> of(const Chunk& chunk) const {
-    return std::span{r_}.subspan(chunk.offset, chunk.count);
-  }
+  std::span<const float> values() const { return r_; }
 
   // The selected chunks of gradient i, one after another. Returns the end of what was written. `to`
   // may be the gradient, or begin before it and reach into it.

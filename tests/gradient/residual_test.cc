@@ -90,13 +90,9 @@ class Ranks {
                     std::vector<double>(received_.size())};
     const auto n = static_cast<double>(ranks_.size());
     for (const OneRank& rank : ranks_) {
-      std::size_t element = 0;
-      for (std::size_t c = 0; c < chunks_.size(); ++c) {
-        for (const float r : rank.residual.of(chunks_[c])) {
-          outcome.held[element] += static_cast<double>(r) / n;
-          outcome.dense[element] += rank.came[element] / n;
-          ++element;
-        }
+      for (std::size_t e = 0; e < received_.size(); ++e) {  // all of them have chunks
+        outcome.held[e] += static_cast<double>(rank.residual.values()[e]) / n;
+        outcome.dense[e] += rank.came[e] / n;
       }
     }
     return outcome;
