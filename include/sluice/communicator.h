@@ -34,6 +34,8 @@ struct CollectiveOptions {
   std::string algorithm;        // by name; empty: chosen by size
 };
 
+class Errand;
+
 namespace detail {
 class CommunicatorState;
 class PoolState;
@@ -125,8 +127,12 @@ class Communicator {
   Slice slice(std::size_t count, Rank rank) const;
 
  private:
+  friend Work all_reduce_in_background(Communicator& communicator, void* data, std::size_t count,
+                                       const CollectiveOptions& options, Errand* errand);
   explicit Communicator(std::shared_ptr<detail::CommunicatorState> state)
       : state_{std::move(state)} {}
+  Work hand_over(Collective collective, void* data, std::size_t count,
+                 const CollectiveOptions& options, Errand* errand);
   Work issue(Collective collective, void* data, std::size_t count,
              const CollectiveOptions& options);
   std::shared_ptr<detail::CommunicatorState> state_;

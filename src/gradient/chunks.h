@@ -12,7 +12,7 @@
 #include <span>
 #include <vector>
 
-#include "gradient/reducer.h"
+#include "gradient/gradient_spec.h"
 
 namespace sluice {
 

@@ -1,0 +1,77 @@
+#include "plan/buckets.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+namespace sluice {
+namespace {
+
+class Planner {
+ public:
+  void add(const GradientSize& gradient) {
+    if (bytes_ > 0 && gradient.bytes > 0 && gradient.type != open_.type) close();
+    if (open_.count == 0 || (bytes_ == 0 && gradient.bytes > 0)) open_.type = gradient.type;
+    ++open_.count;
+    bytes_ += gradient.bytes;
+  }
+
+  void close() {
+    if (open_.count == 0) return;
+    closed_.push_back(open_);
+    open_ = {.first = open_.first + open_.count};
+    bytes_ = 0;
+  }
+
+  std::size_t bytes() const { return bytes_; }
+
+  std::vector<BucketRange> take() {
+    close();
+    return std::move(closed_);
+  }
+
+ private:
+  std::vector<BucketRange> closed_;
+  BucketRange open_;
+  std::size_t bytes_ = 0;  // of the open one
+};
+
+}  // namespace
+
+std::vector<BucketRange> lazy_buckets(std::span<const GradientSize> gradients, std::size_t theta) {
+  Planner planner;
+  for (const GradientSize& gradient : gradients) {
+    planner.add(gradient);
+    if (planner.bytes() >= std::max<std::size_t>(theta, 1)) planner.close();
+  }
+  return planner.take();
+}
+
+Result<std::vector<BucketRange>> grouped_buckets(std::span<const GradientSize> gradients,
+                                                 std::span<const int> groups) {
+  std::size_t grouped = 0;
+  for (const int count : groups) {
+    if (count < 1) {
+      return Status{Code::InvalidArgument,
+                    fmt::format("a bucket of {} gradients among groups {}; each needs at least 1",
+                                count, fmt::join(groups, ", "))};
+    }
+    grouped += static_cast<std::size_t>(count);
+  }
+  if (grouped != gradients.size()) {
+    return Status{Code::InvalidArgument,
+                  fmt::format("groups {} hold {} gradients, but there are {}; give each gradient a "
+                              "place in one group, in the order of backward",
+                              fmt::join(groups, ", "), grouped, gradients.size())};
+  }
+  Planner planner;
+  auto next = gradients.begin();
+  for (const int count : groups) {
+    for (int k = 0; k < count; ++k) planner.add(*next++);
+    planner.close();
+  }
+  return planner.take();
+}
+
+}  // namespace sluice
