@@ -13,6 +13,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/log.h"
 #include "gradient/bucket_list.h"
 #include "gradient/description.h"
 #include "gradient/flight.h"
@@ -114,6 +115,8 @@ class Reducer::Impl {
   void add_decay(std::size_t i);
   void make_buckets();
   void plan_next();
+  void note_users(std::size_t i, int users);
+  void note_held_back();
   void lay_as_observed(const std::vector<std::size_t>& seen);
 
   std::vector<GradientSpec> gradients_;
@@ -137,7 +140,8 @@ class Reducer::Impl {
   LossScale loss_scale_;
   WireScale wire_scale_;
   std::vector<bool> used_;
-  std::vector<bool> ever_used_;  // by some rank, in some step: some of it may still be held back
+  std::vector<bool> told_;       // that not all ranks had it
+  std::vector<bool> ever_used_;  // in some step
   std::vector<Faults> faults_;   // by rank
   Timeline* timeline_ = nullptr;
 };
@@ -155,6 +159,7 @@ Reducer::Impl::Impl(Communicator& communicator, std::vector<GradientSpec> gradie
       communicator_{communicator.split(0, communicator.rank())},
       loss_scale_{options_.loss_scale},
       used_(gradients_.size(), false),
+      told_(gradients_.size(), false),
       ever_used_(gradients_.size(), false),
       faults_(static_cast<std::size_t>(communicator_.size())) {
   // Compared before it is judged, so that all ranks find the same fault.
@@ -313,6 +318,7 @@ FinishedStep Reducer::Impl::complete() {
   if (timeline_ != nullptr) timeline_->add_wait("finish", begin_ns, timeline_->now_ns());
 
   const Tail& tail = flight.tail();
+  for (std::size_t i = 0; i < used_.size(); ++i) note_users(i, tail.users(i));
   for (std::size_t r = 0; r < faults_.size(); ++r) faults_[r] = tail.faults(static_cast<Rank>(r));
   const Step& step = flight.step();
   Verdict verdict = judge(faults_, step.sums, step.passage, gradients_);
@@ -326,11 +332,31 @@ FinishedStep Reducer::Impl::complete() {
     for (Bucket* bucket : laid_->list.buckets()) bucket->deliver();
   }
   sparsity_.complete(verdict.skipped, tail.extra());
-  for (std::size_t i = 0; i < used_.size(); ++i) {
-    if (tail.used(i)) ever_used_[i] = true;
-    used_[i] = tail.used(i) || (sparsity_.was_sparse() && ever_used_[i] && !arrived(i).empty());
-  }
+  if (sparsity_.was_sparse()) note_held_back();
   return {.skipped = verdict.skipped, .warning = std::move(verdict.warning)};
+}
+
+// What arrives may be of steps in which some rank had the gradient.
+void Reducer::Impl::note_held_back() {
+  for (std::size_t i = 0; i < used_.size(); ++i) {
+    if (sparsity_.chunks().whole(i)) continue;
+    used_[i] = used_[i] || (ever_used_[i] && !arrived(i).empty());
+  }
+}
+
+void Reducer::Impl::note_users(std::size_t i, int users) {
+  used_[i] = users > 0;
+  ever_used_[i] = ever_used_[i] || used_[i];
+  if (users == communicator_.size() || told_[i]) return;
+  told_[i] = true;
+  if (communicator_.rank() != 0) return;
+  const std::string& name = gradients_[i].name;
+  log(users == 0 ? fmt::format("in one step no rank had a gradient for \"{}\"; its parameter is "
+                               "then left as it is",
+                               name)
+                 : fmt::format("in one step {} of {} ranks had a gradient for \"{}\"; it counts "
+                               "as zero at the others",
+                               users, communicator_.size(), name));
 }
 
 // REQUIRES: nothing is on its way.

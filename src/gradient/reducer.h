@@ -8,7 +8,8 @@
 //   for each step:   for each gradient, as backward makes it:  write slot(i); mark_ready(i);
 //                    finish();     ->  result(i) holds the mean over all ranks, where used(i)
 //
-// A slot that was not marked by finish() counts as zero at this rank, whatever it holds.
+// A slot that was not marked by finish() counts as zero at this rank, whatever it holds; rank 0
+// logs once for each gradient that not all ranks had.
 //
 // The order of slots is at first that of registration, reversed. The first finish() puts them into
 // the order in which rank 0 marked them, and so moves slots and results: layout_version() tells.
@@ -76,7 +77,7 @@ class Reducer {
   // After a finish() or flush() that was not `empty` or `skipped`, until the next mark_ready().
   // This is also where slot(i) is.
   std::byte* result(std::size_t i);
-  // Whether any rank had a gradient for it.
+  // Whether any rank had a gradient for it, now or when what arrived was held back.
   bool used(std::size_t i) const;
 
   // Which elements of it arrived, in order: all of them, or in a sparse step some chunks, and for
