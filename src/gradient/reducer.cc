@@ -39,11 +39,13 @@ void require_usable(const std::vector<GradientSpec>& gradients, const GradientOp
                          name(gradient.type)));
   }
   const LossScaleOptions& scale = options.loss_scale;
-  if (scale.enabled && !(scale.initial > 0 && scale.initial < 1e30 && scale.growth_steps >= 1))
+  const bool in_range =
+      scale.initial >= kSmallestScale && scale.initial <= kLargestScale && scale.growth_steps >= 1;
+  if (scale.enabled && !in_range)
     refuse(
-        fmt::format("loss scaling from {} on, doubled after {} steps; the scale must be "
-                    "positive and finite, the steps at least 1",
-                    scale.initial, scale.growth_steps));
+        fmt::format("loss scaling from {} on, doubled after {} steps; the scale must be in "
+                    "[{}, {}], the steps at least 1",
+                    scale.initial, scale.growth_steps, kSmallestScale, kLargestScale));
   const SparseOptions& sparse = options.sparse;
   if (!(sparse.sparsity >= 0 && sparse.sparsity < 1 && sparse.chunk >= 1 &&
         sparse.dense_steps >= 0 && sparse.ramp_steps >= 0))
@@ -322,7 +324,9 @@ FinishedStep Reducer::Impl::complete() {
   for (std::size_t r = 0; r < faults_.size(); ++r) faults_[r] = tail.faults(static_cast<Rank>(r));
   const Step& step = flight.step();
   Verdict verdict = judge(faults_, step.sums, step.passage, gradients_);
-  loss_scale_.update(step.passage.loss_scale, verdict.lower_loss_scale);
+  // A step that was skipped for the wire's sake says nothing of the loss scale.
+  if (verdict.lower_loss_scale || !verdict.skipped)
+    loss_scale_.update(step.passage.loss_scale, verdict.lower_loss_scale);
   if (verdict.lower_wire_scale) {
     wire_scale_.lower(step.passage.wire_scale);
   } else if (!verdict.skipped && step.passage.wire == WireType::F16) {
@@ -367,8 +371,8 @@ void Reducer::Impl::lay_as_observed(const std::vector<std::size_t>& seen) {
   if (order == laid_->layout.order()) return;
   const Pool& pool = pools_[current_];
   const std::vector<std::byte> before{pool.data(), pool.data() + pool.bytes()};
-  auto old = std::make_unique<Laid>(*this, std::move(order));
-  std::swap(laid_, old);
+  auto laid = std::make_unique<Laid>(*this, std::move(order));
+  const auto old = std::exchange(laid_, std::move(laid));
   std::memset(pool.data(), 0, pool.bytes());
   for (std::size_t i = 0; i < gradients_.size(); ++i)
     std::memcpy(slot(i), before.data() + old->layout.offset(i), old->layout.bytes_of(i));

@@ -71,7 +71,7 @@ class Reducer {
   // step before. Throws Error, as Work::wait() does.
   FinishedStep finish();
   // With double buffering: waits for the means of the last step, which finish() has only started.
-  // `empty` where there is none.
+  // `empty` where there is none. REQUIRES: nothing was marked since.
   FinishedStep flush();
 
   // After a finish() or flush() that was not `empty` or `skipped`, until the next mark_ready().

@@ -157,6 +157,8 @@ TEST(Reducer, LaysSlotsAsRankZeroMarkedThemOnce) {
     Reducer reducer{comm, model.gradients(), options};
     Reference reference{model, 3, options};
     const std::vector<std::size_t> reverse = {9, 8, 7, 6, 5, 4, 3, 2, 1, 0};
+    for (const std::size_t i : reverse)
+      EXPECT_EQ(reinterpret_cast<std::uintptr_t>(reducer.slot(i)) % 64, 0U);
     EXPECT_EQ(reducer.state().order, reverse);
     const std::uint64_t version = reducer.layout_version();
     const std::uint64_t hash = reducer.state().layout_hash;
@@ -204,6 +206,8 @@ TEST(Reducer, RefusesAGradientTwiceAndOneThatIsNoFloat) {
     reducer.finish();
     EXPECT_THROW((Reducer{comm, {{"i", 4, DataType::I32}}, {}}), Error);
     EXPECT_THROW((Reducer{comm, {{"g", 4}}, {.groups = {2}}}), Error);
+    EXPECT_THROW((Reducer{comm, {{"g", 4}}, {.loss_scale = {.enabled = true, .initial = 0}}}),
+                 Error);
     EXPECT_TRUE(reducer.flush().empty);
   });
 }

@@ -83,7 +83,8 @@ TEST(Wire, ScaleFollowsGradientsThatShrinkAndGrow) {
 TEST(Wire, AJumpBeyondItsReserveIsSkippedUntilTheScaleFits) {
   Model model = plain_model();
   model.scale = [](int, int step) { return step < 2 ? 1e-3 : 1.0; };
-  const GradientOptions options = forced(WireType::F16);
+  GradientOptions options = forced(WireType::F16);
+  options.loss_scale = {.enabled = true, .initial = 16, .growth_steps = 3};
   run_ranks(2, [&](Communicator& comm) {
     Reducer reducer{comm, model.gradients(), options};
     Reference reference{model, 2, options};
@@ -95,6 +96,7 @@ TEST(Wire, AJumpBeyondItsReserveIsSkippedUntilTheScaleFits) {
       ASSERT_EQ(finished.skipped, expected.skipped);
       ASSERT_EQ(finished.warning.empty(), !expected.skipped) << finished.warning;
       ASSERT_EQ(reducer.state().wire_scale, reference.wire_scale);
+      ASSERT_EQ(reducer.loss_scale(), reference.loss_scale) << "the wire's overflows leave it";
       skipped += finished.skipped ? 1 : 0;
     }
     EXPECT_GT(skipped, 3);
