@@ -19,7 +19,11 @@ TEST(GradientSteadyState, AllocatesNothing) {
   GradientOptions late = narrow;
   late.double_buffering = true;
   late.loss_scale = {.enabled = true, .initial = 16, .growth_steps = 7};
-  for (const GradientOptions& options : {plain, narrow, late}) {
+  GradientOptions sparse = plain;
+  sparse.sparse = {.sparsity = 0.85, .chunk = 500};
+  GradientOptions sparse_late = late;
+  sparse_late.sparse = sparse.sparse;
+  for (const GradientOptions& options : {plain, narrow, late, sparse, sparse_late}) {
     run_ranks(3, [&](Communicator& comm) {
       Timeline timeline{10};  // which overflows
       Reducer reducer{comm, gradients, options};
