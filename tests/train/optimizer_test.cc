@@ -426,6 +426,38 @@ TEST(Lars, SixteenBitParametersMoveToo) {
   expect_near(w, reference, 0.02);
 }
 
+TEST(MomentumOptimizer, MovesOnAGpuAsOnTheCpu) {
+  if (!torch::cuda::is_available()) GTEST_SKIP() << "no GPU, or a libtorch without CUDA";
+  const std::vector<ElementRange> ranges{{0, 10}, {20, 15}};
+  const auto moved = [&](torch::Device device, bool lars) {
+    torch::Tensor whole = numbers({9, 4}, 0).to(device).requires_grad_();
+    torch::Tensor part = numbers({5, 7}, 1).to(device).requires_grad_();
+    torch::Tensor bias = numbers({5}, 2).to(device).requires_grad_();
+    Listed listed;
+    listed.arrivals[part.unsafeGetTensorImpl()] = {.whole = false, .ranges = ranges};
+    std::unique_ptr<MomentumOptimizer> optimizer;
+    const std::vector<torch::Tensor> parameters{whole, part, bias};
+    if (lars) {
+      optimizer = std::make_unique<Lars>(parameters, LarsOptions{.weight_decay = 0.1, .eta = 0.1});
+    } else {
+      optimizer = std::make_unique<Sgd>(parameters, SgdOptions{.weight_decay = 0.1});
+    }
+    optimizer->set_arrivals(&listed);
+    for (int step = 0; step < 3; ++step) {
+      whole.mutable_grad() = gradient({9, 4}, step).to(device);
+      part.mutable_grad() = gradient({5, 7}, step).to(device);
+      bias.mutable_grad() = gradient({5}, step).to(device);
+      optimizer->set_lr(rate(step));
+      optimizer->step();
+    }
+    return torch::cat({whole.detach().view({-1}), part.detach().view({-1}), bias.detach()}).cpu();
+  };
+  for (const bool lars : {false, true}) {
+    EXPECT_TRUE(torch::allclose(moved(torch::kCUDA, lars), moved(torch::kCPU, lars), 0, 1e-13))
+        << lars;
+  }
+}
+
 TEST(MomentumOptimizer, BitsDoNotDependOnTheNumberOfThreads) {
   const int threads = at::get_num_threads();
   const auto moved = [](int count) {
