@@ -15,6 +15,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -33,6 +34,8 @@ struct CollectiveOptions {
   Rank root = 0;                // of broadcast and reduce
   std::string algorithm;        // by name; empty: chosen by size
 };
+
+class Errand;
 
 namespace detail {
 class CommunicatorState;
@@ -125,8 +128,12 @@ class Communicator {
   Slice slice(std::size_t count, Rank rank) const;
 
  private:
+  friend Work all_reduce_in_background(Communicator& communicator, void* data, std::size_t count,
+                                       const CollectiveOptions& options, Errand* errand);
   explicit Communicator(std::shared_ptr<detail::CommunicatorState> state)
       : state_{std::move(state)} {}
+  Work hand_over(Collective collective, void* data, std::size_t count,
+                 const CollectiveOptions& options, Errand* errand);
   Work issue(Collective collective, void* data, std::size_t count,
              const CollectiveOptions& options);
   std::shared_ptr<detail::CommunicatorState> state_;

@@ -180,11 +180,11 @@ bool Algorithm::supports(Collective collective) const {
 std::span<const Algorithm> algorithms() { return kAlgorithms; }
 
 Result<const Algorithm*> find_algorithm(std::string_view name) {
-  std::vector<std::string_view> names;
   for (const Algorithm& algorithm : kAlgorithms) {
     if (algorithm.name == name) return &algorithm;
-    names.push_back(algorithm.name);
   }
+  std::vector<std::string_view> names;
+  for (const Algorithm& algorithm : kAlgorithms) names.push_back(algorithm.name);
   const std::string_view nearest = nearest_name(name, names);
   return Status{Code::InvalidArgument,
                 fmt::format("there is no algorithm {}: {}", quote(name),

@@ -64,12 +64,9 @@ Result<const Choice*> Choices::choose(Collective collective, std::int64_t bytes,
   if (asked.empty()) {
     wanted = overriding(overrides_, collective, bytes);
   } else {
-    const auto all = algorithms();
-    const auto found = std::find_if(all.begin(), all.end(), [&](const Algorithm& algorithm) {
-      return algorithm.name == asked;
-    });
-    if (found == all.end()) return find_algorithm(asked).status();  // it suggests another
-    wanted = &*found;
+    const Result<const Algorithm*> found = find_algorithm(asked);
+    if (!found.ok()) return found.status();
+    wanted = found.value();
   }
   if (wanted != nullptr) {
     const Rank place = order_.holds_for(*wanted, collective) ? order_.place_of(root) : root;

@@ -103,6 +103,11 @@ Work Communicator::issue(Collective collective, void* data, std::size_t count,
   return {state_, state_->issue(collective, data, count, options).value()};
 }
 
+Work Communicator::hand_over(Collective collective, void* data, std::size_t count,
+                             const CollectiveOptions& options, Errand* errand) {
+  return {state_, state_->hand_over(collective, data, count, options, errand).value()};
+}
+
 Work Communicator::all_reduce(void* data, std::size_t count, const CollectiveOptions& options) {
   return issue(Collective::AllReduce, data, count, options);
 }
@@ -132,6 +137,7 @@ Communicator::Slice Communicator::slice(std::size_t count, Rank rank) const {
 }
 
 Communicator Communicator::split(int colour, int key) {
+  throw_unless_ok(state_->settle());  // who connects cannot carry anything meanwhile
   const auto ranks = static_cast<std::size_t>(size());
   const auto me = static_cast<std::size_t>(rank());
   // Everyone hears everyone's colour and key: a sum to which each gives its own two numbers.
@@ -168,6 +174,7 @@ Communicator Communicator::split(int colour, int key) {
   std::unique_ptr<Network> network;
   const std::uint64_t id = state_->next_part(colour);
   if (seats < std::ssize(members)) {
+    const auto lock = state_->context()->drive();
     network = whole.network()->split(members, id, Clock::now() + state_->deadline()).value();
   }
   auto group = std::make_unique<Group>(whole, members, control.data, std::move(network));

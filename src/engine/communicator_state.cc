@@ -32,12 +32,19 @@ CommunicatorState::CommunicatorState(std::unique_ptr<Group> group,
       id_{id} {
   constexpr std::size_t kUsuallyInFlight = 64;
   queue_.reserve(kUsuallyInFlight);
+  inbox_.reserve(kUsuallyInFlight);
+  taken_.reserve(kUsuallyInFlight);
+  const auto lock = context_->drive();
   context_->communicators.push_back(this);
 }
 
 CommunicatorState::~CommunicatorState() {
+  leaving_ = context_->drive();
   std::erase(context_->communicators, this);
-  if (!is_idle()) endpoint_.withdraw();  // left in the middle: peers may be reading
+  if (!is_complete(issued_)) endpoint_.withdraw();  // left in the middle: peers may be reading
+  if (!context_->communicators.empty()) return;
+  if (leaving_.owns_lock()) leaving_.unlock();
+  context_->progress.reset();
 }
 
 std::uint64_t CommunicatorState::next_part(int colour) {
@@ -45,15 +52,18 @@ std::uint64_t CommunicatorState::next_part(int colour) {
 }
 
 Result<Segment> CommunicatorState::allocate(std::size_t bytes) {
+  const auto lock = context_->drive();
   Result<Segment> segment = group().memory().allocate(bytes);
   if (segment.ok()) segments_.push_back(segment.value());
   return segment;
 }
 
 void CommunicatorState::release(const Segment& segment) {
+  const auto lock = context_->drive();
   std::erase_if(segments_, [&](const Segment& each) { return each.id == segment.id; });
   // After a failure peers may still be reading and writing it; it goes with the process.
-  if (failure_.ok() && is_idle()) group().memory().release(segment);
+  // So does what waits for the progress thread to be taken up.
+  if (!has_failed() && is_complete(issued_)) group().memory().release(segment);
 }
 
 Location CommunicatorState::location_of(const std::byte* data, std::size_t bytes) const {
@@ -82,36 +92,122 @@ void CommunicatorState::pop() {
 
 Result<const Choice*> CommunicatorState::choose(Collective collective, std::size_t count,
                                                 const CollectiveOptions& options) {
+  const auto lock = context_->drive();
   const std::size_t bytes = count * size_of(options.type);
   return choices_.choose(collective, static_cast<std::int64_t>(bytes), options.root,
                          options.algorithm);
 }
 
+Result<CommunicatorState::Parcel> CommunicatorState::parcel_of(Collective collective, void* data,
+                                                               std::size_t count,
+                                                               const CollectiveOptions& options) {
+  if (has_failed()) return failure_;
+  Parcel parcel{.number = issued_ + 1,
+                .collective = collective,
+                .data = static_cast<std::byte*>(data),
+                .count = count,
+                .type = options.type,
+                .op = options.op,
+                .root = has_root(collective) ? options.root : 0};
+  if (!options.algorithm.empty()) {
+    const Result<const Algorithm*> asked = find_algorithm(options.algorithm);
+    if (!asked.ok()) return asked.status();
+    parcel.algorithm = asked.value();
+  }
+  return parcel;
+}
+
 Result<std::uint64_t> CommunicatorState::issue(Collective collective, void* data, std::size_t count,
                                                const CollectiveOptions& options) {
-  if (!failure_.ok()) return failure_;
-  const Result<const Choice*> chosen = choose(collective, count, options);
+  const Result<Parcel> parcel = parcel_of(collective, data, count, options);
+  if (!parcel.ok()) return parcel.status();
+  const auto lock = context_->drive();
+  take_up();
+  if (Status status = enqueue(parcel.value()); !status.ok()) return status;
+  advance();
+  return ++issued_;
+}
+
+Result<std::uint64_t> CommunicatorState::hand_over(Collective collective, void* data,
+                                                   std::size_t count,
+                                                   const CollectiveOptions& options,
+                                                   Errand* errand) {
+  Result<Parcel> made = parcel_of(collective, data, count, options);
+  if (!made.ok()) return made.status();
+  Parcel parcel = made.value();
+  parcel.errand = errand;
+  if (!context_->progress) start_progress_thread();
+  {
+    const std::lock_guard lock{inbox_mutex_};
+    inbox_.push_back(parcel);
+  }
+  context_->progress->wake();
+  return ++issued_;
+}
+
+void CommunicatorState::start_progress_thread() {
+  RankContext& context = *context_;
+  // Beside a thread that computes: who spins takes the core from it.
+  context.progress = std::make_unique<ProgressThread>(
+      ProgressThread::Work{.bell = group().own_bell(),
+                           .sleeper = *context.sleeper,
+                           .patience = Patience::with_shared_cores(),
+                           .drive =
+                               [&context] {
+                                 const std::lock_guard lock{context.driving};
+                                 return drive(context);
+                               },
+                           .look_after_peers =
+                               [&context] {
+                                 const std::lock_guard lock{context.driving};
+                                 for (CommunicatorState* each : context.communicators)
+                                   each->look_after_peers();
+                               },
+                           .ring =
+                               [&memory = group().memory(), &bell = group().own_bell(),
+                                local = group().place(group().rank()).local] {
+                                 if (sluice::ring(bell)) memory.wake(local);
+                               }});
+}
+
+// Queues what has been handed over, in the order of issue.
+void CommunicatorState::take_up() {
+  if (!context_->progress) return;
+  taken_.clear();
+  {
+    const std::lock_guard lock{inbox_mutex_};
+    std::swap(taken_, inbox_);
+  }
+  for (const Parcel& parcel : taken_) {
+    if (has_failed()) return;
+    if (parcel.errand != nullptr) parcel.errand->load();
+    if (Status status = enqueue(parcel); !status.ok()) fail(std::move(status), group().rank());
+  }
+}
+
+Status CommunicatorState::enqueue(const Parcel& parcel) {
+  const std::size_t bytes = parcel.count * size_of(parcel.type);
+  const Result<const Choice*> chosen =
+      choices_.choose(parcel.collective, static_cast<std::int64_t>(bytes), parcel.root,
+                      parcel.algorithm == nullptr ? std::string_view{} : parcel.algorithm->name);
   if (!chosen.ok()) return chosen.status();
   const Choice& choice = *chosen.value();
-  const std::size_t bytes = count * size_of(options.type);
 
   Pending pending;
-  pending.request = {++issued_,
-                     collective,
-                     options.type,
-                     options.op,
-                     has_root(collective) ? options.root : 0,
-                     static_cast<std::uint8_t>(choice.algorithm - algorithms().data()),
-                     count};
+  pending.request = {
+      parcel.number, parcel.collective,
+      parcel.type,   parcel.op,
+      parcel.root,   static_cast<std::uint8_t>(choice.algorithm - algorithms().data()),
+      parcel.count};
   pending.signature = signature_of(pending.request);
   pending.plan = choice.plan.get();
   pending.eager =
       choice.algorithm->name == "exchange" && bytes <= kSlotBytes && group().network() == nullptr;
-  pending.data = static_cast<std::byte*>(data);
+  pending.data = parcel.data;
   pending.location = location_of(pending.data, bytes);
+  pending.errand = parcel.errand;
   push(pending);
-  advance();
-  return issued_;
+  return {};
 }
 
 void CommunicatorState::begin_next() {
@@ -131,25 +227,35 @@ void CommunicatorState::begin_next() {
 }
 
 void CommunicatorState::advance() {
-  while (failure_.ok() && !is_idle()) {
+  while (!has_failed() && !is_idle()) {
     if (!begun_) begin_next();
     const Result<bool> done = running().advance();
     if (!done.ok()) return break_off(done.status());
     if (!done.value()) return;
-    completed_ = head().request.number;
+    if (head().errand != nullptr) head().errand->unload();
+    completed_.store(head().request.number, std::memory_order_release);
     begun_ = false;
     if (told_wait_) tell_wait(kOwn);
     pop();
+    context_->announce();
   }
 }
 
-void CommunicatorState::advance_all() {
-  for (CommunicatorState* communicator : context_->communicators) communicator->advance();
+bool CommunicatorState::drive(RankContext& context) {
+  bool settled = true;
+  for (CommunicatorState* each : context.communicators) {
+    each->take_up();
+    each->advance();
+    settled = settled && (each->is_idle() || each->has_failed());
+  }
+  return settled;
 }
 
 void CommunicatorState::poll() {
   constexpr auto kBetweenLooks = std::chrono::milliseconds{100};
-  advance_all();
+  std::unique_lock<std::mutex> lock;
+  if (!context_->try_drive(lock)) return;
+  drive(*context_);
   const auto now = Clock::now();
   if (now - last_look_ < kBetweenLooks) return;
   last_look_ = now;
@@ -159,7 +265,7 @@ void CommunicatorState::poll() {
 // The collective found out by itself that it cannot go on: says because of whom.
 void CommunicatorState::break_off(const Status& status) {
   fail_if_mismatched();
-  if (!failure_.ok()) return;
+  if (has_failed()) return;
   if (status.code() == Code::Mismatch) return fail_mismatched(running().differs());
   watch_.look();
   const Blame blame = watch_.standstill(running());
@@ -170,8 +276,9 @@ void CommunicatorState::break_off(const Status& status) {
 
 // Tells the peers, who then need not find out by themselves, and blame the same rank.
 void CommunicatorState::fail(Status status, Rank culprit) {
-  if (!failure_.ok()) return;
+  if (has_failed()) return;
   failure_ = std::move(status);
+  failed_.store(true, std::memory_order_release);
   endpoint_.withdraw();
   Board& own = group().own_board();
   own.blamed.store(culprit + 1, std::memory_order_relaxed);
@@ -180,18 +287,46 @@ void CommunicatorState::fail(Status status, Rank culprit) {
     if (peer != group().rank() && group().is_local(peer)) group().ring(peer);
   }
   group().publish();
+  context_->announce();
 }
 
 Status CommunicatorState::wait(std::uint64_t number, std::chrono::milliseconds deadline) {
   const auto until = Clock::now() + deadline;
   const auto done = [&] {
-    advance_all();
-    return is_complete(number) || !failure_.ok();
+    std::unique_lock<std::mutex> lock;
+    if (context_->try_drive(lock)) drive(*context_);
+    return is_complete(number) || has_failed();
   };
-  if (!wait_until(group().own_bell(), *context_->sleeper, until, context_->patience, done,
-                  [&] { look_after_peers(); }))
+  const bool in_time = context_->progress
+                           ? wait_beside_progress_thread(until, done)
+                           : wait_until(group().own_bell(), *context_->sleeper, until,
+                                        context_->patience, done, [&] { look_after_peers(); });
+  if (!in_time) {
+    const auto lock = context_->drive();
     stall(deadline);
+  }
   return is_complete(number) ? Status{} : failure_;
+}
+
+// The thread sleeps on the bell and the sockets, looks after the peers, and tells what it has done.
+template <class Done>
+bool CommunicatorState::wait_beside_progress_thread(Clock::time_point until, const Done& done) {
+  Sleeper on_futex;
+  for (int i = 0; i < context_->patience.yields; ++i) {
+    if (done()) return true;
+    detail::yield();
+  }
+  context_->progress->wake();
+  return wait_until(context_->completion, on_futex, until, {.spins = 0, .yields = 0}, done, [] {});
+}
+
+Status CommunicatorState::settle() {
+  if (!context_->progress) return {};
+  for (CommunicatorState* each : context_->communicators) {
+    if (each->is_complete(each->issued_)) continue;
+    if (Status status = each->wait(each->issued_, each->deadline_); !status.ok()) return status;
+  }
+  return {};
 }
 
 std::string CommunicatorState::who_where() {
@@ -238,11 +373,11 @@ void CommunicatorState::fail_mismatched(Rank peer) {
 void CommunicatorState::look_after_peers() {
   watch_.look();
   advance();
-  if (is_idle() || !failure_.ok()) return;
+  if (is_idle() || has_failed()) return;
   group().own_board().step.store(running().step(), std::memory_order_relaxed);
   tell_wait(running().waits_for());
   fail_if_mismatched();
-  if (const auto blame = watch_.loss(running()); blame && failure_.ok())
+  if (const auto blame = watch_.loss(running()); blame && !has_failed())
     fail({Code::PeerLost, fmt::format("{}: {}", who_where(), blame->how)}, blame->culprit);
 }
 
@@ -260,7 +395,7 @@ void CommunicatorState::tell_wait(Rank whom) {
 
 void CommunicatorState::stall(std::chrono::milliseconds waited) {
   look_after_peers();
-  if (is_idle() || !failure_.ok()) return;
+  if (is_idle() || has_failed()) return;
   const Blame blame = watch_.standstill(running());
   fail({Code::DeadlineExceeded, fmt::format("{}: no data for {:.3g} s; {}", who_where(),
                                             static_cast<double>(waited.count()) / 1000, blame.how)},

@@ -2,11 +2,15 @@
 //
 // Collectives of one communicator run one after the other, in the order in which they were issued,
 // which is the same at every rank; those of several communicators of a rank run side by side.
-// Thread-safety: the communicators of a rank belong to one thread at a time.
+// Thread-safety: the communicators of a rank belong to one thread at a time, and to its progress
+// thread where it has one (rank_context.h).
 #pragma once
 
+#include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -15,26 +19,15 @@
 #include "engine/choices.h"
 #include "engine/eager.h"
 #include "engine/endpoint.h"
+#include "engine/errand.h"
 #include "engine/execution.h"
+#include "engine/rank_context.h"
 #include "engine/request.h"
 #include "sluice/communicator.h"
 
 namespace sluice::detail {
 
 inline constexpr std::chrono::milliseconds kDefaultDeadline = std::chrono::minutes{10};
-
-// All communicators of one rank: wait() on one of them drives them all.
-struct RankContext {
-  // All ranks are on one node.
-  explicit RankContext(int ranks_on_node);
-  // They are on several.
-  explicit RankContext(Network& network)
-      : patience{network.patience()}, sleeper{network.sleeper()} {}
-
-  std::vector<CommunicatorState*> communicators;
-  Patience patience;
-  std::shared_ptr<Sleeper> sleeper;
-};
 
 class PoolState {
  public:
@@ -59,7 +52,7 @@ class CommunicatorState {
 
   const Group& group() const { return endpoint_.group(); }
   const std::shared_ptr<RankContext>& context() const { return context_; }
-  const Status& failure() const { return failure_; }
+  Status failure() const { return has_failed() ? failure_ : Status{}; }
   void set_deadline(std::chrono::milliseconds deadline) { deadline_ = deadline; }
   std::chrono::milliseconds deadline() const { return deadline_; }
   const Choices& choices() const { return choices_; }
@@ -78,16 +71,33 @@ class CommunicatorState {
   // Queues a collective and starts it if it is the next; returns its number.
   Result<std::uint64_t> issue(Collective collective, void* data, std::size_t count,
                               const CollectiveOptions& options);
-  bool is_complete(std::uint64_t number) const { return completed_ >= number; }
+  // The same for the progress thread, which is started if there is none.
+  Result<std::uint64_t> hand_over(Collective collective, void* data, std::size_t count,
+                                  const CollectiveOptions& options, Errand* errand);
+  bool is_complete(std::uint64_t number) const {
+    return completed_.load(std::memory_order_acquire) >= number;
+  }
+  // Waits for all that was handed over to the progress thread, on any communicator of this rank.
+  Status settle();
 
-  // Moves everything of this rank that can be moved, on all its communicators.
-  void advance_all();
   // For who never waits: as above, and looks after the peers now and then.
   void poll();
   // Ok when the collective is complete; else the failure, which is then this communicator's.
   Status wait(std::uint64_t number, std::chrono::milliseconds deadline);
 
  private:
+  // What was handed over and has not been taken up.
+  struct Parcel {
+    std::uint64_t number = 0;
+    Collective collective = Collective::AllReduce;
+    std::byte* data = nullptr;
+    std::size_t count = 0;
+    DataType type = DataType::F32;
+    ReduceOp op = ReduceOp::Sum;
+    Rank root = 0;
+    const Algorithm* algorithm = nullptr;  // null: chosen by size
+    Errand* errand = nullptr;
+  };
   struct Pending {
     Request request;
     std::uint64_t signature = 0;
@@ -95,13 +105,26 @@ class CommunicatorState {
     bool eager = false;
     std::byte* data = nullptr;
     Location location;
+    Errand* errand = nullptr;
   };
 
+  bool has_failed() const { return failed_.load(std::memory_order_acquire); }
   bool is_idle() const { return head_ == queue_.size(); }
   const Pending& head() const { return queue_[head_]; }
   void push(const Pending& pending);
   void pop();
   Running& running() { return head().eager ? static_cast<Running&>(eager_) : execution_; }
+
+  // Moves everything of a rank that can be moved, on all its communicators; true: nothing is left.
+  static bool drive(RankContext& context);
+  void start_progress_thread();
+  Result<Parcel> parcel_of(Collective collective, void* data, std::size_t count,
+                           const CollectiveOptions& options);
+  Status enqueue(const Parcel& parcel);
+  void take_up();
+
+  template <class Done>
+  bool wait_beside_progress_thread(Clock::time_point until, const Done& done);
 
   void advance();
   void begin_next();
@@ -117,6 +140,7 @@ class CommunicatorState {
   Location location_of(const std::byte* data, std::size_t bytes) const;
 
   std::shared_ptr<RankContext> context_;
+  std::unique_lock<std::mutex> leaving_;  // held while the members below go
   Endpoint endpoint_;
   Choices choices_;
   Execution execution_;
@@ -127,11 +151,15 @@ class CommunicatorState {
   bool begun_ = false;      // the first of the queue is under way
   bool told_wait_ = false;  // the board says whom it waits for
   std::uint64_t issued_ = 0;
-  std::uint64_t completed_ = 0;
+  std::atomic<std::uint64_t> completed_{0};
+  mutable std::mutex inbox_mutex_;  // held only to put in and take out
+  std::vector<Parcel> inbox_;
+  std::vector<Parcel> taken_;  // out of it: kept for its memory
   std::uint64_t id_;
   std::uint64_t parts_ = 0;  // split from it so far
   std::vector<Segment> segments_;
-  Status failure_;
+  Status failure_;  // once failed_
+  std::atomic<bool> failed_{false};
   std::chrono::milliseconds deadline_ = kDefaultDeadline;
   Clock::time_point last_look_ = Clock::now();
   Clock::time_point last_told_{};  // to ranks of other nodes

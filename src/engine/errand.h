@@ -2,7 +2,7 @@
 //
 // The thread is started by the first errand of a rank and ends with its last communicator. It
 // drives all that the rank has issued, on any of its communicators; a caller that waits meanwhile
-// helps, and sleeps when there is nothing to do.
+// helps, so that "the progress thread" below may be the caller in its wait().
 //
 // Thread-safety: a communicator still belongs to one thread at a time; errands of one communicator
 // and its other collectives run in the order in which they were issued.

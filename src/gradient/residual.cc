@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "kernels/convert.h"
+#include "kernels/finite.h"
 
 namespace sluice {
 namespace {
@@ -14,10 +15,9 @@ float mean_of(double sum, std::size_t count) {
   return static_cast<float>(sum / static_cast<double>(count));
 }
 
-// Whoever tells of them wants to know how many there are, but need not know of sums that overflow.
+// At least one: what is not finite may be a sum of finite ones.
 std::uint64_t not_finite(const float* from, std::size_t count) {
-  const auto bad = std::count_if(from, from + count, [](float x) { return !std::isfinite(x); });
-  return std::max<std::uint64_t>(1, static_cast<std::uint64_t>(bad));
+  return std::max<std::uint64_t>(1, count_not_finite(DataType::F32, from, count));
 }
 
 }  // namespace

@@ -87,34 +87,53 @@ std::int32_t narrow_block_bf16(std::uint16_t* to, const float* from, std::size_t
   return narrow_block<Bf16Lanes>(to, from, count, scale);
 }
 
-template <class Lanes>
-HWY_INLINE void widen_all(float* to, const std::uint16_t* from, std::size_t count, float scale) {
+// Widens and scales; kChecked: returns the largest magnitude's bits, else 0.
+template <class Lanes, bool kChecked>
+HWY_INLINE std::int32_t widen_all(float* to, const std::uint16_t* from, std::size_t count,
+                                  float scale) {
   const typename Lanes::D d;
+  const hn::RebindToSigned<typename Lanes::D> bits;
   constexpr std::size_t n = lane_count<Lanes>();
   const auto factor = hn::Set(d, scale);
   const bool scaled = scale != 1;
-  std::size_t i = 0;
-  for (; i + n <= count; i += n) {
-    auto value = Lanes::load(from + i);
+  auto largest = hn::Zero(bits);
+  const auto convert = [&](float* target, const std::uint16_t* source) HWY_ATTR {
+    auto value = Lanes::load(source);
+    if constexpr (kChecked) largest = hn::Max(largest, hn::BitCast(bits, hn::Abs(value)));
     if (scaled) value = hn::Mul(value, factor);
-    hn::StoreU(value, d, to + i);
+    hn::StoreU(value, d, target);
+  };
+  std::size_t i = 0;
+  for (; i + n <= count; i += n) convert(to + i, from + i);
+  if (i < count) {
+    std::uint16_t part[n] = {};
+    float widened[n];
+    std::memcpy(part, from + i, (count - i) * sizeof(std::uint16_t));
+    convert(widened, part);
+    std::memcpy(to + i, widened, (count - i) * sizeof(float));
   }
-  if (i == count) return;
-  std::uint16_t part[n] = {};
-  float widened[n];
-  std::memcpy(part, from + i, (count - i) * sizeof(std::uint16_t));
-  auto value = Lanes::load(part);
-  if (scaled) value = hn::Mul(value, factor);
-  hn::StoreU(value, d, widened);
-  std::memcpy(to + i, widened, (count - i) * sizeof(float));
+  if constexpr (!kChecked) return 0;
+  HWY_ALIGN std::int32_t lanes[n];
+  hn::Store(largest, bits, lanes);
+  return *std::max_element(lanes, lanes + n);
 }
 
 void widen_all_f16(float* to, const std::uint16_t* from, std::size_t count, float scale) {
-  widen_all<F16Lanes>(to, from, count, scale);
+  widen_all<F16Lanes, false>(to, from, count, scale);
 }
 
 void widen_all_bf16(float* to, const std::uint16_t* from, std::size_t count, float scale) {
-  widen_all<Bf16Lanes>(to, from, count, scale);
+  widen_all<Bf16Lanes, false>(to, from, count, scale);
+}
+
+std::int32_t widen_checked_f16(float* to, const std::uint16_t* from, std::size_t count,
+                               float scale) {
+  return widen_all<F16Lanes, true>(to, from, count, scale);
+}
+
+std::int32_t widen_checked_bf16(float* to, const std::uint16_t* from, std::size_t count,
+                                float scale) {
+  return widen_all<Bf16Lanes, true>(to, from, count, scale);
 }
 
 }  // namespace sluice::HWY_NAMESPACE
@@ -128,6 +147,8 @@ HWY_EXPORT(narrow_block_f16);
 HWY_EXPORT(narrow_block_bf16);
 HWY_EXPORT(widen_all_f16);
 HWY_EXPORT(widen_all_bf16);
+HWY_EXPORT(widen_checked_f16);
+HWY_EXPORT(widen_checked_bf16);
 
 constexpr std::int32_t kInfinity = 0x7f800000;
 // The smallest magnitudes that round to infinity: 65,520, and 2^128 - 2^119.
@@ -174,6 +195,13 @@ void widen(DataType type, float* to, const void* from, std::size_t count, float 
   const auto convert = type == DataType::F16 ? HWY_DYNAMIC_DISPATCH(widen_all_f16)
                                              : HWY_DYNAMIC_DISPATCH(widen_all_bf16);
   convert(to, static_cast<const std::uint16_t*>(from), count, scale);
+}
+
+float widen_checked(DataType type, float* to, const void* from, std::size_t count, float scale) {
+  assert(type == DataType::F16 || type == DataType::BF16);
+  const auto convert = type == DataType::F16 ? HWY_DYNAMIC_DISPATCH(widen_checked_f16)
+                                             : HWY_DYNAMIC_DISPATCH(widen_checked_bf16);
+  return std::bit_cast<float>(convert(to, static_cast<const std::uint16_t*>(from), count, scale));
 }
 
 }  // namespace sluice

@@ -36,4 +36,8 @@ ConvertCounts narrow(DataType type, void* to, const float* from, std::size_t cou
 // to[i] = scale * from[i], in f32. REQUIRES: type is F16 or BF16.
 void widen(DataType type, float* to, const void* from, std::size_t count, float scale = 1);
 
+// As widen(); returns the largest |from[i]|, before it is scaled: 0 if there is none, infinity or
+// NaN if any element is that (NaN where both are).
+float widen_checked(DataType type, float* to, const void* from, std::size_t count, float scale = 1);
+
 }  // namespace sluice

@@ -34,7 +34,8 @@ class ShmMemory final : public Memory {
   Result<std::byte*> address(Rank peer, Location location) override;
   int wake_descriptor() const override { return waker_.number(); }
   void wake(Rank peer) override {
-    eventfd_write(peers_[static_cast<std::size_t>(peer)].link.waker.number(), 1);
+    const Fd& waker = peer == rank_ ? waker_ : peers_[static_cast<std::size_t>(peer)].link.waker;
+    eventfd_write(waker.number(), 1);
   }
   std::string death_of(Rank peer) override;
   std::string standstill_of(Rank peer) override;

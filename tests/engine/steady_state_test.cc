@@ -5,6 +5,7 @@
 #include <ctime>
 #include <thread>
 
+#include "engine/errand.h"
 #include "tests/engine/counted_new.h"
 #include "tests/engine/in_process.h"
 
@@ -39,6 +40,29 @@ TEST(SteadyState, AllocatesNothing) {
     const long before = allocations();
     comm.barrier();
     for (int i = 0; i < 50; ++i) round();
+    comm.barrier();
+    const long during = allocations() - before;
+    comm.barrier();
+    EXPECT_EQ(during, 0);
+  });
+}
+
+TEST(SteadyState, ErrandsAllocateNothing) {
+  run_ranks(2, [&](Communicator& comm) {
+    const Pool pool = comm.allocate(50'000 * sizeof(float));
+    Errand errand;
+    const auto round = [&] {
+      Work first = all_reduce_in_background(comm, pool.data(), 50'000, {}, &errand);
+      Work second = all_reduce_in_background(comm, pool.data(), 1000, {}, nullptr);
+      comm.all_reduce(pool.data(), 10).wait();
+      second.wait();
+      first.wait();
+    };
+    for (int i = 0; i < 20; ++i) round();
+    comm.barrier();
+    const long before = allocations();
+    comm.barrier();
+    for (int i = 0; i < 200; ++i) round();
     comm.barrier();
     const long during = allocations() - before;
     comm.barrier();

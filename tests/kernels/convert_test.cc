@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <limits>
@@ -150,6 +151,48 @@ TEST(Convert, ScalesBeforeItNarrowsAndAfterItWidens) {
       widen(type, &third, &three, 1, 1.0f / 3);
       EXPECT_EQ(third, 3 * (1.0f / 3));
     });
+  }
+}
+
+TEST(Convert, WideningTellsTheLargestMagnitudeItReads) {
+  std::mt19937 random{13};
+  for (const DataType type : kHalfTypes) {
+    for (const std::size_t count : {0, 1, 3, 8, 17, 1000}) {
+      std::vector<std::uint16_t> from(count);
+      float largest = 0;
+      for (std::uint16_t& bits : from) {
+        do bits = static_cast<std::uint16_t>(random());
+        while (!std::isfinite(reference::decode(type, bits)));
+        largest = std::max(largest, std::abs(reference::decode(type, bits)));
+      }
+      on_every_instruction_set([&] {
+        Sample checked{DataType::F32, count, 3};
+        std::vector<float> plain(count);
+        auto* const to = static_cast<float*>(checked.data());
+        EXPECT_EQ(widen_checked(type, to, from.data(), count, 0.25F), largest);
+        widen(type, plain.data(), from.data(), count, 0.25F);
+        ASSERT_TRUE(checked.guards_hold());
+        for (std::size_t i = 0; i < count; ++i) ASSERT_EQ(to[i], plain[i]);
+      });
+    }
+  }
+}
+
+TEST(Convert, WideningTellsOfWhatIsNotFiniteWhereverItIs) {
+  constexpr std::size_t kCount = 37;
+  for (const DataType type : kHalfTypes) {
+    const std::uint16_t infinity = type == DataType::F16 ? 0x7c00 : 0x7f80;
+    for (std::size_t at = 0; at < kCount; ++at) {
+      std::vector<std::uint16_t> from(kCount, reference::encode(type, -3));
+      on_every_instruction_set([&] {
+        float to[kCount];
+        from[at] = static_cast<std::uint16_t>(infinity | 0x8000);
+        EXPECT_TRUE(std::isinf(widen_checked(type, to, from.data(), kCount)));
+        from[(at + 5) % kCount] = static_cast<std::uint16_t>(infinity + 1);
+        EXPECT_TRUE(std::isnan(widen_checked(type, to, from.data(), kCount)));
+        from[(at + 5) % kCount] = 0;
+      });
+    }
   }
 }
 

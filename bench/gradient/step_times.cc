@@ -1,0 +1,363 @@
+// step_times.cc - what a training step costs over slow links, by how its gradients travel.
+//
+//   step_times --hosts 2 --batch 448 --ratio 0.45         communication is 0.45 of computation
+//   step_times --hosts 4 --batch 80 --plain 3.06          a plain step is 3.06 times an unlimited
+//   one
+//
+// Hosts are network namespaces with shaped links, a rank on each (tests/box/cluster_box.h). The
+// rate of the links is set so that the ratio asked for holds on this machine. All ways to train run
+// in the same processes and take turns; after the last turn every rank's weights must be the same
+// bits, and those of all f32 ways that are not a step behind the same to rounding. Needs root.
+#include <fmt/format.h>
+#include <sys/mman.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "base/text.h"
+#include "bench/allreduce/median.h"
+#include "bench/gradient/training.h"
+#include "bench/network/stolen_time.h"
+#include "sluice/status.h"
+#include "tests/box/box_ranks.h"
+
+namespace sluice::bench {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr int kUnlimited = 20'000;     // Mbit/s: no transfer takes longer than a few ms
+constexpr double kStreamPart = 0.945;  // of a link's rate that a plain TCP stream has as payload
+
+struct Options {
+  int hosts = 2;
+  Workload workload;
+  double ratio = 0.45;
+  double plain = 0;  // instead of ratio
+  std::string theta = "4M";
+  int rounds = 3;
+  int steps = 2;
+  int fastest = 100;  // Mbit/s
+  std::string output;
+};
+
+// How one contender's gradients travel, and over which links.
+struct Way {
+  std::string name;
+  std::optional<GradientOptions> options;
+  bool unlimited = false;
+  bool exact = false;  // f32, and not a step behind: ends where `plain` does
+};
+
+std::vector<Way> ways_of(const Options& options) {
+  const auto theta = static_cast<std::size_t>(parse_bytes(options.theta).value());
+  constexpr std::size_t kEverything = std::size_t{1} << 40U;
+  const auto f16 = WireType::F16;
+  return {
+      {"alone", std::nullopt, true, false},
+      {"plain, unlimited", GradientOptions{.theta = kEverything}, true, true},
+      {"plain", GradientOptions{.theta = kEverything}, false, true},
+      {"lazy", GradientOptions{.theta = theta}, false, true},
+      {"lazy f16", GradientOptions{.theta = theta, .wire = f16}, false, false},
+      {"double", GradientOptions{.theta = theta, .double_buffering = true}, false, false},
+      {"double f16", GradientOptions{.theta = theta, .wire = f16, .double_buffering = true}, false,
+       false},
+  };
+}
+
+// What rank 0 tells the process that owns the links, and what it found out in the end.
+struct Told {
+  int mbit = kUnlimited;
+  double compute_s = 0;
+  double transfer_s = 0;
+  double bound_s = 0;
+  double strict_bound_s = 0;
+  double most_stolen = 0;
+  double gradient_bytes = 0;
+  int limited_mbit = 0;
+  std::array<double, 16> step_s{};
+};
+
+Told* shared_told() {
+  void* const page =
+      mmap(nullptr, sizeof(Told), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (page == MAP_FAILED) throw std::runtime_error{"no memory to share"};
+  return new (page) Told{};
+}
+
+void note(const Communicator& comm, const std::string& line) {
+  if (comm.rank() == 0) fmt::print(stderr, "{}\n", line);
+}
+
+class Everyone {
+ public:
+  explicit Everyone(Communicator& comm) : comm_{comm} {}
+  double largest(double value) {
+    comm_.all_reduce(&value, 1, {.type = DataType::F64, .op = ReduceOp::Max}).wait();
+    return value;
+  }
+
+ private:
+  Communicator& comm_;
+};
+
+class Contest {
+ public:
+  Contest(const Options& options, Communicator& comm, const box::Gate& gate, Told& told)
+      : options_{options}, comm_{comm}, gate_{gate}, told_{told}, ways_{ways_of(options)} {
+    for (const Way& way : ways_)
+      trainings_.push_back(std::make_unique<Training>(options.workload, comm, way.options));
+    told_.gradient_bytes = trainings_[0]->gradient_bytes();
+  }
+
+  std::string run() {
+    set_rate(kUnlimited);
+    for (const auto& training : trainings_) {  // lays the pools out, warms everything up
+      training->step();
+      training->flush();
+    }
+    const double compute = std::min(slice(0, false), slice(0, false));
+    const int mbit = options_.plain > 0 ? rate_for_plain() : rate_for(options_.ratio * compute);
+    if (mbit > options_.fastest) {
+      return fmt::format("links of {} Mbit/s would be needed, beyond {}: take a larger batch", mbit,
+                         options_.fastest);
+    }
+    if (mbit < 1) return "links of less than 1 Mbit/s would be needed: take a smaller batch";
+    if (comm_.rank() == 0) told_.limited_mbit = mbit;
+    note(comm_,
+         fmt::format("a step alone takes {}; links get {} Mbit/s", format_seconds(compute), mbit));
+    std::vector<std::vector<double>> seconds(ways_.size());
+    std::vector<double> transfers;
+    std::vector<double> bounds;
+    std::vector<double> strict_bounds;
+    for (int round = 0; round < options_.rounds; ++round) {
+      for (std::size_t way = 0; way < ways_.size(); ++way) {
+        set_rate(ways_[way].unlimited ? kUnlimited : mbit);
+        seconds[way].push_back(slice(way, true));
+        note(comm_, fmt::format("round {} of {}: {} {}", round + 1, options_.rounds,
+                                ways_[way].name, format_seconds(seconds[way].back())));
+      }
+      bounds.push_back(bound(mbit * 1e6 / 8 * kStreamPart));
+      strict_bounds.push_back(bound(mbit * 1e6 / 8));
+      set_rate(mbit);
+      transfers.push_back(transfer());
+    }
+    if (comm_.rank() == 0) {
+      for (std::size_t way = 0; way < ways_.size(); ++way) told_.step_s[way] = median(seconds[way]);
+      told_.compute_s = median(seconds[0]);
+      told_.transfer_s = median(transfers);
+      told_.bound_s = median(bounds);
+      told_.strict_bound_s = median(strict_bounds);
+    }
+    return check();
+  }
+
+ private:
+  void set_rate(int mbit) {
+    if (comm_.rank() == 0) told_.mbit = mbit;
+    gate_.pass();
+  }
+
+  double bits_to_send() const {
+    const double n = comm_.size();
+    return 2 * (n - 1) / n * told_.gradient_bytes * 8;
+  }
+  int rate_for(double seconds) const {
+    return static_cast<int>(std::lround(bits_to_send() / kStreamPart / seconds / 1e6));
+  }
+
+  // The rate at which `plain` takes so many times what it takes without limit, by trial.
+  int rate_for_plain() {
+    constexpr std::size_t kPlainUnlimited = 1;
+    constexpr std::size_t kPlain = 2;
+    const double unlimited = std::min(slice(kPlainUnlimited, false), slice(kPlainUnlimited, false));
+    const double wanted = options_.plain * unlimited;
+    double transfer = wanted - unlimited;
+    int mbit = 0;
+    for (int trial = 0; trial < 2; ++trial) {
+      mbit = rate_for(transfer);
+      if (mbit > options_.fastest || mbit < 1) break;
+      set_rate(mbit);
+      transfer += wanted - slice(kPlain, false);
+    }
+    return rate_for(transfer);
+  }
+
+  // Seconds of a step at the slowest rank, after one that nobody times.
+  double slice(std::size_t way, bool watched) {
+    constexpr double kMostStolen = 0.02;
+    constexpr int kAttempts = 3;
+    double best = 0;
+    double least = 1;
+    for (int attempt = 0; attempt < kAttempts; ++attempt) {
+      Training& training = *trainings_[way];
+      comm_.barrier();
+      training.step();
+      const StolenTime stolen;
+      const auto begin = Clock::now();
+      for (int i = 0; i < options_.steps; ++i) training.step();
+      const double own = std::chrono::duration<double>(Clock::now() - begin).count();
+      training.flush();
+      Everyone all{comm_};
+      const double seconds = all.largest(own) / options_.steps;
+      const double share = all.largest(stolen.share());
+      taken_[way] += options_.steps + 1;
+      if (share < least) {
+        least = share;
+        best = seconds;
+      }
+      if (!watched || share <= kMostStolen) break;
+    }
+    if (watched && comm_.rank() == 0) told_.most_stolen = std::max(told_.most_stolen, least);
+    return best;
+  }
+
+  // An all-reduce of all gradients, with nothing beside it.
+  double transfer() {
+    const auto count = static_cast<std::size_t>(told_.gradient_bytes) / sizeof(float);
+    const Pool pool = comm_.allocate(count * sizeof(float));
+    comm_.barrier();
+    const auto begin = Clock::now();
+    comm_.all_reduce(pool.data(), count).wait();
+    return Everyone{comm_}.largest(std::chrono::duration<double>(Clock::now() - begin).count());
+  }
+
+  double bound(double bytes_per_s) {
+    comm_.barrier();
+    double update_s = 0;
+    std::vector<ReadyGradient> gradients = trainings_[0]->ready_times(update_s);
+    const double n = comm_.size();
+    for (ReadyGradient& gradient : gradients) gradient.bytes *= 2 * (n - 1) / n;
+    return Everyone{comm_}.largest(earliest_end(gradients, bytes_per_s) + update_s);
+  }
+
+  // Every way's weights are the same bits at all ranks, and where two did the same steps the same.
+  std::string check() {
+    for (std::size_t way = 0; way < ways_.size(); ++way) {
+      if (!ways_[way].options) continue;
+      std::array<std::int64_t, 2> hash{
+          static_cast<std::int64_t>(trainings_[way]->weights_hash() >> 1U)};
+      hash[1] = -hash[0];
+      comm_.all_reduce(hash.data(), 2, {.type = DataType::I64, .op = ReduceOp::Max}).wait();
+      if (hash[0] != -hash[1])
+        return fmt::format("{}: ranks have different weights", ways_[way].name);
+    }
+    const std::size_t most = std::max_element(taken_.begin(), taken_.end())->second;
+    std::optional<std::size_t> first;
+    for (std::size_t way = 0; way < ways_.size(); ++way) {
+      if (!ways_[way].exact) continue;
+      for (; taken_[way] < most; ++taken_[way]) trainings_[way]->step();
+      if (!first) first = way;
+      constexpr double kTolerance = 1e-4;  // relative: sums are taken in another order
+      const double distance = trainings_[way]->distance_to(*trainings_[*first]);
+      if (distance > kTolerance * trainings_[way]->weights_norm())
+        return fmt::format("{} ends {} away from {}", ways_[way].name, distance,
+                           ways_[*first].name);
+    }
+    return "";
+  }
+
+  const Options& options_;
+  Communicator& comm_;
+  const box::Gate& gate_;
+  Told& told_;
+  std::vector<Way> ways_;
+  std::vector<std::unique_ptr<Training>> trainings_;
+  std::map<std::size_t, std::size_t> taken_;
+};
+
+void print(const Options& options, const Told& told) {
+  const std::vector<Way> ways = ways_of(options);
+  fmt::print("{}, {} images of {}x{} a rank, {} hosts of 1 rank, links of {} Mbit/s\n",
+             options.workload.model, options.workload.batch, options.workload.image,
+             options.workload.image, options.hosts, told.limited_mbit);
+  fmt::print("computation {}, all-reduce of {} alone {} ({:.2f} of it)\n",
+             format_seconds(told.compute_s), format_bytes(told.gradient_bytes),
+             format_seconds(told.transfer_s), told.transfer_s / told.compute_s);
+  fmt::print("sending what is ready at once, at the link's rate: {}; at a plain stream's: {}\n",
+             format_seconds(told.strict_bound_s), format_seconds(told.bound_s));
+  fmt::print("  {:<18} {:>10} {:>10} {:>14} {:>10}\n", "", "a step", "x alone", "x unlimited",
+             "x bound");
+  nlohmann::ordered_json document;
+  for (std::size_t way = 0; way < ways.size(); ++way) {
+    const double step = told.step_s[way];
+    fmt::print("  {:<18} {:>10} {:>10.3f} {:>14.3f} {:>10.3f}\n", ways[way].name,
+               format_seconds(step), step / told.step_s[0], step / told.step_s[1],
+               step / told.strict_bound_s);
+    document["step_s"][ways[way].name] = step;
+  }
+  fmt::print(
+      "medians of {} slices of {} steps, taken in turn; others had up to {:.1f}% of the "
+      "cores\n",
+      options.rounds, options.steps, 100 * told.most_stolen);
+  document["mbit"] = told.limited_mbit;
+  document["transfer_s"] = told.transfer_s;
+  document["bound_s"] = told.strict_bound_s;
+  document["stream_bound_s"] = told.bound_s;
+  if (!options.output.empty()) std::ofstream{options.output} << document.dump(2) << "\n";
+}
+
+void run(const Options& options) {
+  box::ClusterBox cluster =
+      box::ClusterBox::make({.hosts = options.hosts, .mbit_per_s = kUnlimited}).value();
+  Told* const told = shared_told();
+  std::vector<int> hosts(static_cast<std::size_t>(options.hosts));
+  for (int host = 0; host < options.hosts; ++host) hosts[static_cast<std::size_t>(host)] = host;
+  const std::string wrong =
+      box::run_job(cluster, {.hosts = hosts,
+                             .deadline = std::chrono::hours{2},
+                             .body =
+                                 [&](Communicator& comm, const box::Gate& gate) {
+                                   at::set_num_threads(1);
+                                   return Contest{options, comm, gate, *told}.run();
+                                 },
+                             .at_gate =
+                                 [&](int) {
+                                   for (const int host : hosts) {
+                                     const Status set = cluster.set_rate(host, told->mbit);
+                                     if (!set.ok()) throw Error{set};
+                                   }
+                                 }});
+  if (!wrong.empty()) throw Error{Status{Code::InvalidInput, wrong}};
+  print(options, *told);
+}
+
+}  // namespace
+}  // namespace sluice::bench
+
+int main(int argc, char** argv) {
+  CLI::App app{"Training steps over slow links, by how gradients travel", "step_times"};
+  sluice::bench::Options options;
+  app.add_option("--hosts", options.hosts, "Hosts, a rank on each")->check(CLI::Range(2, 16));
+  app.add_option("--model", options.workload.model, "By name, as `sluice train` has them");
+  app.add_option("--image", options.workload.image, "Height and width")->check(CLI::Range(8, 512));
+  app.add_option("--batch", options.workload.batch, "Images a rank")->check(CLI::Range(1, 4096));
+  app.add_option("--ratio", options.ratio, "Of communication to computation")
+      ->check(CLI::Range(0.01, 100.0));
+  app.add_option(
+      "--plain", options.plain,
+      "Instead: how many times longer a plain step is to take than over unlimited links");
+  app.add_option("--theta", options.theta, "Bytes that close a bucket");
+  app.add_option("--rounds", options.rounds, "Of which the median counts")
+      ->check(CLI::Range(1, 99));
+  app.add_option("--steps", options.steps, "Of a slice")->check(CLI::Range(1, 99));
+  app.add_option("--output", options.output, "A file for the results as JSON");
+  app.footer(
+      "Exit status: 0 done, 2 wrong usage, no such box here or a wrong result.\nExample:\n"
+      "  step_times --hosts 4 --batch 80 --plain 3.06");
+  try {
+    app.parse(argc, argv);
+    sluice::bench::run(options);
+    return 0;
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "step_times: {}\n", error.what());
+    return 2;
+  }
+}

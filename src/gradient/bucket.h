@@ -1,0 +1,66 @@
+// bucket.h - one bucket of a step: what is done to it before and after its sum.
+//
+// Thread-safety: load() and unload() run on the progress thread, one at a time for all buckets of a
+// step, and what they leave in the Step is the caller's once the step has been waited for.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "engine/errand.h"
+#include "gradient/faults.h"
+#include "gradient/timeline.h"
+#include "gradient/wire.h"
+
+namespace sluice {
+
+// What the buckets of a step share.
+struct Step {
+  std::byte* pool = nullptr;
+  Passage passage;
+  Timeline* timeline = nullptr;
+  std::span<const float> norms;  // of what this rank holds back, by chunk, for the tail
+
+  // What they come upon: at this rank, in the sums, and the largest sum that was narrowed to f16.
+  Faults faults;
+  SumFaults sums;
+  float largest = 0;
+};
+
+class Bucket : public Errand {
+ public:
+  // As it travels.
+  virtual std::byte* data() const = 0;
+  virtual std::size_t count() const = 0;
+  virtual DataType type() const = 0;
+  virtual ReduceOp op() const = 0;
+
+  // Its last gradient is there. Only the first call of a step counts.
+  void set_ready();
+  void load() final;
+  void unload() final;
+  // Of a bucket that sends nothing, and so is never loaded, in place of both.
+  void pass_by();
+  // The step has been waited for and is not skipped. On the caller's thread.
+  virtual void deliver() {}
+
+ protected:
+  // `step` must outlive it.
+  Bucket(std::size_t number, Step& step) : number_{number}, step_{&step} {}
+  Step& step() const { return *step_; }
+
+ private:
+  // Brings what is to be sent to data(), and brings home what has become of it.
+  virtual void fill() = 0;
+  virtual void drain() = 0;
+  // Adds an event that ends now to the timeline; returns when that is.
+  std::int64_t tell(const char* name, std::int64_t begin_ns) const;
+
+  static constexpr std::int64_t kNever = -1;
+  std::size_t number_;
+  Step* step_;
+  std::int64_t last_ns_ = kNever;  // when it was ready, or its last event ended
+};
+
+}  // namespace sluice

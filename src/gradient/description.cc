@@ -1,0 +1,150 @@
+#include "gradient/description.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <xxhash.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <string_view>
+
+namespace sluice {
+namespace {
+
+constexpr std::array<std::string_view, 13> kOptions = {"theta",
+                                                       "groups",
+                                                       "wire type",
+                                                       "force_wire",
+                                                       "double buffering",
+                                                       "sparsity",
+                                                       "sparse chunk",
+                                                       "dense steps",
+                                                       "ramp steps",
+                                                       "loss scaling",
+                                                       "initial loss scale",
+                                                       "growth steps",
+                                                       "algorithm"};
+
+std::string_view name(WireType type) {
+  switch (type) {
+    case WireType::F32:
+      return "f32";
+    case WireType::F16:
+      return "f16";
+    case WireType::BF16:
+      return "bf16";
+  }
+  return "";
+}
+
+std::string label(std::size_t line) {
+  return line < kOptions.size() ? std::string{kOptions[line]}
+                                : fmt::format("gradient {}", line - kOptions.size());
+}
+
+std::string line_or_none(const std::vector<std::string>& description, std::size_t line) {
+  return line < description.size() ? description[line] : "none";
+}
+
+std::size_t first_difference(const std::vector<std::string>& a, const std::vector<std::string>& b) {
+  const auto [at, unused] = std::mismatch(a.begin(), a.end(), b.begin(), b.end());
+  return static_cast<std::size_t>(at - a.begin());
+}
+
+std::int64_t least(Communicator& communicator, std::int64_t own) {
+  communicator.all_reduce(&own, 1, {.type = DataType::I64, .op = ReduceOp::Min}).wait();
+  return own;
+}
+
+// The root's text at every rank.
+std::string broadcast_text(Communicator& communicator, std::string text, Rank root) {
+  const CollectiveOptions lengths{.type = DataType::I64, .root = root};
+  auto bytes = static_cast<std::int64_t>(text.size());
+  communicator.broadcast(&bytes, 1, lengths).wait();
+  std::vector<std::int32_t> words((static_cast<std::size_t>(bytes) + 3) / 4, 0);
+  if (communicator.rank() == root) std::memcpy(words.data(), text.data(), text.size());
+  communicator.broadcast(words.data(), words.size(), {.type = DataType::I32, .root = root}).wait();
+  text.resize(static_cast<std::size_t>(bytes));
+  std::memcpy(text.data(), words.data(), text.size());
+  return text;
+}
+
+// A text may hold any character but this one.
+constexpr char kSeparator = '\0';
+
+std::string joined(const std::vector<std::string>& lines) {
+  std::string text;
+  for (const std::string& line : lines) (text += line) += kSeparator;
+  return text;
+}
+
+std::vector<std::string> parted(std::string_view text) {
+  std::vector<std::string> lines;
+  while (!text.empty()) {
+    const std::size_t end = text.find(kSeparator);
+    lines.emplace_back(text.substr(0, end));
+    text.remove_prefix(end + 1);
+  }
+  return lines;
+}
+
+}  // namespace
+
+std::vector<std::string> describe(const std::vector<GradientSpec>& gradients,
+                                  const GradientOptions& options) {
+  const auto yes_or_no = [](bool value) { return std::string{value ? "yes" : "no"}; };
+  std::vector<std::string> lines = {
+      fmt::format("{} bytes", options.theta),
+      options.groups.empty() ? "none" : fmt::format("{}", fmt::join(options.groups, ", ")),
+      std::string{name(options.wire)},
+      yes_or_no(options.force_wire),
+      yes_or_no(options.double_buffering),
+      fmt::format("{}", options.sparse.sparsity),
+      fmt::format("{}", options.sparse.chunk),
+      fmt::format("{}", options.sparse.dense_steps),
+      fmt::format("{}", options.sparse.ramp_steps),
+      yes_or_no(options.loss_scale.enabled),
+      fmt::format("{}", options.loss_scale.initial),
+      fmt::format("{}", options.loss_scale.growth_steps),
+      options.algorithm.empty() ? "chosen by size" : options.algorithm};
+  for (const GradientSpec& gradient : gradients) {
+    lines.push_back(fmt::format("\"{}\" of {} {}{}", gradient.name, gradient.count,
+                                name(gradient.type),
+                                gradient.may_be_sparse ? "" : " (never sparse)"));
+  }
+  return lines;
+}
+
+std::uint64_t layout_hash(const std::vector<std::string>& description,
+                          const std::vector<std::size_t>& order) {
+  const std::string text = joined(description);
+  const XXH64_hash_t seed = XXH3_64bits(text.data(), text.size());
+  return XXH3_64bits_withSeed(order.data(), order.size() * sizeof(std::size_t), seed);
+}
+
+void require_same(Communicator& communicator, const std::vector<std::string>& description) {
+  const auto hash = static_cast<std::int64_t>(layout_hash(description, {}));
+  std::array<std::int64_t, 2> bounds = {hash, ~hash};  // the least, and the least complement
+  communicator
+      .all_reduce(bounds.data(), bounds.size(), {.type = DataType::I64, .op = ReduceOp::Min})
+      .wait();
+  if (bounds[0] == ~bounds[1]) return;
+
+  const auto none = static_cast<std::int64_t>(communicator.size());
+  const std::vector<std::string> expected =
+      parted(broadcast_text(communicator, joined(description), 0));
+  // Equal texts differ only past their end, which is past any difference.
+  const std::size_t own =
+      description == expected ? SIZE_MAX >> 1U : first_difference(description, expected);
+  const auto line = static_cast<std::size_t>(least(communicator, static_cast<std::int64_t>(own)));
+  const std::int64_t rank = communicator.rank();
+  const auto odd = static_cast<Rank>(least(communicator, own == line ? rank : none));
+  const std::string theirs = broadcast_text(communicator, line_or_none(description, line), odd);
+  throw Error{Status{Code::Mismatch,
+                     fmt::format("{}: rank 0 has {}, rank {} has {}; all ranks must average the "
+                                 "same gradients in the same way",
+                                 label(line), line_or_none(expected, line), odd, theirs)}};
+}
+
+}  // namespace sluice

@@ -1,0 +1,27 @@
+// description.h - what a rank was given, in words, so that ranks can compare it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "gradient/gradient_spec.h"
+#include "sluice/communicator.h"
+#include "sluice/gradients.h"
+
+namespace sluice {
+
+// One text for each option, then one for each gradient.
+std::vector<std::string> describe(const std::vector<GradientSpec>& gradients,
+                                  const GradientOptions& options);
+
+// Of all that determines which bytes travel when: equal hashes, equal buckets.
+std::uint64_t layout_hash(const std::vector<std::string>& description,
+                          const std::vector<std::size_t>& order);
+
+// Every rank must call it. Where any description differs from rank 0's, every rank throws Error
+// (Mismatch) with the first difference and whose it is. A collective of 16 bytes if none does.
+void require_same(Communicator& communicator, const std::vector<std::string>& description);
+
+}  // namespace sluice

@@ -1,0 +1,97 @@
+#include "gradient/timeline.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+
+namespace sluice {
+namespace {
+
+// A row of the picture: 0 is the compute thread, each bucket has its own, since several are under
+// way at the same time.
+std::int64_t row_of(const Timeline::Event& event) {
+  return event.lane == Timeline::Lane::Compute ? 0 : event.number + 2;
+}
+
+}  // namespace
+
+Timeline::Timeline(std::size_t capacity)
+    : start_{std::chrono::steady_clock::now()}, events_(capacity) {}
+
+std::int64_t Timeline::now_ns() const {
+  return std::chrono::nanoseconds{std::chrono::steady_clock::now() - start_}.count();
+}
+
+void Timeline::add(const Event& event) noexcept {
+  const std::size_t place = added_.fetch_add(1, std::memory_order_relaxed);
+  if (place < events_.size()) events_[place] = event;
+}
+
+void Timeline::add_wait(const char* name, std::int64_t begin_ns, std::int64_t end_ns) noexcept {
+  add({.name = name, .begin_ns = begin_ns, .end_ns = end_ns});
+  step_waited_ns_ += end_ns - begin_ns;
+}
+
+void Timeline::end_step() noexcept {
+  const std::int64_t now = now_ns();
+  if (step_begin_ns_ >= 0) {
+    steps_ns_ += now - step_begin_ns_;
+    waited_ns_ += step_waited_ns_;
+  }
+  step_begin_ns_ = now;
+  step_waited_ns_ = 0;
+}
+
+std::span<const Timeline::Event> Timeline::events() const {
+  return {events_.data(), std::min(added_.load(std::memory_order_relaxed), events_.size())};
+}
+
+std::size_t Timeline::dropped() const {
+  return added_.load(std::memory_order_relaxed) - events().size();
+}
+
+double Timeline::exposed_comm_fraction() const {
+  return steps_ns_ == 0 ? 0 : static_cast<double>(waited_ns_) / static_cast<double>(steps_ns_);
+}
+
+void Timeline::restart_steps() {
+  waited_ns_ = 0;
+  steps_ns_ = 0;
+  step_waited_ns_ = 0;
+  step_begin_ns_ = now_ns();
+}
+
+std::string Timeline::chrome_trace(int rank) const {
+  std::string text = "{\"displayTimeUnit\": \"ms\", \"traceEvents\": [\n";
+  auto out = std::back_inserter(text);
+  const auto name_row = [&](std::int64_t row, const std::string& name) {
+    fmt::format_to(out,
+                   R"({{"ph": "M", "name": "thread_name", "pid": {}, "tid": {}, "args": )"
+                   R"({{"name": "{}"}}}})",
+                   rank, row, name);
+  };
+  fmt::format_to(out,
+                 R"({{"ph": "M", "name": "process_name", "pid": {}, "args": )"
+                 R"({{"name": "rank {}"}}}})",
+                 rank, rank);
+  text += ",\n";
+  name_row(0, "compute");
+  std::int64_t rows = 1;
+  for (const Event& event : events()) rows = std::max(rows, row_of(event) + 1);
+  for (std::int64_t row = 1; row < rows; ++row) {
+    text += ",\n";
+    name_row(row, row == 1 ? "progress" : fmt::format("bucket {}", row - 2));
+  }
+  for (const Event& event : events()) {
+    text += ",\n";
+    fmt::format_to(
+        out, R"({{"ph": "X", "name": "{}", "pid": {}, "tid": {}, "ts": {:.3f}, "dur": {:.3f}}})",
+        event.name, rank, row_of(event), static_cast<double>(event.begin_ns) / 1000,
+        static_cast<double>(event.end_ns - event.begin_ns) / 1000);
+  }
+  fmt::format_to(out, "\n], \"dropped\": {}}}\n", dropped());
+  return text;
+}
+
+}  // namespace sluice
