@@ -8,6 +8,11 @@ install(TARGETS sluice_cli RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/sluice" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"
         FILES_MATCHING PATTERN "*.h")
 install(EXPORT sluice-targets NAMESPACE sluice:: DESTINATION "${config_folder}")
+if(SLUICE_TORCH_FOUND)
+  install(TARGETS sluice_torch_library EXPORT sluice-torch-targets
+          ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+  install(EXPORT sluice-torch-targets NAMESPACE sluice:: DESTINATION "${config_folder}")
+endif()
 
 write_basic_package_version_file("${PROJECT_BINARY_DIR}/sluice-config-version.cmake"
                                  COMPATIBILITY SameMinorVersion)

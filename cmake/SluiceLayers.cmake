@@ -23,19 +23,20 @@ function(sluice_add_layer name)
   set_property(GLOBAL APPEND PROPERTY SLUICE_LIBRARIES ${layer_LIBRARIES})
 endfunction()
 
-# The installed library: the objects of all layers added so far.
-function(sluice_add_library)
+# An installed library: the objects of all layers that were added since the last one.
+function(sluice_add_library target)
   get_property(layers GLOBAL PROPERTY SLUICE_LAYERS)
   get_property(libraries GLOBAL PROPERTY SLUICE_LIBRARIES)
-  add_library(sluice STATIC)
-  add_library(sluice::sluice ALIAS sluice)
+  set_property(GLOBAL PROPERTY SLUICE_LAYERS "")
+  set_property(GLOBAL PROPERTY SLUICE_LIBRARIES "")
+  add_library(${target} STATIC)
   foreach(layer IN LISTS layers)
-    target_sources(sluice PRIVATE $<TARGET_OBJECTS:${layer}>)
+    target_sources(${target} PRIVATE $<TARGET_OBJECTS:${layer}>)
   endforeach()
-  target_link_libraries(sluice PRIVATE ${libraries})
-  target_compile_features(sluice PUBLIC cxx_std_20)
+  target_link_libraries(${target} PRIVATE ${libraries})
+  target_compile_features(${target} PUBLIC cxx_std_20)
   target_include_directories(
-    sluice INTERFACE "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>"
-                     "$<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>")
-  set_target_properties(sluice PROPERTIES LINKER_LANGUAGE CXX)
+    ${target} INTERFACE "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>"
+                        "$<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>")
+  set_target_properties(${target} PROPERTIES LINKER_LANGUAGE CXX)
 endfunction()

@@ -1,6 +1,7 @@
 # Tests: one binary a folder of tests/, one ctest entry a binary, each with a deadline and labels.
 #
 #   sluice_add_test(schedule SOURCES verify_test.cc [LABELS fast|slow] [TIMEOUT seconds])
+#   sluice_use_torch(train_test)                       # links libtorch, its header precompiled
 #   sluice_add_tool_test(check_layers)                 # tests/tools/check_layers_test.sh
 #   sluice_add_fuzzer(parse SOURCES parse_fuzz.cc)     # replays corpus/parse; under clang, a fuzzer too
 #
@@ -38,6 +39,11 @@ function(sluice_add_test name)
   set_tests_properties(${name} PROPERTIES LABELS "${test_LABELS}"
                                           ENVIRONMENT "SLUICE_CACHE=${PROJECT_BINARY_DIR}/cache")
   sluice_set_deadline(${name} ${test_TIMEOUT})
+endfunction()
+
+function(sluice_use_torch target)
+  target_link_libraries(${target} PRIVATE sluice::torch)
+  sluice_precompile_torch(${target})
 endfunction()
 
 function(sluice_add_tool_test name)

@@ -1,8 +1,10 @@
 // doctor.cc - `sluice doctor`: what was found on this machine, what was not, and why that matters.
 #include <dlfcn.h>
 #include <fmt/format.h>
+#include <link.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -42,6 +44,33 @@ Finding library(const std::string& what, std::initializer_list<const char*> name
           fmt::format("{} is not on this machine; {}: {}", *names.begin(), use, package)};
 }
 
+Finding libtorch() {
+#ifdef SLUICE_TORCH_VERSION
+  return {"libtorch", true, "built with " SLUICE_TORCH_VERSION " (for training)"};
+#else
+  return {"libtorch", false,
+          "Sluice was built without it, and does not train: apt install libtorch-dev, build again"};
+#endif
+}
+
+// Debian's libtorch multiplies matrices with whatever libblas.so.3 is.
+Finding blas() {
+  void* const handle = dlopen("libblas.so.3", RTLD_LAZY | RTLD_LOCAL);
+  if (handle == nullptr) return {"blas", false, "no libblas.so.3; libtorch may have its own"};
+  const link_map* map = nullptr;
+  std::string path = "libblas.so.3";
+  if (dlinfo(handle, RTLD_DI_LINKMAP, &map) == 0) {
+    std::error_code error;
+    const std::filesystem::path real = std::filesystem::canonical(map->l_name, error);
+    if (!error) path = real.string();
+  }
+  dlclose(handle);
+  const bool reference = path.find("/blas/") != std::string::npos;
+  if (!reference) return {"blas", true, path + " (Linear layers of libtorch)"};
+  return {"blas", false,
+          path + " is the reference, 20 times slower: apt install libopenblas0-pthread"};
+}
+
 std::vector<Finding> findings() {
   std::vector<Finding> all;
   all.push_back({"processor", true,
@@ -52,10 +81,8 @@ std::vector<Finding> findings() {
                              format_bytes(memory_bytes("MemAvailable")))});
   all.push_back({"compiler", true, fmt::format("built with {}", __VERSION__)});
   all.push_back({"algorithms", true, fmt::format("{} built in", algorithms().size())});
-  all.push_back(library("libtorch", {"libtorch.so", "libtorch.so.1.13"}, "apt install libtorch-dev",
-                        "for training, which this version does not do yet"));
-  all.push_back(library("openblas", {"libopenblas.so.0", "libopenblas.so"},
-                        "apt install libopenblas0-pthread", "fast Linear layers under libtorch"));
+  all.push_back(libtorch());
+  all.push_back(blas());
   all.push_back({"mpi", has_mpi(), mpi_description()});
   all.push_back(library("cuda", {"libcuda.so.1"}, "install the NVIDIA driver",
                         "for GPUs, which this version does not use yet"));

@@ -1,0 +1,351 @@
+// data_parallel.cc - autograd's hooks onto the reducer.
+//
+// libtorch adds a gradient to .grad in a node of the graph, AccumulateGrad; our hook runs right
+// after it. There .grad either is the parameter's slot in the reducer's pool, or, after a
+// zero_grad() that made it undefined, a tensor of libtorch's own, which is copied into the slot.
+// Either way .grad then is the slot, and the reducer may send it.
+//
+// Slots are tensors over the pool's memory with the parameter's own strides, so what is sent needs
+// no packing. They move when the reducer lays its pool anew, and are two each with double
+// buffering.
+#include "sluice/torch/data_parallel.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <torch/csrc/autograd/function_hook.h>
+#include <torch/csrc/autograd/variable.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "base/log.h"
+#include "gradient/reducer.h"
+#include "torch/scalar_type.h"
+#include "torch/weights.h"
+
+namespace sluice {
+namespace {
+
+using torch::Tensor;
+
+[[noreturn]] void refuse(std::string message) {
+  throw Error{Status{Code::InvalidArgument, std::move(message)}};
+}
+
+// Without those that are shared: the first name stands.
+NamedTensors unique(const torch::OrderedDict<std::string, Tensor>& named) {
+  NamedTensors tensors;
+  std::unordered_set<const c10::TensorImpl*> seen;
+  for (const auto& item : named) {
+    if (seen.insert(item.value().unsafeGetTensorImpl()).second)
+      tensors.emplace_back(item.key(), item.value());
+  }
+  return tensors;
+}
+
+bool takes_part(const Tensor& parameter) {
+  return parameter.requires_grad() && parameter.numel() > 0;
+}
+
+NamedTensors trained(NamedTensors parameters) {
+  std::erase_if(parameters, [](const auto& named) { return !takes_part(named.second); });
+  if (parameters.empty()) refuse("no parameter requires a gradient: there is nothing to train");
+  for (const auto& [name, parameter] : parameters) {
+    if (!parameter.is_leaf())
+      refuse(fmt::format("parameter '{}' is computed from others; give those instead", name));
+    if (!parameter.device().is_cpu() || parameter.layout() != torch::kStrided)
+      refuse(fmt::format("parameter '{}' is not a dense tensor on the CPU", name));
+    const std::optional<DataType> type = data_type(parameter.scalar_type());
+    if (!type || *type == DataType::I32 || *type == DataType::I64)
+      refuse(fmt::format("parameter '{}' is of type {}; f32, f64, f16 and bf16 can be averaged",
+                         name, c10::toString(parameter.scalar_type())));
+  }
+  return parameters;
+}
+
+std::vector<GradientSpec> specs(const NamedTensors& parameters) {
+  std::vector<GradientSpec> gradients;
+  for (const auto& [name, parameter] : parameters) {
+    gradients.push_back({.name = name,
+                         .count = static_cast<std::size_t>(parameter.numel()),
+                         .type = *data_type(parameter.scalar_type()),
+                         .may_be_sparse = parameter.dim() > 1});
+  }
+  return gradients;
+}
+
+Tensor tensor_over(std::byte* memory, const Tensor& parameter) {
+  const auto options = torch::TensorOptions{parameter.scalar_type()};
+  if (!parameter.is_non_overlapping_and_dense())
+    return torch::from_blob(memory, parameter.sizes(), options);
+  return torch::from_blob(memory, parameter.sizes(), parameter.strides(), options);
+}
+
+}  // namespace
+
+class DataParallel::Impl {
+ public:
+  Impl(torch::nn::Module* module, const NamedTensors& parameters, const NamedTensors& buffers,
+       Communicator communicator, GradientOptions options);
+  ~Impl();
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
+
+  FinishedStep finish();
+  FinishedStep flush();
+  Reducer& reducer() { return reducer_; }
+  int& pauses() { return pauses_; }
+
+ private:
+  struct Parameter {
+    std::string name;
+    Tensor tensor;
+    torch::ScalarType type;
+    std::shared_ptr<torch::autograd::Node> accumulator = {};  // a tensor holds its own only weakly
+    std::uintptr_t hook = 0;
+    std::array<Tensor, 2> slots = {};  // as seen so far
+    bool ready = false;                // in this step
+    bool was_ready = false;            // in the step before
+    bool paused = false;               // it has a gradient from a pause
+    bool was_undefined = false;        // .grad, before this step's backward
+    bool reported = false;
+  };
+
+  class Hook : public torch::autograd::FunctionPostHook {
+   public:
+    Hook(Impl& owner, std::size_t number) : owner_{owner}, number_{number} {}
+    torch::autograd::variable_list operator()(
+        const torch::autograd::variable_list& outputs,
+        const torch::autograd::variable_list& inputs) override {
+      if (!inputs.empty() && inputs[0].defined()) owner_.take(number_);
+      return outputs;
+    }
+
+   private:
+    Impl& owner_;
+    std::size_t number_;
+  };
+
+  void take(std::size_t i);
+  void send(std::size_t i);
+  const Tensor& slot(std::size_t i);
+  void require_same_parameters() const;
+  void hand_out(const FinishedStep& finished);
+  void hand_out(std::size_t i);
+  void report_unused();
+
+  Rank rank_;
+  torch::nn::Module* module_;  // or null, and
+  NamedTensors given_;         // those that were given instead
+  bool double_buffering_;
+  std::vector<Parameter> parameters_;
+  std::unordered_set<const c10::TensorImpl*> trained_;
+  Reducer reducer_;
+  std::uint64_t layout_version_;
+  int pauses_ = 0;
+};
+
+DataParallel::Impl::Impl(torch::nn::Module* module, const NamedTensors& parameters,
+                         const NamedTensors& buffers, Communicator communicator,
+                         GradientOptions options)
+    : rank_{communicator.rank()},
+      module_{module},
+      given_{module == nullptr ? parameters : NamedTensors{}},
+      double_buffering_{options.double_buffering},
+      reducer_{communicator, specs(trained(parameters)), std::move(options)},
+      layout_version_{reducer_.layout_version()} {
+  NamedTensors all = parameters;
+  all.insert(all.end(), buffers.begin(), buffers.end());
+  if (equalise(all, communicator) && rank_ == 0)
+    log("the ranks' weights differed; all go on with those of rank 0");
+
+  for (const auto& [name, tensor] : trained(parameters)) {
+    parameters_.push_back({.name = name, .tensor = tensor, .type = tensor.scalar_type()});
+    trained_.insert(tensor.unsafeGetTensorImpl());
+  }
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    Parameter& parameter = parameters_[i];
+    parameter.accumulator = torch::autograd::impl::grad_accumulator(parameter.tensor);
+    parameter.hook = parameter.accumulator->add_post_hook(std::make_unique<Hook>(*this, i));
+  }
+}
+
+DataParallel::Impl::~Impl() {
+  for (Parameter& parameter : parameters_) {
+    parameter.accumulator->del_post_hook(parameter.hook);
+    Tensor& gradient = parameter.tensor.mutable_grad();
+    for (const Tensor& slot : parameter.slots) {
+      if (slot.defined() && gradient.is_same(slot)) gradient.reset();
+    }
+  }
+}
+
+// The slot of the step under way.
+const Tensor& DataParallel::Impl::slot(std::size_t i) {
+  Parameter& parameter = parameters_[i];
+  std::byte* const memory = reducer_.slot(i);
+  for (Tensor& slot : parameter.slots) {
+    if (!slot.defined()) slot = tensor_over(memory, parameter.tensor);
+    if (slot.data_ptr() == memory) return slot;
+  }
+  refuse(fmt::format("the gradient of '{}' has moved", parameter.name));
+}
+
+void DataParallel::Impl::take(std::size_t i) {
+  Parameter& parameter = parameters_[i];
+  if (parameter.ready)
+    refuse(fmt::format(
+        "parameter '{}' got a second gradient before finish(); call finish() after each "
+        "backward(), or hold no_sync() during all but the last",
+        parameter.name));
+  if (pauses_ > 0) {
+    parameter.paused = true;
+  } else {
+    send(i);
+  }
+}
+
+void DataParallel::Impl::send(std::size_t i) {
+  const torch::NoGradGuard no_gradient;
+  Parameter& parameter = parameters_[i];
+  Tensor& gradient = parameter.tensor.mutable_grad();
+  const Tensor& own = slot(i);
+  parameter.was_undefined = !gradient.is_same(own);
+  if (parameter.was_undefined) {
+    if (gradient.is_sparse()) {
+      own.zero_().add_(gradient);
+    } else {
+      own.copy_(gradient);
+    }
+    gradient = own;
+  }
+  parameter.ready = true;
+  reducer_.mark_ready(i);
+}
+
+void DataParallel::Impl::require_same_parameters() const {
+  std::vector<std::string> late;
+  const auto check = [&](const std::string& name, const Tensor& tensor) {
+    if (takes_part(tensor) && !trained_.contains(tensor.unsafeGetTensorImpl()))
+      late.push_back(name);
+  };
+  for (const auto& [name, tensor] : given_) check(name, tensor);
+  if (module_ != nullptr) {
+    for (const auto& item : module_->named_parameters()) check(item.key(), item.value());
+  }
+  if (!late.empty())
+    refuse(
+        fmt::format("parameters that were added, replaced or unfrozen after DataParallel was made: "
+                    "'{}'; make a new one",
+                    fmt::join(late, "', '")));
+  for (const Parameter& parameter : parameters_) {
+    if (parameter.tensor.scalar_type() != parameter.type)
+      refuse(
+          fmt::format("parameter '{}' was of type {} when DataParallel was made, and is {} now; "
+                      "make a new one",
+                      parameter.name, c10::toString(parameter.type),
+                      c10::toString(parameter.tensor.scalar_type())));
+  }
+}
+
+FinishedStep DataParallel::Impl::finish() {
+  if (pauses_ > 0) refuse("finish() was called while no_sync() holds; let go of it first");
+  require_same_parameters();
+  try {
+    for (std::size_t i = 0; i < parameters_.size(); ++i) {
+      const Parameter& parameter = parameters_[i];
+      if (parameter.paused && !parameter.ready && parameter.tensor.grad().defined()) send(i);
+    }
+    FinishedStep finished = reducer_.finish();
+    hand_out(finished);
+    return finished;
+  } catch (...) {
+    for (Parameter& parameter : parameters_) parameter.ready = parameter.paused = false;
+    throw;
+  }
+}
+
+FinishedStep DataParallel::Impl::flush() {
+  FinishedStep finished = reducer_.flush();
+  if (!finished.empty) hand_out(finished);
+  return finished;
+}
+
+void DataParallel::Impl::hand_out(const FinishedStep& finished) {
+  if (reducer_.layout_version() != layout_version_) {
+    layout_version_ = reducer_.layout_version();
+    for (Parameter& parameter : parameters_) parameter.slots = {};
+  }
+  if (!finished.empty && !finished.skipped) report_unused();
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    Parameter& parameter = parameters_[i];
+    if (finished.empty || finished.skipped) {
+      parameter.tensor.mutable_grad().reset();
+    } else {
+      hand_out(i);
+    }
+    parameter.was_ready = std::exchange(parameter.ready, false);
+    parameter.paused = false;
+  }
+}
+
+void DataParallel::Impl::hand_out(std::size_t i) {
+  Parameter& parameter = parameters_[i];
+  Tensor& gradient = parameter.tensor.mutable_grad();
+  if (reducer_.used(i)) {
+    gradient = slot(i);
+  } else if (parameter.ready ? parameter.was_undefined : !gradient.defined()) {
+    gradient.reset();
+  } else {
+    // With double buffering .grad may be on its way by now; and nobody had one the step before.
+    gradient = slot(i);
+    gradient.zero_();
+  }
+}
+
+// Of the step that is handed out.
+void DataParallel::Impl::report_unused() {
+  std::vector<std::string> by_all;
+  std::vector<std::string> here;
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    Parameter& parameter = parameters_[i];
+    if (parameter.reported) continue;
+    const bool used = reducer_.used(i);
+    if (used && (double_buffering_ ? parameter.was_ready : parameter.ready)) continue;
+    parameter.reported = true;
+    (used ? here : by_all).push_back(parameter.name);
+  }
+  if (!by_all.empty() && rank_ == 0)
+    log(fmt::format("no rank has a gradient for '{}': no update", fmt::join(by_all, "', '")));
+  if (!here.empty())
+    log(fmt::format("rank {} has no gradient for '{}': zero in the mean", rank_,
+                    fmt::join(here, "', '")));
+}
+
+DataParallel::DataParallel(torch::nn::Module& module, const Communicator& communicator,
+                           GradientOptions options)
+    : impl_{std::make_unique<Impl>(&module, unique(module.named_parameters()),
+                                   unique(module.named_buffers()), communicator,
+                                   std::move(options))} {}
+
+DataParallel::DataParallel(const torch::OrderedDict<std::string, Tensor>& parameters,
+                           const Communicator& communicator, GradientOptions options)
+    : impl_{std::make_unique<Impl>(nullptr, unique(parameters), NamedTensors{}, communicator,
+                                   std::move(options))} {}
+
+DataParallel::DataParallel(DataParallel&&) noexcept = default;
+DataParallel& DataParallel::operator=(DataParallel&&) noexcept = default;
+DataParallel::~DataParallel() = default;
+
+double DataParallel::loss_scale() const { return impl_->reducer().loss_scale(); }
+FinishedStep DataParallel::finish() { return impl_->finish(); }
+FinishedStep DataParallel::flush() { return impl_->flush(); }
+DataParallel::NoSync::~NoSync() { --pauses_; }
+DataParallel::NoSync DataParallel::no_sync() { return NoSync{impl_->pauses()}; }
+Reducer& DataParallel::reducer() { return impl_->reducer(); }
+
+}  // namespace sluice

@@ -1,0 +1,15 @@
+// scalar_type.h - libtorch's element types as ours.
+#pragma once
+
+#include <torch/torch.h>
+
+#include <optional>
+
+#include "sluice/types.h"
+
+namespace sluice {
+
+// Nothing: collectives do not know that type.
+std::optional<DataType> data_type(torch::ScalarType type);
+
+}  // namespace sluice

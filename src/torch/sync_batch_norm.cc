@@ -1,0 +1,263 @@
+// sync_batch_norm.cc - forward: each rank's count, mean and sum of squares about it are gathered,
+// and combined in rank order (Chan, Golub and LeVeque, 1983), so all ranks go on with the same
+// bits. Backward: the two sums over the batch that the gradient needs are summed over ranks.
+//
+// All passes over a batch are libtorch's own kernels, asked for inference with our statistics: it
+// then normalises, or scales a gradient, by what it is given.
+#include "sluice/torch/sync_batch_norm.h"
+
+#include <fmt/format.h>
+
+#include <array>
+
+#include "sluice/status.h"
+
+namespace sluice {
+namespace detail {
+
+// Of a batch in all ranks' parts. Shared by a layer and the graphs that it has made.
+struct BatchStatistics : torch::CustomClassHolder {
+  BatchStatistics(const Communicator& among, std::int64_t features)
+      : communicator{among}, gathered(static_cast<std::size_t>(among.size() * part(features))) {}
+
+  static std::int64_t part(std::int64_t features) { return 1 + 2 * features; }
+
+  Communicator communicator;
+  std::vector<double> gathered;  // by rank: count, means, sums of squares about them
+};
+
+}  // namespace detail
+
+namespace {
+
+using torch::Tensor;
+
+struct Moments {
+  std::int64_t count = 0;
+  Tensor mean;      // f64, a feature
+  Tensor variance;  // f64, biased
+};
+
+// The type in which a batch is normalised: at least f32.
+torch::ScalarType working_type(const Tensor& input) {
+  return input.scalar_type() == torch::kDouble ? torch::kDouble : torch::kFloat;
+}
+
+Tensor in_type(const Tensor& tensor, torch::ScalarType type) {
+  return tensor.defined() ? tensor.to(type) : tensor;
+}
+
+// As features broadcast over `like`: 1 x features x 1 x ...
+Tensor along_features(const Tensor& values, const Tensor& like) {
+  std::vector<std::int64_t> shape(static_cast<std::size_t>(like.dim()), 1);
+  shape[1] = values.numel();
+  return values.view(shape);
+}
+
+// (input - mean) / sqrt(variance + epsilon) * weight + bias, by feature; all of one type.
+Tensor normalised(const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& mean,
+                  const Tensor& variance, double epsilon) {
+  return std::get<0>(
+      torch::native_batch_norm(input, weight, bias, mean, variance, false, 0, epsilon));
+}
+
+Moments moments_of_all(const Tensor& input, detail::BatchStatistics& statistics) {
+  const std::int64_t features = input.size(1);
+  const std::int64_t part = detail::BatchStatistics::part(features);
+  Communicator& communicator = statistics.communicator;
+  const Tensor gathered =
+      torch::from_blob(statistics.gathered.data(), {communicator.size(), part}, torch::kDouble);
+  const Tensor own = gathered[communicator.rank()].zero_();
+  const std::int64_t count = input.numel() / features;
+  if (count > 0) {
+    const auto [mean, variance] = torch::batch_norm_update_stats(input, {}, {}, 0);
+    own[0] = count;
+    own.narrow(0, 1, features).copy_(mean);
+    own.narrow(0, 1 + features, features).copy_(variance).mul_(count);
+  }
+  communicator
+      .all_gather(statistics.gathered.data(), statistics.gathered.size(), {.type = DataType::F64})
+      .wait();
+
+  Moments all{0, torch::zeros({features}, torch::kDouble),
+              torch::zeros({features}, torch::kDouble)};
+  for (int rank = 0; rank < communicator.size(); ++rank) {
+    const Tensor row = gathered[rank];
+    const auto more =
+        static_cast<std::int64_t>(statistics.gathered[static_cast<std::size_t>(rank * part)]);
+    if (more == 0) continue;
+    const std::int64_t total = all.count + more;
+    const double share = static_cast<double>(more) / static_cast<double>(total);
+    const Tensor delta = row.narrow(0, 1, features) - all.mean;
+    all.variance.add_(row.narrow(0, 1 + features, features))
+        .addcmul_(delta, delta, static_cast<double>(all.count) * share);
+    all.mean.add_(delta, share);
+    all.count = total;
+  }
+  if (all.count > 0) all.variance.div_(all.count);
+  return all;
+}
+
+struct SyncBatchNormFunction : torch::autograd::Function<SyncBatchNormFunction> {
+  static Tensor forward(torch::autograd::AutogradContext* context, const Tensor& input,
+                        const Tensor& weight, const Tensor& bias, const Moments& moments,
+                        double epsilon,
+                        const c10::intrusive_ptr<detail::BatchStatistics>& statistics) {
+    const torch::ScalarType type = working_type(input);
+    const Tensor batch = input.to(type);
+    const Tensor mean = moments.mean.to(type);
+    const Tensor variance = moments.variance.to(type);
+    context->save_for_backward({input, weight, mean, variance});
+    context->saved_data["count"] = moments.count;
+    context->saved_data["epsilon"] = epsilon;
+    context->saved_data["statistics"] = torch::IValue::make_capsule(statistics);
+    if (input.numel() == 0) return torch::empty_like(input);
+    return normalised(batch, in_type(weight, type), in_type(bias, type), mean, variance, epsilon)
+        .to(input.scalar_type());
+  }
+
+  // With s = 1 / sqrt(variance + epsilon) and x^ = (x - mean) s, over all ranks' batches of
+  // `count`:
+  //   dx = weight s (dy - sum(dy) / count - x^ sum(dy x^) / count)
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
+                                                 torch::autograd::variable_list outputs) {
+    if (torch::GradMode::is_enabled())
+      throw Error{
+          Status{Code::InvalidArgument,
+                 "synchronised batch normalisation has no second derivative: call backward() "
+                 "without create_graph"}};
+    const torch::autograd::variable_list saved = context->get_saved_variables();
+    const Tensor& input = saved[0];
+    const Tensor& weight = saved[1];
+    const Tensor& mean = saved[2];
+    const Tensor& variance = saved[3];
+    const double epsilon = context->saved_data["epsilon"].toDouble();
+    const auto count = static_cast<double>(context->saved_data["count"].toInt());
+    const auto capsule = context->saved_data["statistics"].toCapsule();
+    Communicator& communicator = static_cast<detail::BatchStatistics&>(*capsule).communicator;
+
+    const torch::ScalarType type = mean.scalar_type();
+    const std::int64_t features = mean.numel();
+    const Tensor batch = input.to(type);
+    const Tensor slope = outputs[0].to(type, false, false, batch.suggest_memory_format());
+    Tensor bias_slope = torch::zeros({features}, type);
+    Tensor weight_slope = torch::zeros({features}, type);
+    if (batch.numel() > 0) {
+      std::tie(std::ignore, weight_slope, bias_slope) =
+          torch::native_batch_norm_backward(slope, batch, torch::ones({features}, type), mean,
+                                            variance, {}, {}, false, epsilon, {false, true, true});
+    }
+    Tensor sums = torch::stack({bias_slope, weight_slope}).to(torch::kDouble);
+    communicator
+        .all_reduce(sums.data_ptr(), static_cast<std::size_t>(sums.numel()),
+                    {.type = DataType::F64})
+        .wait();
+
+    Tensor input_slope;
+    if (context->needs_input_grad(0)) {
+      if (batch.numel() == 0) {
+        input_slope = torch::zeros_like(input);
+      } else {
+        const Tensor scale = (variance.to(torch::kDouble) + epsilon).rsqrt();
+        const Tensor factor = weight.defined() ? weight.to(torch::kDouble) * scale : scale;
+        const Tensor shift = (sums[0] * factor).div_(-count);
+        const Tensor tilt = (sums[1] * factor).div_(-count);
+        input_slope = normalised(batch, tilt.to(type), shift.to(type), mean, variance, epsilon)
+                          .addcmul_(slope, along_features(factor.to(type), slope))
+                          .to(input.scalar_type());
+      }
+    }
+    if (!weight.defined()) return {input_slope, {}, {}, {}, {}, {}};
+    return {input_slope,
+            weight_slope.to(weight.scalar_type()),
+            bias_slope.to(weight.scalar_type()),
+            {},
+            {},
+            {}};
+  }
+};
+
+}  // namespace
+
+SyncBatchNormImpl::SyncBatchNormImpl(const torch::nn::BatchNormOptions& norm,
+                                     const Communicator& group)
+    : NormImplBase{norm},
+      statistics_{c10::make_intrusive<detail::BatchStatistics>(group, norm.num_features())} {}
+
+void SyncBatchNormImpl::_check_input_dim(const Tensor& input) {
+  if (input.dim() < 2 || input.size(1) != options.num_features())
+    throw Error{
+        Status{Code::InvalidArgument,
+               fmt::format("batch normalisation of {} features got an input of shape {}; it "
+                           "takes batch x features x any shape",
+                           options.num_features(), c10::str(input.sizes()))}};
+}
+
+// Returns the weight of this batch in the running statistics.
+double SyncBatchNormImpl::begin_batch() {
+  if (!options.track_running_stats()) return 0;
+  num_batches_tracked += 1;
+  if (options.momentum().has_value()) return *options.momentum();
+  return 1.0 / num_batches_tracked.item<double>();
+}
+
+Tensor SyncBatchNormImpl::forward(const Tensor& input) {
+  _check_input_dim(input);
+  const bool plain = !is_training() || statistics_->communicator.size() == 1;
+  if (plain) {
+    const double momentum = is_training() ? begin_batch() : 0;
+    return torch::batch_norm(input, weight, bias, running_mean, running_var,
+                             is_training() || !options.track_running_stats(), momentum,
+                             options.eps(), at::globalContext().userEnabledCuDNN());
+  }
+  Moments moments;
+  {
+    const torch::NoGradGuard no_gradient;
+    moments = moments_of_all(input.to(working_type(input)), *statistics_);
+    if (moments.count == 1)
+      throw Error{
+          Status{Code::InvalidArgument,
+                 "batch normalisation needs more than one value a feature to train with, and "
+                 "all ranks together have one"}};
+    if (moments.count > 0 && options.track_running_stats()) {
+      const double momentum = begin_batch();
+      const auto count = static_cast<double>(moments.count);
+      running_mean.mul_(1 - momentum).add_(moments.mean.to(running_mean.scalar_type()), momentum);
+      running_var.mul_(1 - momentum)
+          .add_(moments.variance.to(running_var.scalar_type()), momentum * count / (count - 1));
+    }
+  }
+  return SyncBatchNormFunction::apply(input, weight, bias, moments, options.eps(), statistics_);
+}
+
+void SyncBatchNormImpl::pretty_print(std::ostream& stream) const {
+  stream << "sluice::SyncBatchNorm(" << options.num_features() << ", eps=" << options.eps()
+         << ", affine=" << options.affine()
+         << ", track_running_stats=" << options.track_running_stats()
+         << ", ranks=" << statistics_->communicator.size() << ")";
+}
+
+void average_running_statistics(torch::nn::Module& module, Communicator& communicator) {
+  const torch::NoGradGuard no_gradient;
+  std::vector<Tensor> statistics;
+  std::vector<Tensor> flat;
+  for (const auto& buffer : module.named_buffers()) {
+    const std::string_view name = buffer.key();
+    if (!name.ends_with("running_mean") && !name.ends_with("running_var")) continue;
+    statistics.push_back(buffer.value());
+    flat.push_back(buffer.value().reshape(-1).to(torch::kDouble));
+  }
+  if (statistics.empty()) return;
+  const Tensor all = torch::cat(flat);
+  communicator
+      .all_reduce(all.data_ptr(), static_cast<std::size_t>(all.numel()),
+                  {.type = DataType::F64, .op = ReduceOp::Mean})
+      .wait();
+  std::int64_t first = 0;
+  for (Tensor& tensor : statistics) {
+    tensor.copy_(all.narrow(0, first, tensor.numel()).view_as(tensor));
+    first += tensor.numel();
+  }
+}
+
+}  // namespace sluice

@@ -1,0 +1,23 @@
+// weights.h - the same values at all ranks, to begin with.
+#pragma once
+
+#include <torch/torch.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "sluice/communicator.h"
+
+namespace sluice {
+
+using NamedTensors = std::vector<std::pair<std::string, torch::Tensor>>;
+
+// Of names, shapes, types and values, whatever the strides.
+std::uint64_t hash_of(const NamedTensors& tensors);
+
+// Where ranks' hashes differ, rank 0's values go to all; returns whether they did. Every rank must
+// call it. Throws Error, as Work::wait() does.
+bool equalise(const NamedTensors& tensors, Communicator& communicator);
+
+}  // namespace sluice
