@@ -13,16 +13,11 @@
 #include <cstring>
 
 #include "kernels/lanes_inl.h"
+#include "kernels/partial_sums_inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sluice::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
-
-using Wide = hn::ScalableTag<double>;
-inline constexpr std::size_t kPartialSums = 32;
-inline constexpr std::size_t kVectors = kPartialSums / hn::MaxLanes(Wide{});
-// Unrolled, the sums stay in registers, if there are enough of them.
-inline constexpr int kUnroll = kVectors <= 8 ? kVectors : 1;
 
 // As many elements as a vector of f64 has lanes.
 struct FromF64 {
@@ -68,33 +63,23 @@ HWY_INLINE V size_of_each(V value) {
 template <class From, bool kSquare>
 HWY_NOINLINE double chunk_norm(const void* chunk, std::size_t count) {
   using Stored = typename From::Stored;
-  const Wide d;
-  constexpr std::size_t n = hn::MaxLanes(Wide{});
   const auto* from = static_cast<const Stored*>(chunk);
-  hn::Vec<Wide> sums[kVectors];
-  for (auto& sum : sums) sum = hn::Zero(d);
-
+  PartialSums sums;
   const std::size_t whole = count / kPartialSums * kPartialSums;
   for (std::size_t i = 0; i < whole; i += kPartialSums) {
-    HWY_UNROLL(kUnroll)
-    for (std::size_t v = 0; v < kVectors; ++v) {
-      sums[v] = hn::Add(sums[v], size_of_each<kSquare>(From::load(from + i + v * n)));
+    HWY_UNROLL(kSumsUnroll)
+    for (std::size_t v = 0; v < kWideVectors; ++v) {
+      sums.add(v, size_of_each<kSquare>(From::load(from + i + v * kWideLanes)));
     }
   }
   if (whole < count) {  // adding the size of zero changes no sum
     Stored rest[kPartialSums] = {};
     std::memcpy(rest, from + whole, (count - whole) * sizeof(Stored));
-    for (std::size_t v = 0; v < kVectors; ++v) {
-      sums[v] = hn::Add(sums[v], size_of_each<kSquare>(From::load(rest + v * n)));
+    for (std::size_t v = 0; v < kWideVectors; ++v) {
+      sums.add(v, size_of_each<kSquare>(From::load(rest + v * kWideLanes)));
     }
   }
-
-  HWY_ALIGN double partial[kPartialSums];
-  for (std::size_t v = 0; v < kVectors; ++v) hn::Store(sums[v], d, partial + v * n);
-  for (std::size_t width = kPartialSums / 2; width > 0; width /= 2) {
-    for (std::size_t j = 0; j < width; ++j) partial[j] += partial[j + width];
-  }
-  return partial[0];
+  return sums.total();
 }
 
 template <bool kSquare>
