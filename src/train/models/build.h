@@ -1,0 +1,39 @@
+// build.h - what the files of this folder share: the makers of single models, and layers.
+#pragma once
+
+#include <torch/nn/modules/batchnorm.h>
+#include <torch/nn/modules/conv.h>
+
+#include <array>
+#include <memory>
+#include <vector>
+
+#include "train/models/models.h"
+
+namespace sluice {
+
+std::shared_ptr<Model> make_lenet(const ModelInput& input);
+std::shared_ptr<Model> make_smallconv(const ModelInput& input);
+std::shared_ptr<Model> make_alexnet(const ModelInput& input, bool batch_norm);
+std::shared_ptr<Model> make_resnet20(const ModelInput& input);
+std::shared_ptr<Model> make_resnet(const ModelInput& input, std::array<int, 4> blocks,
+                                   bool bottleneck);
+
+// The scales that zero_init_last_gamma is about; none for other networks.
+std::vector<torch::Tensor> last_gammas(const Model& model);
+
+struct ConvolutionWindow {
+  int kernel = 3;
+  int stride = 1;
+  int padding = 1;
+  bool bias = false;
+};
+
+torch::nn::Conv2d convolution(int in, int out, ConvolutionWindow window = {});
+
+// The image that is left of one after a convolution or pooling.
+constexpr int slid(int image, int kernel, int stride = 1, int padding = 0) {
+  return (image + 2 * padding - kernel) / stride + 1;
+}
+
+}  // namespace sluice

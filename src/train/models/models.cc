@@ -1,0 +1,108 @@
+#include "train/models/models.h"
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/utils.h>
+
+#include <algorithm>
+#include <array>
+#include <cassert>
+#include <cmath>
+
+#include "base/mix.h"
+#include "train/models/build.h"
+
+namespace sluice {
+namespace {
+
+struct Maker {
+  std::string_view name;
+  std::shared_ptr<Model> (*make)(const ModelInput& input);
+};
+
+constexpr double kClassifierDeviation = 0.01;
+
+constexpr std::array kMakers{
+    Maker{"lenet", make_lenet},
+    Maker{"smallconv", make_smallconv},
+    Maker{"resnet20", make_resnet20},
+    Maker{"resnet18",
+          [](const ModelInput& input) {
+            return make_resnet(input, {2, 2, 2, 2}, false);
+          }},
+    Maker{"resnet34",
+          [](const ModelInput& input) {
+            return make_resnet(input, {3, 4, 6, 3}, false);
+          }},
+    Maker{"resnet50",
+          [](const ModelInput& input) {
+            return make_resnet(input, {3, 4, 6, 3}, true);
+          }},
+    Maker{"alexnet", [](const ModelInput& input) { return make_alexnet(input, false); }},
+    Maker{"alexnet_bn", [](const ModelInput& input) { return make_alexnet(input, true); }},
+};
+
+double part(std::int64_t of, std::int64_t whole) {
+  return static_cast<double>(of) / static_cast<double>(whole);
+}
+
+// Normal, of a variance that what passes through about keeps. Batch norm follows a convolution
+// without bias: 2 / fan-out (He et al. 2015). Where a bias follows, 1 / fan-in: pooling gives back
+// what rectified units take. The classifier starts small. Batch norms are one and zero as they are
+// made.
+void initialize(Model& model, std::uint64_t seed) {
+  const torch::NoGradGuard no_grad;
+  const std::vector<std::shared_ptr<torch::nn::Module>> modules = model.modules(false);
+  std::uint64_t layer = 0;
+  for (const std::shared_ptr<torch::nn::Module>& module : modules) {
+    torch::Tensor weight;
+    torch::Tensor bias;
+    double variance = 0;
+    if (const auto* const convolution = module->as<torch::nn::Conv2d>()) {
+      weight = convolution->weight;
+      bias = convolution->bias;
+      variance = bias.defined() ? part(weight.size(0), weight.numel())
+                                : 2 * part(weight.size(1), weight.numel());
+    } else if (const auto* const linear = module->as<torch::nn::Linear>()) {
+      weight = linear->weight;
+      bias = linear->bias;
+      variance = part(1, weight.size(1));
+    } else {
+      continue;
+    }
+    const bool classifier = module == modules.back();
+    const at::Generator random = at::detail::createCPUGenerator(mixed({seed, layer++}));
+    weight.normal_(0, classifier ? kClassifierDeviation : std::sqrt(variance), random);
+    if (bias.defined()) bias.zero_();
+  }
+}
+
+}  // namespace
+
+void Model::seed_dropout(std::uint64_t) {}
+
+torch::nn::Conv2d convolution(int in, int out, ConvolutionWindow window) {
+  return torch::nn::Conv2d{torch::nn::Conv2dOptions(in, out, window.kernel)
+                               .stride(window.stride)
+                               .padding(window.padding)
+                               .bias(window.bias)};
+}
+
+Result<std::shared_ptr<Model>> make_model(std::string_view name, const ModelOptions& options) {
+  // The table is what knows which images are too small.
+  const Result<ModelTable> table = model_table(name, options.input);
+  if (!table.ok()) return table.status();
+  const auto* const maker =
+      std::find_if(kMakers.begin(), kMakers.end(),
+                   [&](const Maker& candidate) { return candidate.name == name; });
+  assert(maker != kMakers.end());
+  std::shared_ptr<Model> model = maker->make(table.value().input);
+  initialize(*model, options.seed);
+  if (options.zero_init_last_gamma) {
+    const torch::NoGradGuard no_grad;
+    for (torch::Tensor& gamma : last_gammas(*model)) gamma.zero_();
+  }
+  return model;
+}
+
+}  // namespace sluice

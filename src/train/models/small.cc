@@ -1,0 +1,78 @@
+// small.cc - networks that a CPU trains in seconds.
+#include <torch/nn/modules/linear.h>
+
+#include "train/models/build.h"
+
+namespace sluice {
+namespace {
+
+// LeCun et al. 1998, with rectified units and max pooling.
+class LeNet final : public Model {
+ public:
+  explicit LeNet(const ModelInput& input)
+      : conv1_{register_module("conv1", convolution(input.channels, 6, {5, 1, 2, true}))},
+        conv2_{register_module("conv2", convolution(6, 16, {5, 1, 0, true}))} {
+    const int side = slid(input.image / 2, 5) / 2;
+    fc1_ = register_module("fc1", torch::nn::Linear{16 * side * side, 120});
+    fc2_ = register_module("fc2", torch::nn::Linear{120, 84});
+    fc3_ = register_module("fc3", torch::nn::Linear{84, input.classes});
+  }
+
+  torch::Tensor forward(const torch::Tensor& images) override {
+    torch::Tensor x = torch::max_pool2d(conv1_->forward(images).relu_(), 2);
+    x = torch::max_pool2d(conv2_->forward(x).relu_(), 2).flatten(1);
+    x = fc1_->forward(x).relu_();
+    return fc3_->forward(fc2_->forward(x).relu_());
+  }
+
+ private:
+  torch::nn::Conv2d conv1_;
+  torch::nn::Conv2d conv2_;
+  torch::nn::Linear fc1_{nullptr};
+  torch::nn::Linear fc2_{nullptr};
+  torch::nn::Linear fc3_{nullptr};
+};
+
+// Three convolutions, each of which halves the image. Pooling comes before the batch norm, which
+// then has a quarter of the work.
+class SmallConv final : public Model {
+ public:
+  explicit SmallConv(const ModelInput& input)
+      : conv1_{register_module("conv1", convolution(input.channels, 16))},
+        bn1_{register_module("bn1", torch::nn::BatchNorm2d{16})},
+        conv2_{register_module("conv2", convolution(16, 32))},
+        bn2_{register_module("bn2", torch::nn::BatchNorm2d{32})},
+        conv3_{register_module("conv3", convolution(32, 64))},
+        bn3_{register_module("bn3", torch::nn::BatchNorm2d{64})} {
+    const int side = input.image / 2 / 2 / 2;
+    fc_ = register_module("fc", torch::nn::Linear{64 * side * side, input.classes});
+  }
+
+  torch::Tensor forward(const torch::Tensor& images) override {
+    torch::Tensor x = bn1_->forward(torch::max_pool2d(conv1_->forward(images), 2)).relu_();
+    x = bn2_->forward(torch::max_pool2d(conv2_->forward(x), 2)).relu_();
+    x = bn3_->forward(torch::max_pool2d(conv3_->forward(x), 2)).relu_();
+    return fc_->forward(x.flatten(1));
+  }
+
+ private:
+  torch::nn::Conv2d conv1_;
+  torch::nn::BatchNorm2d bn1_;
+  torch::nn::Conv2d conv2_;
+  torch::nn::BatchNorm2d bn2_;
+  torch::nn::Conv2d conv3_;
+  torch::nn::BatchNorm2d bn3_;
+  torch::nn::Linear fc_{nullptr};
+};
+
+}  // namespace
+
+std::shared_ptr<Model> make_lenet(const ModelInput& input) {
+  return std::make_shared<LeNet>(input);
+}
+
+std::shared_ptr<Model> make_smallconv(const ModelInput& input) {
+  return std::make_shared<SmallConv>(input);
+}
+
+}  // namespace sluice
