@@ -6,6 +6,7 @@
 // slower rest in the other rounds of that row.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>

@@ -4,6 +4,7 @@
 // line of more than kLongestLine is passed on in pieces, so memory is bounded whatever is written.
 #pragma once
 
+#include <cstdint>
 #include <deque>
 #include <string>
 #include <string_view>

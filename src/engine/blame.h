@@ -7,6 +7,7 @@
 // Thread-safety: one thread at a time.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>

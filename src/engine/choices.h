@@ -4,6 +4,7 @@
 // are kept, so asking again allocates nothing. Thread-safety: one thread at a time.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>

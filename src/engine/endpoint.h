@@ -7,6 +7,7 @@
 // thread at a time.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <vector>
 

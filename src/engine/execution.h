@@ -11,6 +11,7 @@
 // allocates nothing.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <vector>
 

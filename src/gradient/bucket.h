@@ -6,11 +6,10 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <vector>
+#include <span>
 
 #include "engine/errand.h"
 #include "gradient/faults.h"
-#include "gradient/layout.h"
 #include "gradient/timeline.h"
 #include "gradient/wire.h"
 
@@ -21,6 +20,7 @@ struct Step {
   std::byte* pool = nullptr;
   Passage passage;
   Timeline* timeline = nullptr;
+  std::span<const float> norms;  // of what this rank holds back, by chunk, for the tail
 
   // What they come upon: at this rank, in the sums, and the largest sum that was narrowed to f16.
   Faults faults;
@@ -28,50 +28,38 @@ struct Step {
   float largest = 0;
 };
 
-class Bucket final : public Errand {
+class Bucket : public Errand {
  public:
-  struct Place {
-    const std::vector<GradientSpec>& gradients;
-    const PoolLayout& layout;
-    BucketRange range;
-    std::size_t number = 0;
-    std::byte* wire = nullptr;  // where it travels; null: in the pool, as it is
-  };
-  // `step` and what `place` refers to must outlive it.
-  Bucket(const Place& place, Step& step);
-
   // As it travels.
-  std::byte* data() const { return narrowed() ? place_.wire : in_pool(); }
-  std::size_t count() const { return bytes_ / size_of(place_.range.type); }
-  DataType type() const { return narrowed() ? step_->passage.wire_data_type() : place_.range.type; }
-  ReduceOp op() const { return narrowed() ? ReduceOp::Sum : ReduceOp::Mean; }
+  virtual std::byte* data() const = 0;
+  virtual std::size_t count() const = 0;
+  virtual DataType type() const = 0;
+  virtual ReduceOp op() const = 0;
 
   // Its last gradient is there. Only the first call of a step counts.
   void set_ready();
+  void load() final;
+  void unload() final;
+  // Of a bucket that sends nothing, and so is never loaded, in place of both.
+  void pass_by();
+  // The step has been waited for and is not skipped. On the caller's thread.
+  virtual void deliver() {}
 
-  void load() override;
-  void unload() override;
+ protected:
+  // `step` must outlive it.
+  Bucket(std::size_t number, Step& step) : number_{number}, step_{&step} {}
+  Step& step() const { return *step_; }
 
  private:
-  bool narrowed() const { return place_.wire != nullptr; }
-  std::byte* in_pool() const { return step_->pool + begin_; }
-  float* floats() const { return reinterpret_cast<float*>(in_pool()); }
-  void note_faults(std::uint64_t overflowed, std::uint64_t not_finite);
-  void widen_sums();
-  void unscale_means();
-  struct Culprit {
-    std::size_t gradient = kNoGradient;
-    std::uint64_t values = 0;
-  };
-  Culprit first_not_finite() const;
+  // Brings what is to be sent to data(), and brings home what has become of it.
+  virtual void fill() = 0;
+  virtual void drain() = 0;
   // Adds an event that ends now to the timeline; returns when that is.
   std::int64_t tell(const char* name, std::int64_t begin_ns) const;
 
   static constexpr std::int64_t kNever = -1;
-  Place place_;
+  std::size_t number_;
   Step* step_;
-  std::size_t begin_;  // in the pool
-  std::size_t bytes_;
   std::int64_t last_ns_ = kNever;  // when it was ready, or its last event ended
 };
 

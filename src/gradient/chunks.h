@@ -28,6 +28,8 @@ class Chunks {
  public:
   // REQUIRES: size is at least 1.
   Chunks(std::span<const GradientSpec> gradients, std::size_t size);
+  // All gradients are whole.
+  explicit Chunks(std::size_t gradients) : begins_(gradients + 1) {}
 
   std::size_t size() const { return chunks_.size(); }
   std::size_t elements() const { return elements_; }  // of all chunks
@@ -44,7 +46,7 @@ class Chunks {
   std::size_t at(std::size_t i, std::size_t element) const { return begin(i) + element / chunk_; }
 
  private:
-  std::size_t chunk_;
+  std::size_t chunk_ = 1;
   std::size_t elements_ = 0;
   std::vector<Chunk> chunks_;
   std::vector<std::size_t> begins_;  // by gradient, and one past the last

@@ -1,44 +1,43 @@
 #include "gradient/flight.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace sluice {
 
-Flight::Flight(Communicator communicator, const Plan& plan)
-    : communicator_{std::move(communicator)}, tail_{communicator_, plan.gradients.size()} {
-  options_.algorithm = plan.algorithm;
-  step_.passage = {.wire = plan.wire, .ranks = communicator_.size()};
-  for (const BucketRange& range : plan.buckets) {
-    const bool narrowed = plan.buffer != nullptr && range.type == DataType::F32;
-    buckets_.emplace_back(
-        Bucket::Place{.gradients = plan.gradients,
-                      .layout = plan.layout,
-                      .range = range,
-                      .number = buckets_.size(),
-                      .wire = narrowed ? plan.buffer->at(plan.layout.begin(range.first)) : nullptr},
-        step_);
-  }
-  works_.reserve(buckets_.size() + 1);
+Flight::Flight(Communicator communicator, Step& step, Plan plan)
+    : step_{&step},
+      communicator_{std::move(communicator)},
+      tail_{communicator_, plan.gradients, plan.chunks} {
+  options_.algorithm = std::move(plan.algorithm);
+  works_.reserve(plan.gradients + 1);
 }
 
-void Flight::begin(std::byte* pool, const Passage& passage, Timeline* timeline) {
-  Passage own = passage;
-  own.wire = step_.passage.wire;
-  own.ranks = step_.passage.ranks;
-  step_ = {.pool = pool, .passage = own, .timeline = timeline};
+void Flight::begin(const Step& step, std::span<Bucket* const> buckets) {
+  *step_ = step;
+  buckets_ = buckets;
   sent_ = 0;
   begun_ = true;
 }
 
 void Flight::send(std::size_t end) {
   for (; sent_ < end; ++sent_) {
-    Bucket& bucket = buckets_[sent_];
+    Bucket& bucket = *buckets_[sent_];
     if (bucket.count() == 0) continue;
     bucket.set_ready();
     options_.type = bucket.type();
     options_.op = bucket.op();
     issue(bucket.data(), bucket.count(), options_, bucket);
   }
+}
+
+void Flight::TailErrand::load() {
+  for (Bucket* bucket : flight.buckets_) {
+    if (bucket->count() == 0) bucket->pass_by();
+  }
+  const Step& step = flight.step();
+  flight.tail_.set_faults(step.faults);
+  std::copy(step.norms.begin(), step.norms.end(), flight.tail_.extra().begin());
 }
 
 void Flight::send_tail(const std::vector<std::size_t>& used) {

@@ -1,10 +1,14 @@
 // flight.h - the buckets of one step and its tail, from the first that leaves to the last that
 // arrives. One step at a time.
 //
+// Buckets and Step are errands and what errands use: they go after the flight does, since once the
+// last handle of a communicator is gone nobody runs them.
+//
 // Thread-safety: one thread at a time; the progress thread runs the errands.
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -15,25 +19,23 @@ namespace sluice {
 
 class Flight {
  public:
-  // What it refers to must outlive the flight.
+  // What its tail has room for, and how buckets travel.
   struct Plan {
-    const std::vector<GradientSpec>& gradients;
-    const PoolLayout& layout;
-    const std::vector<BucketRange>& buckets;
-    WireType wire = WireType::F32;
-    const WireBuffer* buffer = nullptr;  // if anything is narrowed
-    const std::string& algorithm;
+    std::size_t gradients = 0;
+    std::size_t chunks = 0;
+    std::string algorithm;
   };
-  Flight(Communicator communicator, const Plan& plan);
+  // `step` must outlive the flight.
+  Flight(Communicator communicator, Step& step, Plan plan);
   Flight(const Flight&) = delete;
   Flight& operator=(const Flight&) = delete;
 
   bool begun() const { return begun_; }
 
-  // REQUIRES: not begun. `passage` without the wire type and the number of ranks.
-  void begin(std::byte* pool, const Passage& passage, Timeline* timeline);
+  // `buckets`, of that step, must stay until it has been waited for. REQUIRES: not begun.
+  void begin(const Step& step, std::span<Bucket* const> buckets);
   // All gradients of a bucket are there.
-  void set_ready(std::size_t bucket) { buckets_[bucket].set_ready(); }
+  void set_ready(std::size_t bucket) { buckets_[bucket]->set_ready(); }
   // The next buckets leave, up to but not including bucket `end`. REQUIRES: begun.
   void send(std::size_t end);
   // The tail leaves. REQUIRES: all buckets have been sent.
@@ -42,20 +44,19 @@ class Flight {
   void wait();
 
   // Of the step that was waited for last, until the next begins.
-  const Step& step() const { return step_; }
+  const Step& step() const { return *step_; }
   const Tail& tail() const { return tail_; }
 
  private:
   struct TailErrand final : Errand {
     explicit TailErrand(Flight& owner) : flight{owner} {}
-    void load() override { flight.tail_.set_faults(flight.step_.faults); }
+    void load() override;
     Flight& flight;
   };
   void issue(void* data, std::size_t count, const CollectiveOptions& options, Errand& errand);
 
-  // Errands go last: once the last handle of the communicator is gone, nobody runs them.
-  Step step_;
-  std::vector<Bucket> buckets_;
+  Step* step_;
+  std::span<Bucket* const> buckets_;
   TailErrand tail_errand_{*this};
   Communicator communicator_;
   Tail tail_;

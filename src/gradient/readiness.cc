@@ -6,12 +6,19 @@ namespace sluice {
 
 Readiness::Readiness(const PoolLayout& layout, const std::vector<BucketRange>& buckets)
     : layout_{&layout}, bucket_of_(layout.size()), ready_(layout.size(), false) {
+  marked_.reserve(layout.size());
+  sizes_.reserve(layout.size());
+  missing_.reserve(layout.size());
+  set_buckets(buckets);
+}
+
+void Readiness::set_buckets(const std::vector<BucketRange>& buckets) {
+  sizes_.clear();
   for (std::size_t b = 0; b < buckets.size(); ++b) {
     for (std::size_t k = 0; k < buckets[b].count; ++k) bucket_of_[buckets[b].first + k] = b;
     sizes_.push_back(buckets[b].count);
   }
   missing_ = sizes_;
-  marked_.reserve(layout.size());
 }
 
 std::size_t Readiness::mark(std::size_t i) {

@@ -28,6 +28,8 @@ class Readiness {
 
   // Nothing is ready any more.
   void clear();
+  // Other buckets of the same gradients. REQUIRES: nothing is ready.
+  void set_buckets(const std::vector<BucketRange>& buckets);
 
  private:
   const PoolLayout* layout_;

@@ -2,7 +2,8 @@
 //
 // Without double buffering a bucket leaves as soon as it may, and finish() waits for all. With it,
 // finish() waits for the step before and only then sends: never are two steps on their way, so one
-// Flight does for both pools.
+// Flight does for both pools. The weights of a gradient may then change while it is on its way, so
+// decay is added to it when it is marked.
 #include "gradient/reducer.h"
 
 #include <fmt/format.h>
@@ -12,13 +13,17 @@
 #include <optional>
 #include <utility>
 
+#include "base/log.h"
+#include "gradient/bucket_list.h"
 #include "gradient/description.h"
 #include "gradient/flight.h"
 #include "gradient/layout.h"
 #include "gradient/readiness.h"
+#include "gradient/residual.h"
 #include "gradient/scales.h"
+#include "gradient/sparsity.h"
 #include "gradient/verdict.h"
-#include "plan/buckets.h"
+#include "kernels/residual.h"
 
 namespace sluice {
 namespace {
@@ -34,16 +39,20 @@ void require_usable(const std::vector<GradientSpec>& gradients, const GradientOp
                          name(gradient.type)));
   }
   const LossScaleOptions& scale = options.loss_scale;
-  if (scale.enabled && !(scale.initial > 0 && scale.initial < 1e30 && scale.growth_steps >= 1))
+  const bool in_range =
+      scale.initial >= kSmallestScale && scale.initial <= kLargestScale && scale.growth_steps >= 1;
+  if (scale.enabled && !in_range)
     refuse(
-        fmt::format("loss scaling from {} on, doubled after {} steps; the scale must be "
-                    "positive and finite, the steps at least 1",
-                    scale.initial, scale.growth_steps));
-}
-
-std::vector<BucketRange> plan(const PoolLayout& layout, const GradientOptions& options) {
-  if (options.groups.empty()) return lazy_buckets(layout.sizes(), options.theta);
-  return grouped_buckets(layout.sizes(), options.groups).value();
+        fmt::format("loss scaling from {} on, doubled after {} steps; the scale must be in "
+                    "[{}, {}], the steps at least 1",
+                    scale.initial, scale.growth_steps, kSmallestScale, kLargestScale));
+  const SparseOptions& sparse = options.sparse;
+  if (!(sparse.sparsity >= 0 && sparse.sparsity < 1 && sparse.chunk >= 1 &&
+        sparse.dense_steps >= 0 && sparse.ramp_steps >= 0))
+    refuse(fmt::format(
+        "sparsity {} in chunks of {} after {} dense and {} ramp steps; sparsity must be "
+        "at least 0 and below 1, a chunk at least 1 element, steps not negative",
+        sparse.sparsity, sparse.chunk, sparse.dense_steps, sparse.ramp_steps));
 }
 
 // Rank 0's, at every rank.
@@ -65,6 +74,10 @@ class Reducer::Impl {
   std::uint64_t layout_version() const { return layout_version_; }
   double loss_scale() const { return loss_scale_.value(); }
   bool used(std::size_t i) const { return used_[i]; }
+  std::span<const GradientPart> arrived(std::size_t i) const { return sparsity_.arrived(i); }
+  std::span<float> residual() { return residual_.values(); }
+  void set_decay(std::size_t i, const float* weights, float decay);
+  bool holds_decay(std::size_t i) const;
   void set_timeline(Timeline* timeline) { timeline_ = timeline; }
   ReducerState state() const;
 
@@ -77,17 +90,21 @@ class Reducer::Impl {
   struct Laid {
     Laid(const Impl& owner, std::vector<std::size_t> order)
         : layout{owner.gradients_, std::move(order)},
-          buckets{plan(layout, owner.options_)},
-          readiness{layout, buckets},
+          list{{.gradients = owner.gradients_,
+                .layout = layout,
+                .options = owner.options_,
+                .wire = owner.wire_ != WireType::F32 ? &*owner.wire_buffer_ : nullptr,
+                .apart = owner.wire_buffer_ ? &*owner.wire_buffer_ : nullptr},
+               step},
+          readiness{layout, list.ranges()},
           flight{owner.communicator_,
-                 {.gradients = owner.gradients_,
-                  .layout = layout,
-                  .buckets = buckets,
-                  .wire = owner.wire_,
-                  .buffer = owner.wire_buffer_ ? &*owner.wire_buffer_ : nullptr,
+                 step,
+                 {.gradients = owner.gradients_.size(),
+                  .chunks = owner.sparsity_.chunks().size(),
                   .algorithm = owner.options_.algorithm}} {}
     PoolLayout layout;
-    std::vector<BucketRange> buckets;
+    Step step;
+    BucketList list;
     Readiness readiness;
     Flight flight;
   };
@@ -97,11 +114,22 @@ class Reducer::Impl {
   void clear_unmarked();
   void send_rest();
   FinishedStep complete();
+  void add_decay(std::size_t i);
+  void make_buckets();
+  void plan_next();
+  void note_users(std::size_t i, int users);
+  void note_held_back();
   void lay_as_observed(const std::vector<std::size_t>& seen);
 
   std::vector<GradientSpec> gradients_;
   GradientOptions options_;
   std::vector<std::string> description_;
+  // Of the steps that are under way, and what their errands use.
+  Sparsity sparsity_;
+  Residual residual_;
+  std::vector<float> norms_;        // of what this rank holds back, by chunk
+  std::vector<Decay> decays_;       // by gradient, as they were set
+  std::vector<Decay> step_decays_;  // those that the buckets of the step are to add
   // Pools and handles go before the errands, which are in here.
   std::unique_ptr<Laid> laid_;
   Communicator communicator_;
@@ -114,7 +142,9 @@ class Reducer::Impl {
   LossScale loss_scale_;
   WireScale wire_scale_;
   std::vector<bool> used_;
-  std::vector<Faults> faults_;  // by rank
+  std::vector<bool> told_;       // that not all ranks had it
+  std::vector<bool> ever_used_;  // in some step
+  std::vector<Faults> faults_;   // by rank
   Timeline* timeline_ = nullptr;
 };
 
@@ -123,9 +153,16 @@ Reducer::Impl::Impl(Communicator& communicator, std::vector<GradientSpec> gradie
     : gradients_{std::move(gradients)},
       options_{std::move(options)},
       description_{describe(gradients_, options_)},
+      sparsity_{gradients_, options_.sparse},
+      residual_{sparsity_.chunks()},
+      norms_(sparsity_.chunks().size()),
+      decays_(gradients_.size()),
+      step_decays_(gradients_.size()),
       communicator_{communicator.split(0, communicator.rank())},
       loss_scale_{options_.loss_scale},
       used_(gradients_.size(), false),
+      told_(gradients_.size(), false),
+      ever_used_(gradients_.size(), false),
       faults_(static_cast<std::size_t>(communicator_.size())) {
   // Compared before it is judged, so that all ranks find the same fault.
   require_same(communicator_, description_);
@@ -133,12 +170,15 @@ Reducer::Impl::Impl(Communicator& communicator, std::vector<GradientSpec> gradie
   wire_ = agreed_wire(communicator_, options_);
   std::vector<std::size_t> order = reverse_registration(gradients_.size());
   const std::size_t bytes = PoolLayout{gradients_, order}.bytes();
-  if (wire_ != WireType::F32) wire_buffer_.emplace(communicator_, bytes);
+  // A sparse step that may be skipped must not pack in place.
+  const bool apart = options_.sparse.sparsity > 0 && options_.loss_scale.enabled;
+  if (wire_ != WireType::F32 || apart) wire_buffer_.emplace(communicator_, bytes, wire_);
   laid_ = std::make_unique<Laid>(*this, std::move(order));
   for (int k = 0; k < (options_.double_buffering ? 2 : 1); ++k) {
     pools_.push_back(communicator_.allocate(bytes));
     std::memset(pools_.back().data(), 0, pools_.back().bytes());
   }
+  sparsity_.plan();
 }
 
 ReducerState Reducer::Impl::state() const {
@@ -147,15 +187,63 @@ ReducerState Reducer::Impl::state() const {
           .wire_scale = wire_scale_.value(),
           .loss_scale = loss_scale_.value(),
           .clean_steps = loss_scale_.clean_steps(),
-          .in_flight = options_.double_buffering && laid_->flight.begun()};
+          .in_flight = options_.double_buffering && laid_->flight.begun(),
+          .sparsity = sparsity_.state()};
 }
 
 void Reducer::Impl::begin_step(double loss_scale) {
-  laid_->flight.begin(pools_[current_].data(),
-                      {.wire_scale = wire_scale_.value(),
-                       .loss_scale = loss_scale,
-                       .loss_scaled = options_.loss_scale.enabled},
-                      timeline_);
+  if (options_.double_buffering) make_buckets();
+  laid_->flight.begin(
+      {.pool = pools_[current_].data(),
+       .passage = {.wire = wire_,
+                   .ranks = communicator_.size(),
+                   .wire_scale = wire_scale_.value(),
+                   .loss_scale = loss_scale,
+                   .loss_scaled = options_.loss_scale.enabled},
+       .timeline = timeline_,
+       .norms = sparsity_.sparse() ? std::span<const float>{norms_} : std::span<const float>{}},
+      laid_->list.buckets());
+}
+
+// Of the step that was planned last. REQUIRES: no bucket is on its way.
+void Reducer::Impl::make_buckets() {
+  if (sparsity_.chunks().size() == 0) return;  // always the same
+  if (sparsity_.sparse()) {
+    laid_->list.set_sparse({.residual = &residual_,
+                            .chunks = &sparsity_.chunks(),
+                            .step = {sparsity_.selected(), norms_},
+                            .decays = &step_decays_});
+  } else {
+    laid_->list.set_whole();
+  }
+}
+
+void Reducer::Impl::plan_next() {
+  laid_->readiness.clear();
+  std::fill(step_decays_.begin(), step_decays_.end(), Decay{});
+  sparsity_.plan();
+  if (options_.double_buffering || sparsity_.chunks().size() == 0) return;
+  make_buckets();
+  laid_->readiness.set_buckets(laid_->list.ranges());
+}
+
+void Reducer::Impl::set_decay(std::size_t i, const float* weights, float decay) {
+  decays_[i] = {decay == 0 ? nullptr : weights, decay};
+}
+
+bool Reducer::Impl::holds_decay(std::size_t i) const {
+  return sparsity_.was_sparse() && !sparsity_.chunks().whole(i) && decays_[i].weights != nullptr;
+}
+
+void Reducer::Impl::add_decay(std::size_t i) {
+  if (!sparsity_.sparse() || sparsity_.chunks().whole(i) || decays_[i].weights == nullptr) return;
+  if (!options_.double_buffering) {
+    step_decays_[i] = decays_[i];
+    return;
+  }
+  const auto factor = static_cast<float>(decays_[i].factor * loss_scale_.value());
+  hold(reinterpret_cast<float*>(slot(i)), {.gradient = decays_[i].weights, .scale = factor},
+       gradients_[i].count);
 }
 
 void Reducer::Impl::mark_ready(std::size_t i) {
@@ -166,6 +254,7 @@ void Reducer::Impl::mark_ready(std::size_t i) {
                     "backward that sends gradients",
                     gradients_[i].name));
   const std::size_t leavable = readiness.mark(i);
+  add_decay(i);
   if (options_.double_buffering) return;
   Flight& flight = laid_->flight;
   if (!flight.begun()) begin_step(loss_scale_.value());
@@ -176,7 +265,7 @@ void Reducer::Impl::mark_ready(std::size_t i) {
 FinishedStep Reducer::Impl::finish() {
   try {
     FinishedStep finished = finish_step();
-    laid_->readiness.clear();
+    plan_next();
     if (timeline_ != nullptr) timeline_->end_step();
     return finished;
   } catch (...) {
@@ -219,7 +308,7 @@ void Reducer::Impl::clear_unmarked() {
 }
 
 void Reducer::Impl::send_rest() {
-  laid_->flight.send(laid_->buckets.size());
+  laid_->flight.send(laid_->list.buckets().size());
   laid_->flight.send_tail(laid_->readiness.marked());
 }
 
@@ -231,17 +320,47 @@ FinishedStep Reducer::Impl::complete() {
   if (timeline_ != nullptr) timeline_->add_wait("finish", begin_ns, timeline_->now_ns());
 
   const Tail& tail = flight.tail();
-  for (std::size_t i = 0; i < used_.size(); ++i) used_[i] = tail.used(i);
+  for (std::size_t i = 0; i < used_.size(); ++i) note_users(i, tail.users(i));
   for (std::size_t r = 0; r < faults_.size(); ++r) faults_[r] = tail.faults(static_cast<Rank>(r));
   const Step& step = flight.step();
   Verdict verdict = judge(faults_, step.sums, step.passage, gradients_);
-  loss_scale_.update(step.passage.loss_scale, verdict.lower_loss_scale);
+  // A step that was skipped for the wire's sake says nothing of the loss scale.
+  if (verdict.lower_loss_scale || !verdict.skipped)
+    loss_scale_.update(step.passage.loss_scale, verdict.lower_loss_scale);
   if (verdict.lower_wire_scale) {
     wire_scale_.lower(step.passage.wire_scale);
   } else if (!verdict.skipped && step.passage.wire == WireType::F16) {
     wire_scale_.update(step.passage.wire_scale, step.largest);
   }
+  if (!verdict.skipped) {
+    for (Bucket* bucket : laid_->list.buckets()) bucket->deliver();
+  }
+  sparsity_.complete(verdict.skipped, tail.extra());
+  if (sparsity_.was_sparse()) note_held_back();
   return {.skipped = verdict.skipped, .warning = std::move(verdict.warning)};
+}
+
+// What arrives may be of steps in which some rank had the gradient.
+void Reducer::Impl::note_held_back() {
+  for (std::size_t i = 0; i < used_.size(); ++i) {
+    if (sparsity_.chunks().whole(i)) continue;
+    used_[i] = used_[i] || (ever_used_[i] && !arrived(i).empty());
+  }
+}
+
+void Reducer::Impl::note_users(std::size_t i, int users) {
+  used_[i] = users > 0;
+  ever_used_[i] = ever_used_[i] || used_[i];
+  if (users == communicator_.size() || told_[i]) return;
+  told_[i] = true;
+  if (communicator_.rank() != 0) return;
+  const std::string& name = gradients_[i].name;
+  log(users == 0 ? fmt::format("in one step no rank had a gradient for \"{}\"; its parameter is "
+                               "then left as it is",
+                               name)
+                 : fmt::format("in one step {} of {} ranks had a gradient for \"{}\"; it counts "
+                               "as zero at the others",
+                               users, communicator_.size(), name));
 }
 
 // REQUIRES: nothing is on its way.
@@ -252,8 +371,8 @@ void Reducer::Impl::lay_as_observed(const std::vector<std::size_t>& seen) {
   if (order == laid_->layout.order()) return;
   const Pool& pool = pools_[current_];
   const std::vector<std::byte> before{pool.data(), pool.data() + pool.bytes()};
-  auto old = std::make_unique<Laid>(*this, std::move(order));
-  std::swap(laid_, old);
+  auto laid = std::make_unique<Laid>(*this, std::move(order));
+  const auto old = std::exchange(laid_, std::move(laid));
   std::memset(pool.data(), 0, pool.bytes());
   for (std::size_t i = 0; i < gradients_.size(); ++i)
     std::memcpy(slot(i), before.data() + old->layout.offset(i), old->layout.bytes_of(i));
@@ -275,6 +394,12 @@ FinishedStep Reducer::finish() { return impl_->finish(); }
 FinishedStep Reducer::flush() { return impl_->flush(); }
 std::byte* Reducer::result(std::size_t i) { return impl_->slot(i); }
 bool Reducer::used(std::size_t i) const { return impl_->used(i); }
+std::span<const GradientPart> Reducer::arrived(std::size_t i) const { return impl_->arrived(i); }
+void Reducer::set_decay(std::size_t i, const float* weights, float decay) {
+  impl_->set_decay(i, weights, decay);
+}
+bool Reducer::holds_decay(std::size_t i) const { return impl_->holds_decay(i); }
+std::span<float> Reducer::residual() { return impl_->residual(); }
 ReducerState Reducer::state() const { return impl_->state(); }
 void Reducer::set_timeline(Timeline* timeline) { impl_->set_timeline(timeline); }
 

@@ -8,11 +8,15 @@
 //   for each step:   for each gradient, as backward makes it:  write slot(i); mark_ready(i);
 //                    finish();     ->  result(i) holds the mean over all ranks, where used(i)
 //
-// A slot that was not marked by finish() counts as zero at this rank, whatever it holds.
+// A slot that was not marked by finish() counts as zero at this rank, whatever it holds; rank 0
+// logs once for each gradient that not all ranks had.
 //
 // The order of slots is at first that of registration, reversed. The first finish() puts them into
 // the order in which rank 0 marked them, and so moves slots and results: layout_version() tells.
 // With double buffering every finish() that leaves one step on its way swaps the two pools.
+//
+// Sparse steps (sparsity.h) send the largest chunks of what has come together since each was last
+// sent; there result(i) holds the mean of that, and zero elsewhere: arrived(i) tells where.
 //
 // Thread-safety: one thread at a time.
 #pragma once
@@ -20,9 +24,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "gradient/gradient_spec.h"
+#include "gradient/sparsity.h"
 #include "gradient/timeline.h"
 #include "sluice/communicator.h"
 #include "sluice/gradients.h"
@@ -38,6 +44,7 @@ struct ReducerState {
   double loss_scale = 1;
   int clean_steps = 0;     // since the loss scale is what it is
   bool in_flight = false;  // with double buffering: a step is on its way
+  SparsityState sparsity;
 };
 
 class Reducer {
@@ -64,14 +71,31 @@ class Reducer {
   // step before. Throws Error, as Work::wait() does.
   FinishedStep finish();
   // With double buffering: waits for the means of the last step, which finish() has only started.
-  // `empty` where there is none.
+  // `empty` where there is none. REQUIRES: nothing was marked since.
   FinishedStep flush();
 
   // After a finish() or flush() that was not `empty` or `skipped`, until the next mark_ready().
   // This is also where slot(i) is.
   std::byte* result(std::size_t i);
-  // Whether any rank had a gradient for it.
+  // Whether any rank had a gradient for it, now or when what arrived was held back.
   bool used(std::size_t i) const;
+
+  // Which elements of it arrived, in order: all of them, or in a sparse step some chunks, and for
+  // each how many steps had been held back for it.
+  std::span<const GradientPart> arrived(std::size_t i) const;
+
+  // In a sparse step gradient i is g + decay * weights, so that decay waits as long as the gradient
+  // does; from the next mark_ready(i) on. `weights` has an element for each of the slot's, and does
+  // not change from mark_ready(i) to the end of finish(). Null: no decay. A rank that has no
+  // gradient in a step adds no decay to it either.
+  void set_decay(std::size_t i, const float* weights, float decay);
+  // Whether result(i) holds that decay; false of dense steps, and of gradients that are always sent
+  // whole.
+  bool holds_decay(std::size_t i) const;
+
+  // What this rank holds back, chunk by chunk, each in the order of its elements; empty without
+  // sparsity. Not while a step is on its way.
+  std::span<float> residual();
 
   ReducerState state() const;
 

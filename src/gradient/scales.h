@@ -11,6 +11,10 @@
 
 namespace sluice {
 
+// Far enough from the ends of f32 that products and quotients of both scales stay normal.
+inline constexpr double kSmallestScale = 0x1p-48;
+inline constexpr double kLargestScale = 0x1p48;
+
 class LossScale {
  public:
   explicit LossScale(const LossScaleOptions& options)

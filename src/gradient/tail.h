@@ -30,7 +30,7 @@ class Tail {
   std::span<float> extra() const { return numbers_.subspan(faults_ + kFaultNumbers * ranks_); }
 
   // After it.
-  bool used(std::size_t i) const { return numbers_[i] > 0; }
+  int users(std::size_t i) const { return static_cast<int>(numbers_[i]); }
   Faults faults(Rank rank) const;
 
  private:

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <iterator>
 #include <string_view>
@@ -10,11 +11,11 @@
 namespace sluice {
 namespace {
 
-// "f16 wire, scale 4", or "" where the gradient travels as it is.
+// " (f16 wire, scale 2^4)", or "" where the gradient travels as it is.
 std::string way_of(const GradientSpec& gradient, const Passage& passage) {
   if (gradient.type != DataType::F32 || passage.wire == WireType::F32) return "";
   if (passage.wire == WireType::BF16) return " (bf16 wire)";
-  return fmt::format(" (f16 wire, scale {})", passage.wire_scale);
+  return fmt::format(" (f16 wire, scale 2^{})", std::ilogb(passage.wire_scale));
 }
 
 std::string tell(const Faults& faults, std::size_t rank, const Passage& passage,

@@ -20,6 +20,7 @@ struct Passage {
   double loss_scale = 1;
   bool loss_scaled = false;
 
+  bool narrows() const { return wire != WireType::F32; }
   DataType wire_data_type() const { return wire == WireType::F16 ? DataType::F16 : DataType::BF16; }
   // What a gradient in the pool is multiplied by before it is narrowed: it travels as g times the
   // wire scale, whatever the loss scale.
@@ -31,14 +32,17 @@ struct Passage {
 // The wire type that is asked for, unless all ranks share a node. Every rank must call it.
 WireType agreed_wire(Communicator& communicator, const GradientOptions& options);
 
-// Room for all f32 gradients of a pool, narrowed: each at half its offset.
+// Room for all f32 gradients of a pool, as they travel: each where it lies in the pool, at half the
+// offset if it is narrowed.
 class WireBuffer {
  public:
-  WireBuffer(Communicator& communicator, std::size_t pool_bytes)
-      : memory_{communicator.allocate(pool_bytes / 2)} {}
-  std::byte* at(std::size_t pool_offset) const { return memory_.data() + pool_offset / 2; }
+  WireBuffer(Communicator& communicator, std::size_t pool_bytes, WireType wire)
+      : divisor_{wire == WireType::F32 ? 1U : 2U},
+        memory_{communicator.allocate(pool_bytes / divisor_)} {}
+  std::byte* at(std::size_t pool_offset) const { return memory_.data() + pool_offset / divisor_; }
 
  private:
+  std::size_t divisor_;
   Pool memory_;
 };
 

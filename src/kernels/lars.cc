@@ -25,10 +25,9 @@ void lars_norms(DataType type, std::span<const LarsTensor> tensors, std::span<La
   }
 }
 
-double lars_ratio(const LarsNorms& norms, const LarsOptions& options) {
+double lars_ratio(const LarsNorms& norms, const LarsRule& rule) {
   if (norms.weights == 0 || norms.gradient == 0) return 1;
-  return options.eta * norms.weights /
-         (norms.gradient + options.decay * norms.weights + options.epsilon);
+  return rule.eta * norms.weights / (norms.gradient + rule.decay * norms.weights + rule.epsilon);
 }
 
 }  // namespace sluice

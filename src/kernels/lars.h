@@ -19,7 +19,7 @@
 
 namespace sluice {
 
-struct LarsOptions {
+struct LarsRule {
   double eta = 0.001;
   double decay = 0;
   double epsilon = 1e-9;
@@ -39,6 +39,6 @@ struct LarsNorms {
 // REQUIRES: type is a float type, norms has an entry a tensor.
 void lars_norms(DataType type, std::span<const LarsTensor> tensors, std::span<LarsNorms> norms);
 
-double lars_ratio(const LarsNorms& norms, const LarsOptions& options);
+double lars_ratio(const LarsNorms& norms, const LarsRule& rule);
 
 }  // namespace sluice

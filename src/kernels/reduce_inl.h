@@ -16,6 +16,7 @@
 
 #include <hwy/cache_control.h>
 
+#include <cstdint>
 #include <cstring>
 #include <limits>
 #include <type_traits>

@@ -10,6 +10,8 @@ namespace {
 
 class Planner {
  public:
+  explicit Planner(std::vector<BucketRange>& closed) : closed_{closed} { closed_.clear(); }
+
   void add(const GradientSize& gradient) {
     if (bytes_ > 0 && gradient.bytes > 0 && gradient.type != open_.type) close();
     if (open_.count == 0 || (bytes_ == 0 && gradient.bytes > 0)) open_.type = gradient.type;
@@ -26,13 +28,8 @@ class Planner {
 
   std::size_t bytes() const { return bytes_; }
 
-  std::vector<BucketRange> take() {
-    close();
-    return std::move(closed_);
-  }
-
  private:
-  std::vector<BucketRange> closed_;
+  std::vector<BucketRange>& closed_;
   BucketRange open_;
   std::size_t bytes_ = 0;  // of the open one
 };
@@ -40,12 +37,19 @@ class Planner {
 }  // namespace
 
 std::vector<BucketRange> lazy_buckets(std::span<const GradientSize> gradients, std::size_t theta) {
-  Planner planner;
+  std::vector<BucketRange> buckets;
+  lazy_buckets(gradients, theta, buckets);
+  return buckets;
+}
+
+void lazy_buckets(std::span<const GradientSize> gradients, std::size_t theta,
+                  std::vector<BucketRange>& buckets) {
+  Planner planner{buckets};
   for (const GradientSize& gradient : gradients) {
     planner.add(gradient);
     if (planner.bytes() >= std::max<std::size_t>(theta, 1)) planner.close();
   }
-  return planner.take();
+  planner.close();
 }
 
 Result<std::vector<BucketRange>> grouped_buckets(std::span<const GradientSize> gradients,
@@ -65,13 +69,14 @@ Result<std::vector<BucketRange>> grouped_buckets(std::span<const GradientSize> g
                               "place in one group, in the order of backward",
                               fmt::join(groups, ", "), grouped, gradients.size())};
   }
-  Planner planner;
+  std::vector<BucketRange> buckets;
+  Planner planner{buckets};
   auto next = gradients.begin();
   for (const int count : groups) {
     for (int k = 0; k < count; ++k) planner.add(*next++);
     planner.close();
   }
-  return planner.take();
+  return buckets;
 }
 
 }  // namespace sluice

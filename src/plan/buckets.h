@@ -28,6 +28,9 @@ struct BucketRange {
 // Lazy: a bucket is closed once it has theta bytes, or where the next gradient is of another type.
 // Theta 1 makes a bucket of each gradient, a huge one makes one bucket of each run of a type.
 std::vector<BucketRange> lazy_buckets(std::span<const GradientSize> gradients, std::size_t theta);
+// The same into memory that is there already.
+void lazy_buckets(std::span<const GradientSize> gradients, std::size_t theta,
+                  std::vector<BucketRange>& buckets);
 
 // Bucket k has the next groups[k] gradients, or is cut where the type changes. The groups must hold
 // at least one gradient each, and all of them together.

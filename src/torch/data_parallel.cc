@@ -109,10 +109,8 @@ class DataParallel::Impl {
     std::uintptr_t hook = 0;
     std::array<Tensor, 2> slots = {};  // as seen so far
     bool ready = false;                // in this step
-    bool was_ready = false;            // in the step before
     bool paused = false;               // it has a gradient from a pause
     bool was_undefined = false;        // .grad, before this step's backward
-    bool reported = false;
   };
 
   class Hook : public torch::autograd::FunctionPostHook {
@@ -136,12 +134,10 @@ class DataParallel::Impl {
   void require_same_parameters() const;
   void hand_out(const FinishedStep& finished);
   void hand_out(std::size_t i);
-  void report_unused();
 
   Rank rank_;
   torch::nn::Module* module_;  // or null, and
   NamedTensors given_;         // those that were given instead
-  bool double_buffering_;
   std::vector<Parameter> parameters_;
   std::unordered_set<const c10::TensorImpl*> trained_;
   Reducer reducer_;
@@ -155,7 +151,6 @@ DataParallel::Impl::Impl(torch::nn::Module* module, const NamedTensors& paramete
     : rank_{communicator.rank()},
       module_{module},
       given_{module == nullptr ? parameters : NamedTensors{}},
-      double_buffering_{options.double_buffering},
       reducer_{communicator, specs(trained(parameters)), std::move(options)},
       layout_version_{reducer_.layout_version()} {
   NamedTensors all = parameters;
@@ -280,7 +275,6 @@ void DataParallel::Impl::hand_out(const FinishedStep& finished) {
     layout_version_ = reducer_.layout_version();
     for (Parameter& parameter : parameters_) parameter.slots = {};
   }
-  if (!finished.empty && !finished.skipped) report_unused();
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     Parameter& parameter = parameters_[i];
     if (finished.empty || finished.skipped) {
@@ -288,8 +282,7 @@ void DataParallel::Impl::hand_out(const FinishedStep& finished) {
     } else {
       hand_out(i);
     }
-    parameter.was_ready = std::exchange(parameter.ready, false);
-    parameter.paused = false;
+    parameter.ready = parameter.paused = false;
   }
 }
 
@@ -305,25 +298,6 @@ void DataParallel::Impl::hand_out(std::size_t i) {
     gradient = slot(i);
     gradient.zero_();
   }
-}
-
-// Of the step that is handed out.
-void DataParallel::Impl::report_unused() {
-  std::vector<std::string> by_all;
-  std::vector<std::string> here;
-  for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    Parameter& parameter = parameters_[i];
-    if (parameter.reported) continue;
-    const bool used = reducer_.used(i);
-    if (used && (double_buffering_ ? parameter.was_ready : parameter.ready)) continue;
-    parameter.reported = true;
-    (used ? here : by_all).push_back(parameter.name);
-  }
-  if (!by_all.empty() && rank_ == 0)
-    log(fmt::format("no rank has a gradient for '{}': no update", fmt::join(by_all, "', '")));
-  if (!here.empty())
-    log(fmt::format("rank {} has no gradient for '{}': zero in the mean", rank_,
-                    fmt::join(here, "', '")));
 }
 
 DataParallel::DataParallel(torch::nn::Module& module, const Communicator& communicator,

@@ -16,7 +16,7 @@ namespace sluice {
 namespace detail {
 
 // Of a batch in all ranks' parts. Shared by a layer and the graphs that it has made.
-struct BatchStatistics : torch::CustomClassHolder {
+struct BatchStatistics {
   BatchStatistics(const Communicator& among, std::int64_t features)
       : communicator{among}, gathered(static_cast<std::size_t>(among.size() * part(features))) {}
 
@@ -31,6 +31,14 @@ struct BatchStatistics : torch::CustomClassHolder {
 namespace {
 
 using torch::Tensor;
+using OptionalTensor = c10::optional<Tensor>;
+
+// As a graph can hold it.
+struct HeldStatistics : torch::CustomClassHolder {
+  explicit HeldStatistics(std::shared_ptr<detail::BatchStatistics> held)
+      : statistics{std::move(held)} {}
+  std::shared_ptr<detail::BatchStatistics> statistics;
+};
 
 struct Moments {
   std::int64_t count = 0;
@@ -100,9 +108,11 @@ Moments moments_of_all(const Tensor& input, detail::BatchStatistics& statistics)
 
 struct SyncBatchNormFunction : torch::autograd::Function<SyncBatchNormFunction> {
   static Tensor forward(torch::autograd::AutogradContext* context, const Tensor& input,
-                        const Tensor& weight, const Tensor& bias, const Moments& moments,
-                        double epsilon,
-                        const c10::intrusive_ptr<detail::BatchStatistics>& statistics) {
+                        const OptionalTensor& given_weight, const OptionalTensor& given_bias,
+                        const Moments& moments, double epsilon,
+                        const std::shared_ptr<detail::BatchStatistics>& statistics) {
+    const Tensor weight = given_weight.value_or(Tensor{});
+    const Tensor bias = given_bias.value_or(Tensor{});
     const torch::ScalarType type = working_type(input);
     const Tensor batch = input.to(type);
     const Tensor mean = moments.mean.to(type);
@@ -110,7 +120,8 @@ struct SyncBatchNormFunction : torch::autograd::Function<SyncBatchNormFunction> 
     context->save_for_backward({input, weight, mean, variance});
     context->saved_data["count"] = moments.count;
     context->saved_data["epsilon"] = epsilon;
-    context->saved_data["statistics"] = torch::IValue::make_capsule(statistics);
+    context->saved_data["statistics"] =
+        torch::IValue::make_capsule(c10::make_intrusive<HeldStatistics>(statistics));
     if (input.numel() == 0) return torch::empty_like(input);
     return normalised(batch, in_type(weight, type), in_type(bias, type), mean, variance, epsilon)
         .to(input.scalar_type());
@@ -134,7 +145,7 @@ struct SyncBatchNormFunction : torch::autograd::Function<SyncBatchNormFunction> 
     const double epsilon = context->saved_data["epsilon"].toDouble();
     const auto count = static_cast<double>(context->saved_data["count"].toInt());
     const auto capsule = context->saved_data["statistics"].toCapsule();
-    Communicator& communicator = static_cast<detail::BatchStatistics&>(*capsule).communicator;
+    Communicator& communicator = static_cast<HeldStatistics&>(*capsule).statistics->communicator;
 
     const torch::ScalarType type = mean.scalar_type();
     const std::int64_t features = mean.numel();
@@ -182,7 +193,7 @@ struct SyncBatchNormFunction : torch::autograd::Function<SyncBatchNormFunction> 
 SyncBatchNormImpl::SyncBatchNormImpl(const torch::nn::BatchNormOptions& norm,
                                      const Communicator& group)
     : NormImplBase{norm},
-      statistics_{c10::make_intrusive<detail::BatchStatistics>(group, norm.num_features())} {}
+      statistics_{std::make_shared<detail::BatchStatistics>(group, norm.num_features())} {}
 
 void SyncBatchNormImpl::_check_input_dim(const Tensor& input) {
   if (input.dim() < 2 || input.size(1) != options.num_features())
@@ -227,7 +238,8 @@ Tensor SyncBatchNormImpl::forward(const Tensor& input) {
           .add_(moments.variance.to(running_var.scalar_type()), momentum * count / (count - 1));
     }
   }
-  return SyncBatchNormFunction::apply(input, weight, bias, moments, options.eps(), statistics_);
+  return SyncBatchNormFunction::apply(input, OptionalTensor{weight}, OptionalTensor{bias}, moments,
+                                      options.eps(), statistics_);
 }
 
 void SyncBatchNormImpl::pretty_print(std::ostream& stream) const {

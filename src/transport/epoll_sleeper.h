@@ -6,6 +6,7 @@
 // Thread-safety: one thread at a time.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 
 #include "base/fd.h"

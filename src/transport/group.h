@@ -5,6 +5,7 @@
 // Ranks are the group's own numbers. Thread-safety: one thread at a time, except ring().
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>

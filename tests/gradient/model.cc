@@ -54,7 +54,7 @@ Model mixed_model() {
                 {"d", 1, DataType::F64},
                 {"e", 4097, DataType::F16},
                 {"f", 33, DataType::BF16},
-                {"g", 70'001, DataType::F32},
+                {"g", 20'001, DataType::F32},
                 {"nothing", 0, DataType::F16},
                 {"h", 17, DataType::F32}}};
 }
@@ -77,20 +77,18 @@ double Model::value(std::size_t i, std::size_t element, int rank, int step) cons
   return (static_cast<double>(bits >> 11U) * 0x1p-52 - 1) * scale(rank, step);
 }
 
-Bytes Model::gradient(std::size_t i, int rank, int step) const {
+Bytes Model::gradient(std::size_t i, int rank, int step, double loss_scale) const {
   const GradientSpec& spec = gradients_[i];
   Bytes bytes(spec.count * size_of(spec.type));
   if (!has(i, rank, step)) return bytes;
-  for (std::size_t e = 0; e < spec.count; ++e) encode(spec.type, bytes, e, value(i, e, rank, step));
+  for (std::size_t e = 0; e < spec.count; ++e)
+    encode(spec.type, bytes, e, value(i, e, rank, step) * loss_scale);
   return bytes;
 }
 
 void Model::write(Reducer& reducer, std::size_t i, int rank, int step) const {
   if (!has(i, rank, step)) return;
-  Bytes bytes = gradient(i, rank, step);
-  const GradientSpec& spec = gradients_[i];
-  for (std::size_t e = 0; e < spec.count && reducer.loss_scale() != 1; ++e)
-    encode(spec.type, bytes, e, decode(spec.type, bytes, e) * reducer.loss_scale());
+  const Bytes bytes = gradient(i, rank, step, reducer.loss_scale());
   std::copy(bytes.begin(), bytes.end(), reducer.slot(i));
   reducer.mark_ready(i);
 }
@@ -107,89 +105,83 @@ void Model::write_all(Reducer& reducer, int rank, int step) const {
   for (const std::size_t i : random_order(rank, step)) write(reducer, i, rank, step);
 }
 
-Bytes Reference::mean_in_type(std::size_t i, int step) const {
+// Returns the mean in the type of the gradient, which each rank adds in f32, or f64 for that.
+Bytes Reference::mean_in_type(std::size_t i, int number, Step& step) const {
   const GradientSpec& spec = model_.gradients()[i];
   std::vector<Bytes> given;
-  for (int r = 0; r < ranks_; ++r) given.push_back(model_.gradient(i, r, step));
+  for (int r = 0; r < ranks_; ++r) given.push_back(model_.gradient(i, r, number, step.loss_scale));
   Bytes mean(spec.count * size_of(spec.type));
   for (std::size_t e = 0; e < spec.count; ++e) {
-    if (spec.type == DataType::F64) {
-      double sum = decode(spec.type, given[0], e);
-      for (int r = 1; r < ranks_; ++r)
-        sum += decode(spec.type, given[static_cast<std::size_t>(r)], e);
-      put(mean, e, sum * (1.0 / ranks_));
-      continue;
+    double sum = decode(spec.type, given[0], e);
+    for (std::size_t r = 1; r < given.size(); ++r) {
+      sum += decode(spec.type, given[r], e);
+      if (spec.type != DataType::F64) sum = static_cast<float>(sum);
     }
-    const auto as_float = [&](std::size_t r) {
-      return static_cast<float>(decode(spec.type, given[r], e));
-    };
-    float sum = as_float(0);
-    for (int r = 1; r < ranks_; ++r) sum += as_float(static_cast<std::size_t>(r));
-    encode(spec.type, mean, e, sum * static_cast<float>(1.0 / ranks_));
+    const double part = 1.0 / ranks_;
+    sum *= spec.type == DataType::F64 ? part : static_cast<float>(part);
+    encode(spec.type, mean, e, sum);  // for floats, the product of two in f64 is exact
+    if (!options_.loss_scale.enabled) continue;
+    step.not_finite = step.not_finite || !std::isfinite(decode(spec.type, mean, e));
+    encode(spec.type, mean, e, decode(spec.type, mean, e) / step.loss_scale);
   }
   return mean;
 }
 
-Bytes Reference::mean_over_wire(std::size_t i, int step, bool& overflowed, bool& not_finite,
-                                float& largest) const {
+Bytes Reference::mean_over_wire(std::size_t i, int number, Step& step) const {
   const GradientSpec& spec = model_.gradients()[i];
   const DataType wire = wire_type(options_.wire);
   std::vector<Bytes> given;
-  for (int r = 0; r < ranks_; ++r) given.push_back(model_.gradient(i, r, step));
+  for (int r = 0; r < ranks_; ++r) given.push_back(model_.gradient(i, r, number, step.loss_scale));
   Bytes mean(spec.count * sizeof(float));
   for (std::size_t e = 0; e < spec.count; ++e) {
     float sum = 0;
     bool all_finite = true;
     for (std::size_t r = 0; r < given.size(); ++r) {
       const float value = at<float>(given[r], e);
-      const float travels = reference::decode(wire, reference::encode(wire, value * wire_scale));
+      const auto factor = static_cast<float>(step.wire_scale / step.loss_scale);
+      const float travels = reference::decode(wire, reference::encode(wire, value * factor));
       all_finite = all_finite && std::isfinite(value);
       sum = r == 0 ? travels : sum + travels;
     }
     sum = reference::decode(wire, reference::encode(wire, sum));
-    not_finite = not_finite || !all_finite;
-    overflowed = overflowed || (all_finite && !std::isfinite(sum));
-    if (std::isfinite(sum)) largest = std::max(largest, std::abs(sum));
-    put(mean, e, sum * static_cast<float>(1.0 / (double{wire_scale} * ranks_)));
+    const bool overflowed = all_finite && !std::isfinite(sum);
+    step.not_finite = step.not_finite || !all_finite || (overflowed && wire == DataType::BF16);
+    step.overflowed = step.overflowed || (overflowed && wire == DataType::F16);
+    if (std::isfinite(sum)) step.largest = std::max(step.largest, std::abs(sum));
+    put(mean, e, sum * static_cast<float>(1.0 / (double{step.wire_scale} * ranks_)));
   }
   return mean;
 }
 
-Reference::Step Reference::average(int step) {
+Reference::Step Reference::averaged(int step, float wire, double loss) const {
+  Step done{.wire_scale = wire, .loss_scale = loss};
   const bool wired = options_.wire != WireType::F32 && options_.force_wire;
-  bool overflowed = false;
-  bool not_finite = false;
-  float largest = 0;
-  Step done;
   for (std::size_t i = 0; i < model_.size(); ++i) {
-    if (wired && model_.gradients()[i].type == DataType::F32) {
-      done.means.push_back(mean_over_wire(i, step, overflowed, not_finite, largest));
-    } else {
-      done.means.push_back(mean_in_type(i, step));
-      for (std::size_t e = 0; e < model_.gradients()[i].count; ++e) {
-        const bool finite = std::isfinite(decode(model_.gradients()[i].type, done.means.back(), e));
-        not_finite = not_finite || (options_.loss_scale.enabled && !finite);
-      }
-    }
+    const bool narrowed = wired && model_.gradients()[i].type == DataType::F32;
+    done.means.push_back(narrowed ? mean_over_wire(i, step, done) : mean_in_type(i, step, done));
   }
   const bool f16 = wired && options_.wire == WireType::F16;
-  done.skipped = (overflowed || not_finite) && (f16 || options_.loss_scale.enabled);
-  if (f16 && overflowed) {
-    wire_scale /= 2;
-  } else if (f16 && !not_finite && largest > 0) {
-    float next = wire_scale;
-    for (float moved = largest; moved >= 4096; moved /= 2) next /= 2;
-    for (float moved = largest; moved < 2048; moved *= 2) next *= 2;
-    wire_scale = next;
+  done.skipped = (done.overflowed || done.not_finite) && (f16 || options_.loss_scale.enabled);
+  return done;
+}
+
+void Reference::learn(const Step& step) {
+  const bool f16 = options_.wire == WireType::F16 && options_.force_wire;
+  if (f16 && step.overflowed) {
+    if (step.wire_scale == wire_scale) wire_scale /= 2;
+  } else if (f16 && !step.not_finite && step.largest > 0) {
+    wire_scale = step.wire_scale;
+    for (float moved = step.largest; moved >= 4096; moved /= 2) wire_scale /= 2;
+    for (float moved = step.largest; moved < 2048; moved *= 2) wire_scale *= 2;
   }
-  if (options_.loss_scale.enabled && (not_finite || (overflowed && !f16))) {
+  if (!options_.loss_scale.enabled || step.loss_scale != loss_scale) return;
+  if (step.not_finite) {
     loss_scale /= 2;
     clean_ = 0;
-  } else if (options_.loss_scale.enabled && ++clean_ == options_.loss_scale.growth_steps) {
+  } else if (!step.skipped && ++clean_ == options_.loss_scale.growth_steps) {
     loss_scale *= 2;
     clean_ = 0;
   }
-  return done;
 }
 
 Bytes result_of(Reducer& reducer, const Model& model, std::size_t i) {

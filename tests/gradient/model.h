@@ -26,7 +26,7 @@ class Model {
   std::size_t size() const { return gradients_.size(); }
 
   // What a rank has for a gradient in a step, as its type holds it.
-  Bytes gradient(std::size_t i, int rank, int step) const;
+  Bytes gradient(std::size_t i, int rank, int step, double loss_scale = 1) const;
   void write(Reducer& reducer, std::size_t i, int rank, int step) const;
   // All of them, in an order of that rank and step.
   void write_all(Reducer& reducer, int rank, int step) const;
@@ -57,7 +57,7 @@ Model mixed_model();
 // f32 only, for the wire.
 Model plain_model();
 
-// What every rank must hold, step by step.
+// What every rank must hold, step by step, and the scales that follow.
 class Reference {
  public:
   Reference(const Model& model, int ranks, const GradientOptions& options)
@@ -66,19 +66,31 @@ class Reference {
   }
 
   struct Step {
+    float wire_scale = 1;  // that it carried
+    double loss_scale = 1;
     std::vector<Bytes> means;  // by gradient
+    bool overflowed = false;   // on the f16 wire alone
+    bool not_finite = false;
+    float largest = 0;  // of the sums on the wire
     bool skipped = false;
   };
-  // The mean of a step whose gradients carry `loss_scale`, and what follows for the scales.
-  Step average(int step);
+  // The means of a step whose gradients carry these scales.
+  Step averaged(int step, float wire, double loss) const;
+  // What follows for the next scales.
+  void learn(const Step& step);
+  // Both, with the present scales.
+  Step average(int step) {
+    Step done = averaged(step, wire_scale, loss_scale);
+    learn(done);
+    return done;
+  }
 
   float wire_scale = 1;
   double loss_scale = 1;
 
  private:
-  Bytes mean_in_type(std::size_t i, int step) const;
-  Bytes mean_over_wire(std::size_t i, int step, bool& overflowed, bool& not_finite,
-                       float& largest) const;
+  Bytes mean_in_type(std::size_t i, int number, Step& step) const;
+  Bytes mean_over_wire(std::size_t i, int number, Step& step) const;
 
   const Model& model_;
   int ranks_;

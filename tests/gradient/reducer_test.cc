@@ -6,6 +6,7 @@
 #include <mutex>
 
 #include "sluice/algorithms.h"
+#include "sluice/log.h"
 #include "tests/engine/in_process.h"
 #include "tests/gradient/model.h"
 
@@ -16,15 +17,17 @@ constexpr std::size_t kEverything = std::size_t{1} << 40U;
 
 // Steps of a model whose ranks mark gradients each in an order of its own.
 void expect_means(const Model& model, int ranks, const GradientOptions& options, int steps = 3) {
+  Reference reference{model, ranks, options};
+  std::vector<Reference::Step> averages;
+  for (int step = 0; step < steps; ++step) averages.push_back(reference.average(step));
   run_ranks(ranks, [&](Communicator& comm) {
     Reducer reducer{comm, model.gradients(), options};
-    Reference reference{model, ranks, options};
     for (int step = 0; step < steps; ++step) {
       model.write_all(reducer, comm.rank(), step);
       const FinishedStep finished = reducer.finish();
       ASSERT_FALSE(finished.empty || finished.skipped) << finished.warning;
       ASSERT_EQ(finished.warning, "");
-      expect_results(reducer, model, reference.average(step).means);
+      expect_results(reducer, model, averages[static_cast<std::size_t>(step)].means);
       for (std::size_t i = 0; i < model.size(); ++i) ASSERT_TRUE(reducer.used(i));
       if (testing::Test::HasFatalFailure()) return;
     }
@@ -124,6 +127,28 @@ TEST(Reducer, AGradientThatARankDoesNotHaveCountsAsZeroThere) {
   });
 }
 
+TEST(Reducer, TellsOnceOfGradientsThatNotAllRanksHave) {
+  Model model = plain_model();
+  model.has = [](std::size_t i, int rank, int) { return i != 1 && (i != 4 || rank == 2); };
+  std::mutex mutex;
+  std::vector<std::string> heard;
+  set_log([&](const std::string& sentence) {
+    const std::lock_guard lock{mutex};
+    heard.push_back(sentence);
+  });
+  run_ranks(3, [&](Communicator& comm) {
+    Reducer reducer{comm, model.gradients(), {}};
+    for (int step = 0; step < 3; ++step) {
+      model.write_all(reducer, comm.rank(), step);
+      reducer.finish();
+    }
+  });
+  set_log(nullptr);
+  ASSERT_EQ(heard.size(), 2U);
+  EXPECT_NE(heard[0].find("no rank had a gradient for \"conv1.bias\""), std::string::npos);
+  EXPECT_NE(heard[1].find("1 of 3 ranks had a gradient for \"fc.weight\""), std::string::npos);
+}
+
 TEST(Reducer, LaysSlotsAsRankZeroMarkedThemOnce) {
   const Model model = mixed_model();
   const GradientOptions options{.theta = 1000, .algorithm = "direct"};
@@ -132,6 +157,8 @@ TEST(Reducer, LaysSlotsAsRankZeroMarkedThemOnce) {
     Reducer reducer{comm, model.gradients(), options};
     Reference reference{model, 3, options};
     const std::vector<std::size_t> reverse = {9, 8, 7, 6, 5, 4, 3, 2, 1, 0};
+    for (const std::size_t i : reverse)
+      EXPECT_EQ(reinterpret_cast<std::uintptr_t>(reducer.slot(i)) % 64, 0U);
     EXPECT_EQ(reducer.state().order, reverse);
     const std::uint64_t version = reducer.layout_version();
     const std::uint64_t hash = reducer.state().layout_hash;
@@ -179,6 +206,8 @@ TEST(Reducer, RefusesAGradientTwiceAndOneThatIsNoFloat) {
     reducer.finish();
     EXPECT_THROW((Reducer{comm, {{"i", 4, DataType::I32}}, {}}), Error);
     EXPECT_THROW((Reducer{comm, {{"g", 4}}, {.groups = {2}}}), Error);
+    EXPECT_THROW((Reducer{comm, {{"g", 4}}, {.loss_scale = {.enabled = true, .initial = 0}}}),
+                 Error);
     EXPECT_TRUE(reducer.flush().empty);
   });
 }

@@ -11,6 +11,9 @@
 
 #include <torch/torch.h>
 
+#include <memory>
+#include <ostream>
+
 #include "sluice/communicator.h"
 
 namespace sluice {
@@ -34,7 +37,7 @@ class SyncBatchNormImpl
   void _check_input_dim(const torch::Tensor& input) override;
   double begin_batch();
 
-  c10::intrusive_ptr<detail::BatchStatistics> statistics_;
+  std::shared_ptr<detail::BatchStatistics> statistics_;
 };
 TORCH_MODULE(SyncBatchNorm);
 

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <fstream>
-#include <iterator>
 #include <optional>
 #include <system_error>
 
@@ -42,8 +41,12 @@ std::optional<fs::path> split_folder(const fs::path& folder, Split split) {
 }
 
 Status read_file(const fs::path& path, std::vector<std::uint8_t>& bytes) {
+  std::error_code error;
+  const std::uintmax_t size = fs::file_size(path, error);
+  if (error) return {Code::InvalidInput, fmt::format("cannot be read: {}", error.message())};
+  bytes.resize(size);
   std::ifstream file{path, std::ios::binary};
-  bytes.assign(std::istreambuf_iterator<char>{file}, {});
+  file.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
   if (!file) return {Code::InvalidInput, "cannot be read"};
   return {};
 }

@@ -1,0 +1,83 @@
+// momentum_optimizer.h - what Sgd and Lars have in common.
+//
+// Each parameter w has a velocity u. With d the gradient, decayed and scaled (d = s (g + wd w)):
+//
+//   rate outside       u = m u + d          w -= lr u           Nesterov: w -= lr (d + m u)
+//   rate folded in     u = m u + lr d       w -= u              Nesterov: w -= lr d + m u
+//
+// The two differ when lr changes. A parameter without gradient stands still, velocity and all.
+// Updates are made in place, in the memory of the parameter; the steady state allocates nothing
+// where parameters are f32 on the CPU.
+//
+// It is a torch::optim::Optimizer, and torch's rate schedulers work on it. Groups of parameters may
+// differ in their rate alone.
+//
+// Thread-safety: one thread at a time.
+#pragma once
+
+#include <torch/optim/optimizer.h>
+#include <torch/types.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "sluice/torch/arrivals.h"
+
+namespace sluice {
+
+enum class RatePlace : std::uint8_t { Outside, Folded };
+
+class MomentumOptimizer : public torch::optim::Optimizer {
+ public:
+  ~MomentumOptimizer() override;
+
+  torch::Tensor step(LossClosure closure = nullptr) override;
+  // The same with every version of libtorch.
+  void zero_grad(bool set_to_none = false);
+
+  // Of all groups.
+  void set_lr(double lr);
+
+  // What has arrived at each step() from now on; nullptr: everything. It must outlive its use.
+  void set_arrivals(const Arrivals* arrivals);
+
+  // What a parameter's gradient is decayed with: who sends g + wd w needs to know.
+  double weight_decay(const torch::Tensor& parameter) const;
+
+  // In the order of the parameters, group by group; zero at first. Theirs are shape and strides.
+  const std::vector<torch::Tensor>& velocities();
+
+  void save(torch::serialize::OutputArchive& archive) const override;
+  void load(torch::serialize::InputArchive& archive) override;
+
+ protected:
+  struct Rule {
+    double momentum = 0;
+    double weight_decay = 0;
+    bool decay_one_dimensional = true;
+    bool nesterov = false;
+    RatePlace rate_place = RatePlace::Outside;
+  };
+  // A parameter that is about to move.
+  struct Move;
+
+  MomentumOptimizer(std::vector<torch::Tensor> parameters, double lr, const Rule& rule);
+
+  // Sets the scale of every move.
+  virtual void scale(std::vector<Move>& moves);
+
+ private:
+  void collect();
+  void apply(Move& move) const;
+  void add_velocities();
+
+  Rule rule_;
+  const Arrivals* arrivals_ = nullptr;
+  std::vector<torch::Tensor> velocities_;
+  std::vector<torch::Tensor> gradients_;  // copies of those that lie otherwise than their parameter
+  std::vector<Move> moves_;               // of the step under way
+};
+
+}  // namespace sluice

@@ -1,0 +1,78 @@
+#include "gradient/bucket_list.h"
+
+#include <algorithm>
+
+#include "plan/buckets.h"
+
+namespace sluice {
+
+BucketList::BucketList(const Plan& plan, Step& step) : plan_{plan}, step_{&step} {
+  const std::vector<GradientSize>& sizes = plan.layout.sizes();
+  whole_ranges_ = plan.options.groups.empty() ? lazy_buckets(sizes, plan.options.theta)
+                                              : grouped_buckets(sizes, plan.options.groups).value();
+  sent_ = sizes;
+  ranges_.reserve(sizes.size());
+  whole_.reserve(sizes.size());
+  sparse_.reserve(sizes.size());
+  buckets_.reserve(sizes.size());
+  set_whole();
+}
+
+void BucketList::clear() {
+  buckets_.clear();
+  whole_.clear();
+  sparse_.clear();
+}
+
+void BucketList::add_whole(const BucketRange& range) {
+  const bool narrowed = plan_.wire != nullptr && range.type == DataType::F32;
+  whole_.emplace_back(
+      WholeBucket::Place{
+          .gradients = plan_.gradients,
+          .layout = plan_.layout,
+          .range = range,
+          .number = buckets_.size(),
+          .wire = narrowed ? plan_.wire->at(plan_.layout.begin(range.first)) : nullptr},
+      *step_);
+  buckets_.push_back(&whole_.back());
+}
+
+void BucketList::set_whole() {
+  clear();
+  ranges_ = whole_ranges_;
+  for (const BucketRange& range : ranges_) add_whole(range);
+}
+
+void BucketList::set_sparse(const Holding& holding) {
+  clear();
+  if (plan_.options.groups.empty()) {
+    const Chunks& chunks = *holding.chunks;
+    for (std::size_t position = 0; position < sent_.size(); ++position) {
+      const std::size_t i = plan_.layout.order()[position];
+      if (chunks.whole(i)) continue;
+      // Not 0: of no elements it would join gradients of another type.
+      sent_[position].bytes = std::max<std::size_t>(
+          1, selected_elements(chunks, i, holding.step.selected) * sizeof(float));
+    }
+    lazy_buckets(sent_, plan_.options.theta, ranges_);
+  } else {
+    ranges_ = whole_ranges_;
+  }
+  for (const BucketRange& range : ranges_) {
+    if (range.type != DataType::F32) {
+      add_whole(range);
+      continue;
+    }
+    std::byte* const apart =
+        plan_.apart != nullptr ? plan_.apart->at(plan_.layout.begin(range.first)) : nullptr;
+    sparse_.emplace_back(SparseBucket::Place{.gradients = plan_.gradients,
+                                             .layout = plan_.layout,
+                                             .range = range,
+                                             .number = buckets_.size(),
+                                             .apart = apart},
+                         holding, *step_);
+    buckets_.push_back(&sparse_.back());
+  }
+}
+
+}  // namespace sluice

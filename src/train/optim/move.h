@@ -1,0 +1,23 @@
+// move.h - a parameter that an optimizer is about to move.
+#pragma once
+
+#include <optional>
+
+#include "sluice/torch/momentum_optimizer.h"
+#include "sluice/types.h"
+
+namespace sluice {
+
+struct MomentumOptimizer::Move {
+  torch::Tensor parameter;
+  torch::Tensor velocity;
+  torch::Tensor gradient;
+  Arrival arrival;
+  double lr = 0;
+  double weight_decay = 0;  // 0 where the gradient holds it already
+  double scale = 1;         // of the gradient and its decay
+  // Where all three fill CPU memory, element for element alike: their type.
+  std::optional<DataType> flat;
+};
+
+}  // namespace sluice

@@ -1,0 +1,59 @@
+// Ranks as processes, perhaps on several nodes: `sluice launch -n N -- gradient_processes_test`.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "gradient/reducer.h"
+#include "tests/engine/in_process.h"
+#include "tests/gradient/model.h"
+
+namespace sluice {
+namespace {
+
+// One for the whole process: ranks join once.
+Communicator& world() {
+  static Communicator communicator = [] {
+    Communicator joined = Communicator::from_env();
+    joined.set_deadline(kTestDeadline);
+    return joined;
+  }();
+  return communicator;
+}
+
+bool spans_nodes() {
+  std::int64_t nodes[] = {world().node(), -world().node()};
+  world().all_reduce(nodes, 2, {.type = DataType::I64, .op = ReduceOp::Min}).wait();
+  return nodes[0] != -nodes[1];
+}
+
+// The reference narrows where `force_wire` is set: between nodes the reducer must by itself.
+void expect_means(GradientOptions options) {
+  const Model model = mixed_model();
+  options.algorithm = "direct";
+  GradientOptions seen = options;
+  seen.force_wire = options.force_wire || spans_nodes();
+  Reducer reducer{world(), model.gradients(), options};
+  Reference reference{model, world().size(), seen};
+  for (int step = 0; step < 5; ++step) {
+    model.write_all(reducer, world().rank(), step);
+    ASSERT_FALSE(reducer.finish().skipped);
+    reducer.flush();
+    expect_results(reducer, model, reference.average(step).means);
+    ASSERT_EQ(reducer.state().wire_scale, reference.wire_scale);
+  }
+}
+
+TEST(GradientProcesses, AverageInF32) { expect_means({.theta = 3000}); }
+TEST(GradientProcesses, NarrowBetweenNodesAndThereOnly) {
+  expect_means({.theta = 3000, .wire = WireType::F16});
+  expect_means({.theta = 1, .wire = WireType::BF16});
+}
+TEST(GradientProcesses, NarrowWhereForced) {
+  expect_means({.wire = WireType::F16, .force_wire = true});
+}
+TEST(GradientProcesses, DoubleBuffering) {
+  expect_means({.theta = 3000, .wire = WireType::F16, .double_buffering = true});
+}
+
+}  // namespace
+}  // namespace sluice

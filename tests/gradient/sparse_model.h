@@ -1,0 +1,51 @@
+// sparse_model.h - sparse steps of all ranks, written down as naively as can be.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "tests/gradient/model.h"
+
+namespace sluice {
+
+// Large and small tensors, some of less than a chunk, with vectors and other types between them.
+Model sparse_model();
+
+// A weight of a gradient, the same at all ranks.
+float weight_at(std::size_t i, std::size_t element, int step);
+std::vector<std::vector<float>> weights_at(const Model& model, int step);
+
+class NaiveSparse {
+ public:
+  NaiveSparse(const Model& model, int ranks, const GradientOptions& options, float decay);
+
+  struct Step {
+    bool sparse = false;
+    std::vector<std::vector<float>> means;           // by gradient; empty where it has no chunks
+    std::vector<std::vector<GradientPart>> arrived;  // likewise
+  };
+  // Steps come one after another, from 0. The mean is ((rank 0 + rank 1) + ...) / ranks, in f32.
+  Step step(int number);
+
+ private:
+  struct Piece {
+    std::size_t gradient = 0;
+    std::size_t first = 0;
+    std::size_t count = 0;
+  };
+  std::vector<bool> choose(int number) const;
+  bool decays(std::size_t i, int rank, int number) const;
+
+  const Model& model_;
+  int ranks_;
+  GradientOptions options_;
+  float decay_;
+  std::vector<Piece> pieces_;
+  std::vector<std::vector<std::vector<float>>> held_;  // by rank, piece, element
+  std::vector<std::uint32_t> ages_;
+  std::vector<std::vector<double>> norms_;  // by step, piece
+  std::vector<std::vector<bool>> chosen_;   // likewise
+};
+
+}  // namespace sluice

@@ -1,0 +1,193 @@
+// The 16-bit wire and loss scaling, against a reference that narrows, adds and widens one by one.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "gradient/reducer.h"
+#include "tests/engine/in_process.h"
+#include "tests/gradient/model.h"
+
+namespace sluice {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+
+// Results, skipped steps and both scales follow the reference; `warnings[step]` is a part of what
+// every rank is told.
+void expect_as_reference(const Model& model, int ranks, const GradientOptions& options, int steps,
+                         const std::vector<std::string>& warnings = {}) {
+  Reference reference{model, ranks, options};
+  std::vector<Reference::Step> averages;
+  for (int step = 0; step < steps; ++step) averages.push_back(reference.average(step));
+  run_ranks(ranks, [&](Communicator& comm) {
+    Reducer reducer{comm, model.gradients(), options};
+    for (int step = 0; step < steps; ++step) {
+      SCOPED_TRACE(testing::Message() << "step " << step << ", rank " << comm.rank());
+      const Reference::Step& expected = averages[static_cast<std::size_t>(step)];
+      ASSERT_EQ(reducer.loss_scale(), expected.loss_scale);
+      ASSERT_EQ(reducer.state().wire_scale, expected.wire_scale);
+      model.write_all(reducer, comm.rank(), step);
+      const FinishedStep finished = reducer.finish();
+      ASSERT_EQ(finished.skipped, expected.skipped) << finished.warning;
+      if (!finished.skipped) expect_results(reducer, model, expected.means);
+      const auto number = static_cast<std::size_t>(step);
+      if (number < warnings.size() && !warnings[number].empty()) {
+        ASSERT_NE(finished.warning.find(warnings[number]), std::string::npos) << finished.warning;
+      } else {
+        ASSERT_EQ(finished.warning, "");
+      }
+    }
+  });
+}
+
+GradientOptions forced(WireType wire, std::size_t theta = 4000) {
+  return {.theta = theta, .wire = wire, .force_wire = true, .algorithm = "direct"};
+}
+
+TEST(Wire, AveragesAsTheReferenceDoes) {
+  for (const WireType wire : {WireType::F16, WireType::BF16}) {
+    for (const int ranks : {1, 2, 3, 4, 7}) {
+      for (const std::size_t theta : {std::size_t{1}, std::size_t{4000}, std::size_t{1} << 40U}) {
+        SCOPED_TRACE(testing::Message() << ranks << " ranks, theta " << theta);
+        expect_as_reference(mixed_model(), ranks, forced(wire, theta), 3);
+        if (HasFailure()) return;
+      }
+    }
+  }
+}
+
+TEST(Wire, IsNotUsedInsideANodeUnlessForced) {
+  const Model model = plain_model();
+  const GradientOptions options{.wire = WireType::F16, .algorithm = "direct"};
+  run_ranks(3, [&](Communicator& comm) {
+    Reducer reducer{comm, model.gradients(), options};
+    Reference exact{model, 3, {}};
+    model.write_all(reducer, comm.rank(), 0);
+    reducer.finish();
+    expect_results(reducer, model, exact.average(0).means);
+  });
+}
+
+TEST(Wire, ScaleFollowsGradientsThatShrinkAndGrow) {
+  Model model = plain_model();
+  // Without a scale f16 would have nothing of 2^-30; and 2^3 more is within its reserve.
+  model.scale = [](int, int step) {
+    constexpr int kExponents[] = {0, -10, -20, -30, -30, -27, -24, -22, -19};
+    return std::ldexp(1.0, kExponents[step]);
+  };
+  expect_as_reference(model, 3, forced(WireType::F16), 9);
+}
+
+TEST(Wire, AJumpBeyondItsReserveIsSkippedUntilTheScaleFits) {
+  Model model = plain_model();
+  model.scale = [](int, int step) { return step < 2 ? 1e-3 : 1.0; };
+  GradientOptions options = forced(WireType::F16);
+  options.loss_scale = {.enabled = true, .initial = 16, .growth_steps = 3};
+  run_ranks(2, [&](Communicator& comm) {
+    Reducer reducer{comm, model.gradients(), options};
+    Reference reference{model, 2, options};
+    int skipped = 0;
+    for (int step = 0; step < 14; ++step) {
+      model.write_all(reducer, comm.rank(), step);
+      const FinishedStep finished = reducer.finish();
+      const Reference::Step expected = reference.average(step);
+      ASSERT_EQ(finished.skipped, expected.skipped);
+      ASSERT_EQ(finished.warning.empty(), !expected.skipped) << finished.warning;
+      ASSERT_EQ(reducer.state().wire_scale, reference.wire_scale);
+      ASSERT_EQ(reducer.loss_scale(), reference.loss_scale) << "the wire's overflows leave it";
+      skipped += finished.skipped ? 1 : 0;
+    }
+    EXPECT_GT(skipped, 3);
+    EXPECT_LT(skipped, 8);
+  });
+}
+
+TEST(Wire, WhatIsNotFiniteAtOneRankIsSkippedByAllAndNamed) {
+  Model model = plain_model();
+  model.odd = {{.rank = 2, .step = 1, .gradient = 0, .element = 7, .value = kNan},
+               {.rank = 2, .step = 1, .gradient = 0, .element = 230, .value = -kInfinity},
+               {.rank = 1, .step = 2, .gradient = 2, .element = 20'002, .value = kInfinity},
+               {.rank = 3, .step = 2, .gradient = 1, .element = 0, .value = 1e9},
+               {.rank = 3, .step = 2, .gradient = 1, .element = 1, .value = -1e9},
+               {.rank = 0, .step = 4, .gradient = 5, .element = 0, .value = kNan}};
+  const std::vector<std::string> warnings = {
+      "", "2 values of \"conv1.weight\" were not finite at rank 2 (f16 wire, scale 2^10)",
+      "1 value of \"conv2.weight\" was not finite at rank 1 (f16 wire, scale 2^10); 2 values of "
+      "\"conv1.bias\" overflowed at rank 3 (f16 wire, scale 2^10)",
+      "", "1 value of \"fc.bias\" was not finite at rank 0"};
+  expect_as_reference(model, 4, forced(WireType::F16), 6, warnings);
+  expect_as_reference(model, 4, forced(WireType::F16, 1), 6, warnings);
+}
+
+TEST(Wire, ASumThatOverflowsAloneIsSkippedAndNamed) {
+  Model model = plain_model();
+  for (int rank = 0; rank < 3; ++rank)  // 40,000 fits in f16, three of them do not
+    model.odd.push_back({.rank = rank, .step = 0, .gradient = 4, .element = 999, .value = 40'000});
+  expect_as_reference(model, 3, forced(WireType::F16), 3,
+                      {"the sum of \"fc.weight\" over the ranks overflowed (f16 wire, scale 2^0)"});
+}
+
+TEST(Wire, Bf16NamesWhatIsNotFiniteButSkipsNothingWithoutLossScaling) {
+  Model model = plain_model();
+  model.odd = {{.rank = 1, .step = 1, .gradient = 4, .element = 3, .value = kInfinity}};
+  const std::vector<std::string> warnings = {
+      "", "1 value of \"fc.weight\" was not finite at rank 1 (bf16 wire)"};
+  expect_as_reference(model, 2, forced(WireType::BF16), 3, warnings);
+}
+
+TEST(LossScale, IsHalvedAfterAnOverflowAndDoubledAfterStepsWithout) {
+  Model model = plain_model();
+  model.odd = {{.rank = 1, .step = 2, .gradient = 4, .element = 3, .value = kInfinity},
+               {.rank = 0, .step = 3, .gradient = 0, .element = 0, .value = kNan},
+               {.rank = 0, .step = 12, .gradient = 2, .element = 1, .value = 1e35}};
+  for (const WireType wire : {WireType::F32, WireType::F16, WireType::BF16}) {
+    SCOPED_TRACE(static_cast<int>(wire));
+    GradientOptions options = forced(wire);
+    options.loss_scale = {.enabled = true, .initial = 65536, .growth_steps = 4};
+    std::vector<std::string> warnings(16);
+    warnings[2] = "1 value of \"fc.weight\" was not finite at rank 1";
+    warnings[3] = "1 value of \"conv1.weight\" was not finite at rank 0";
+    warnings[12] = "1 value of \"conv2.weight\" was not finite at rank 0";  // times the scale
+    expect_as_reference(model, 3, options, 16, warnings);
+  }
+}
+
+TEST(LossScale, DividesGradientsOfEveryTypeAgain) {
+  GradientOptions options{.theta = 2000, .algorithm = "direct"};
+  options.loss_scale = {.enabled = true, .initial = 1024, .growth_steps = 2};
+  expect_as_reference(mixed_model(), 3, options, 5);
+}
+
+TEST(LossScale, NamesASumOfHalvesThatOverflows) {
+  Model model{{{"half", 10, DataType::F16}}};
+  for (int rank = 0; rank < 3; ++rank)  // `ring` rounds the sum of two before it adds the third
+    model.odd.push_back({.rank = rank, .step = 0, .gradient = 0, .element = 4, .value = 60'000});
+  GradientOptions options{.algorithm = "ring"};
+  options.loss_scale = {.enabled = true, .initial = 1, .growth_steps = 100};
+  run_ranks(3, [&](Communicator& comm) {
+    Reducer reducer{comm, model.gradients(), options};
+    model.write_all(reducer, comm.rank(), 0);
+    const FinishedStep finished = reducer.finish();
+    EXPECT_TRUE(finished.skipped);
+    EXPECT_EQ(finished.warning, "the sum of \"half\" over the ranks overflowed");
+    EXPECT_EQ(reducer.loss_scale(), 0.5);
+  });
+}
+
+TEST(LossScale, WithoutItNothingIsLookedAtInF32) {
+  Model model = plain_model();
+  model.odd = {{.rank = 1, .step = 0, .gradient = 4, .element = 3, .value = kNan}};
+  run_ranks(2, [&](Communicator& comm) {
+    Reducer reducer{comm, model.gradients(), {}};
+    model.write_all(reducer, comm.rank(), 0);
+    const FinishedStep finished = reducer.finish();
+    EXPECT_FALSE(finished.skipped);
+    EXPECT_EQ(finished.warning, "");
+    EXPECT_TRUE(std::isnan(reinterpret_cast<float*>(reducer.result(4))[3]));
+  });
+}
+
+}  // namespace
+}  // namespace sluice

@@ -1,0 +1,510 @@
+#include "sluice/torch/data_parallel.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <mutex>
+
+#include "sluice/log.h"
+#include "sluice/status.h"
+#include "tests/torch/torch_ranks.h"
+#include "tests/torch/training.h"
+
+namespace sluice {
+namespace {
+
+using torch::Tensor;
+using Parameters = torch::OrderedDict<std::string, Tensor>;
+
+Tensor ramp(std::initializer_list<std::int64_t> shape, double first = 1) {
+  std::int64_t count = 1;
+  for (const std::int64_t size : shape) count *= size;
+  return (torch::arange(count, torch::kFloat) + first).view(shape);
+}
+
+Tensor parameter(const Tensor& value) { return value.clone().set_requires_grad(true); }
+
+void clear(const Parameters& parameters, bool to_none) {
+  for (const auto& item : parameters) {
+    Tensor& gradient = item.value().mutable_grad();
+    if (!gradient.defined()) continue;
+    if (to_none) {
+      gradient.reset();
+    } else {
+      gradient.zero_();
+    }
+  }
+}
+
+bool same(const Tensor& a, const Tensor& b) {
+  return a.defined() && b.defined() && a.scalar_type() == b.scalar_type() && torch::equal(a, b);
+}
+
+// What `call` throws, which must be an Error; "" with code Ok where it throws nothing.
+template <class Call>
+Status thrown_by(const Call& call) {
+  try {
+    call();
+    return {};
+  } catch (const Error& error) {
+    return {error.code(), error.what()};
+  }
+}
+
+// Everything that is logged while it lives.
+class Log {
+ public:
+  Log() {
+    set_log([this](const std::string& sentence) {
+      const std::lock_guard lock{mutex_};
+      sentences_.push_back(sentence);
+    });
+  }
+  ~Log() { set_log(nullptr); }
+  Log(const Log&) = delete;
+  Log& operator=(const Log&) = delete;
+
+  int count(const std::string& part) const {
+    return static_cast<int>(std::count_if(
+        sentences_.begin(), sentences_.end(),
+        [&](const std::string& each) { return each.find(part) != std::string::npos; }));
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::string> sentences_;
+};
+
+TEST(DataParallel, GradientsStayInOnePlaceHoweverTheyAreCleared) {
+  for (const bool to_none : {false, true}) {
+    run_torch_ranks(2, [&](Communicator& comm) {
+      Parameters parameters;
+      parameters.insert("w", parameter(ramp({40, 3})));
+      DataParallel parallel{parameters, comm};
+      const void* place = nullptr;
+      for (int step = 0; step < 4; ++step) {
+        clear(parameters, to_none);
+        (parameters["w"] * (comm.rank() + step)).sum().backward();
+        parallel.finish();
+        const Tensor gradient = parameters["w"].grad();
+        EXPECT_TRUE(same(gradient, torch::full({40, 3}, 0.5F + static_cast<float>(step))));
+        if (step > 0) {
+          EXPECT_EQ(gradient.data_ptr(), place);
+        }
+        place = gradient.data_ptr();
+      }
+    });
+  }
+}
+
+TEST(DataParallel, GradientsHaveTheStridesOfTheirParameters) {
+  run_torch_ranks(2, [](Communicator& comm) {
+    Parameters parameters;
+    parameters.insert("channels last",
+                      parameter(ramp({4, 3, 2, 5}).contiguous(torch::MemoryFormat::ChannelsLast)));
+    parameters.insert("transposed", parameter(ramp({6, 7}).t()));
+    DataParallel parallel{parameters, comm};
+    for (const bool to_none : {true, false, true}) {
+      clear(parameters, to_none);
+      const double factor = 1.0 + 2 * comm.rank();
+      ((parameters[0].value().square().sum() + parameters[1].value().square().sum()) * factor)
+          .backward();
+      parallel.finish();
+      for (const auto& item : parameters) {
+        EXPECT_EQ(item.value().grad().strides(), item.value().strides()) << item.key();
+        EXPECT_TRUE(same(item.value().grad(), (item.value() * 4).detach())) << item.key();
+      }
+    }
+  });
+}
+
+TEST(DataParallel, FrozenParametersAreNoPartOfIt) {
+  run_torch_ranks(2, [](Communicator& comm) {
+    Network model{Setting{}, std::nullopt};
+    model->first->weight.set_requires_grad(false);
+    DataParallel parallel{*model, comm};
+    const Samples batch = samples(torch::kDouble, 0, 0, 6);
+    model->forward(batch.inputs).sum().backward();
+    parallel.finish();
+    EXPECT_FALSE(model->first->weight.grad().defined());
+    EXPECT_TRUE(model->first->bias.grad().defined());
+  });
+}
+
+struct TiedImpl : torch::nn::Module {
+  TiedImpl() {
+    in = register_module("in", torch::nn::Linear{4, 4});
+    out = register_module("out", torch::nn::Linear{torch::nn::LinearOptions{4, 4}.bias(false)});
+    out->weight = out->register_parameter("shared", in->weight);
+    fill(*this);
+  }
+  Tensor forward(const Tensor& x) { return out->forward(torch::tanh(in->forward(x))); }
+  torch::nn::Linear in{nullptr};
+  torch::nn::Linear out{nullptr};
+};
+TORCH_MODULE(Tied);
+
+TEST(DataParallel, SharedParametersCountOnce) {
+  Tied alone;
+  alone->forward(ramp({6, 4}) / 20).sum().backward();
+  run_torch_ranks(2, [&](Communicator& comm) {
+    Tied model;
+    DataParallel parallel{*model, comm};
+    const Tensor part = (ramp({6, 4}) / 20).narrow(0, 3 * comm.rank(), 3);
+    (model->forward(part).sum() * 2).backward();
+    parallel.finish();
+    EXPECT_TRUE(torch::allclose(model->in->weight.grad(), alone->in->weight.grad()));
+    EXPECT_TRUE(torch::allclose(model->in->bias.grad(), alone->in->bias.grad()));
+  });
+}
+
+TEST(DataParallel, TypesMayBeMixed) {
+  constexpr torch::ScalarType kTypes[] = {torch::kFloat, torch::kDouble, torch::kHalf,
+                                          torch::kBFloat16};
+  run_torch_ranks(3, [&](Communicator& comm) {
+    Parameters parameters;
+    for (const torch::ScalarType type : kTypes) {
+      for (const std::int64_t size : {3, 33}) {
+        parameters.insert(c10::str(type, size), parameter(ramp({size}).to(type)));
+      }
+    }
+    DataParallel parallel{parameters, comm};
+    for (int step = 0; step < 3; ++step) {
+      clear(parameters, step == 1);
+      Tensor loss = torch::zeros({}, torch::kDouble);
+      for (const auto& item : parameters)
+        loss = loss + (item.value().to(torch::kDouble) * (1 + step + comm.rank())).sum();
+      loss.backward();
+      parallel.finish();
+      for (const auto& item : parameters) {
+        EXPECT_TRUE(same(item.value().grad(), torch::full_like(item.value(), 2 + step)))
+            << item.key();
+      }
+    }
+  });
+}
+
+TEST(DataParallel, SparseGradientsBecomeDense) {
+  run_torch_ranks(2, [](Communicator& comm) {
+    torch::nn::Embedding embedding{torch::nn::EmbeddingOptions{5, 2}.sparse(true)};
+    fill(*embedding);
+    DataParallel parallel{*embedding, comm};
+    embedding->forward(torch::tensor({comm.rank(), 3})).sum().backward();
+    parallel.finish();
+    EXPECT_TRUE(same(embedding->weight.grad(),
+                     torch::tensor({{.5F, .5F}, {.5F, .5F}, {0.F, 0.F}, {1.F, 1.F}, {0.F, 0.F}})));
+  });
+}
+
+// Parameters "all", "zero" and "one" (each rank takes the branch of its name, but swaps in step 1),
+// "never".
+TEST(DataParallel, RanksMayTakeDifferentBranches) {
+  for (const bool to_none : {false, true}) {
+    Log log;
+    run_torch_ranks(2, [&](Communicator& comm) {
+      Parameters parameters;
+      for (const char* const name : {"all", "zero", "one", "never", "late"})
+        parameters.insert(name, parameter(ramp({50})));
+      DataParallel parallel{parameters, comm, {.theta = 1}};
+      for (int step = 0; step < 4; ++step) {
+        clear(parameters, to_none);
+        const bool first_branch = (comm.rank() == 0) != (step == 1);
+        Tensor loss = parameters["all"].sum() + parameters[first_branch ? "zero" : "one"].sum() * 8;
+        if (step == 3) loss = loss + parameters["late"].sum();
+        loss.backward();
+        parallel.finish();
+        EXPECT_TRUE(same(parameters["all"].grad(), torch::ones({50})));
+        EXPECT_TRUE(same(parameters["zero"].grad(), torch::full({50}, 4.F)));
+        EXPECT_TRUE(same(parameters["one"].grad(), torch::full({50}, 4.F)));
+        EXPECT_FALSE(parameters["never"].grad().defined());
+        if (step == 3) {
+          EXPECT_TRUE(same(parameters["late"].grad(), torch::ones({50})));
+        }
+      }
+      if (to_none) return;
+      // What was once handed out zero_grad() clears, and that is what stays of it.
+      clear(parameters, false);
+      parameters["all"].sum().backward();
+      parallel.finish();
+      EXPECT_TRUE(same(parameters["late"].grad(), torch::zeros({50})));
+      EXPECT_TRUE(same(parameters["one"].grad(), torch::zeros({50})));
+    });
+    for (const char* const name : {"\"zero\"", "\"one\"", "\"never\"", "\"late\""})
+      EXPECT_EQ(log.count(name), 1) << name;
+    EXPECT_EQ(log.count("\"all\""), 0);
+  }
+}
+
+TEST(DataParallel, NoSyncAddsUpWhatTheNextBackwardSends) {
+  for (const bool to_none : {false, true}) {
+    run_torch_ranks(2, [&](Communicator& comm) {
+      Parameters parameters;
+      for (const char* const name : {"always", "first part only", "last part only"})
+        parameters.insert(name, parameter(ramp({10})));
+      DataParallel parallel{parameters, comm, {.theta = 1}};
+      for (int step = 0; step < 3; ++step) {
+        clear(parameters, to_none);
+        {
+          const auto pause = parallel.no_sync();
+          for (int part = 0; part < 3; ++part)
+            (parameters[0].value().sum() * (1 + comm.rank()) + parameters[1].value().sum())
+                .backward();
+          EXPECT_EQ(thrown_by([&] { parallel.finish(); }).code(), Code::InvalidArgument);
+        }
+        (parameters[0].value().sum() + parameters[2].value().sum() * comm.rank()).backward();
+        parallel.finish();
+        EXPECT_TRUE(same(parameters[0].value().grad(), torch::full({10}, 5.5F)));
+        EXPECT_TRUE(same(parameters[1].value().grad(), torch::full({10}, 3.F)));
+        EXPECT_TRUE(same(parameters[2].value().grad(), torch::full({10}, 0.5F)));
+      }
+    });
+  }
+}
+
+TEST(DataParallel, ParametersThatDifferBetweenRanksAreNamedToAll) {
+  std::atomic<int> named{0};
+  run_torch_ranks(3, [&](Communicator& comm) {
+    Parameters parameters;
+    parameters.insert("same", parameter(ramp({10})));
+    parameters.insert("odd one", parameter(ramp({comm.rank() == 1 ? 11 : 10})));
+    const Status status = thrown_by([&] { DataParallel{parameters, comm}; });
+    EXPECT_EQ(status.code(), Code::Mismatch) << status.message();
+    if (status.message().find("odd one") != std::string::npos) ++named;
+  });
+  EXPECT_EQ(named, 3);
+}
+
+TEST(DataParallel, WeightsAndBuffersThatDifferBecomeThoseOfRankZero) {
+  for (const bool differ : {false, true}) {
+    Log log;
+    run_torch_ranks(3, [&](Communicator& comm) {
+      const double own = differ ? comm.rank() : 0;
+      torch::nn::BatchNorm1d model{torch::nn::BatchNormOptions{7}};
+      fill(*model, 1 + own);
+      model->running_mean.fill_(own);
+      model->num_batches_tracked.fill_(own);
+      const Tensor flags =
+          model->register_buffer("flags", torch::full({3}, own != 0, torch::kBool));
+      model->bias.set_requires_grad(false);
+      torch::nn::BatchNorm1d first{torch::nn::BatchNormOptions{7}};
+      fill(*first, 1);
+      DataParallel parallel{*model, comm};
+      EXPECT_TRUE(same(model->weight, first->weight));
+      EXPECT_TRUE(same(model->bias, first->bias));
+      EXPECT_TRUE(same(model->running_mean, torch::zeros({7})));
+      EXPECT_EQ(model->num_batches_tracked.item<int>(), 0);
+      EXPECT_FALSE(flags.any().item<bool>());
+    });
+    EXPECT_EQ(log.count("weights differed"), differ ? 1 : 0);
+  }
+}
+
+// Step t applies the mean of step t - 1, which was taken at the weights of step t - 1.
+NamedTensors train_one_step_late(Communicator& comm, bool to_none) {
+  Network model{Setting{.type = torch::kFloat}, std::nullopt};
+  torch::optim::SGD optimizer{model->parameters(), torch::optim::SGDOptions{0.1}.momentum(0.9)};
+  std::vector<Tensor> waiting;
+  const auto apply = [&] {
+    for (std::size_t i = 0; i < waiting.size(); ++i)
+      model->parameters()[i].mutable_grad() = waiting[i];
+    if (!waiting.empty()) optimizer.step();
+  };
+  for (int step = 0; step < 6; ++step) {
+    const Samples batch = samples(torch::kFloat, step, comm.rank() * 7, comm.rank() * 7 + 7);
+    model->zero_grad(to_none);
+    model->forward(batch.inputs).square().mean().backward();
+    std::vector<Tensor> means;
+    for (const Tensor& each : model->parameters()) {
+      means.push_back(each.grad().clone());
+      comm.all_reduce(means.back().data_ptr(), static_cast<std::size_t>(each.numel()),
+                      {.op = ReduceOp::Mean, .algorithm = "direct"})
+          .wait();
+    }
+    apply();
+    waiting = means;
+  }
+  apply();
+  return weights(*model);
+}
+
+TEST(DataParallel, DoubleBufferingIsOneStepLateBitForBit) {
+  for (const bool to_none : {false, true}) {
+    for (const int ranks : {1, 2, 3}) {
+      run_torch_ranks(ranks, [&](Communicator& comm) {
+        Network model{Setting{.type = torch::kFloat}, std::nullopt};
+        torch::optim::SGD optimizer{model->parameters(),
+                                    torch::optim::SGDOptions{0.1}.momentum(0.9)};
+        DataParallel parallel{
+            *model, comm, {.theta = 900, .double_buffering = true, .algorithm = "direct"}};
+        EXPECT_TRUE(parallel.flush().empty);
+        for (int step = 0; step < 6; ++step) {
+          const Samples batch = samples(torch::kFloat, step, comm.rank() * 7, comm.rank() * 7 + 7);
+          model->zero_grad(to_none);
+          model->forward(batch.inputs).square().mean().backward();
+          EXPECT_EQ(parallel.finish().empty, step == 0);
+          EXPECT_EQ(model->last->weight.grad().defined(), step > 0);
+          optimizer.step();
+        }
+        EXPECT_FALSE(parallel.flush().empty);
+        optimizer.step();
+        EXPECT_TRUE(same_bits(weights(*model), train_one_step_late(comm, to_none)))
+            << ranks << " ranks";
+      });
+    }
+  }
+}
+
+TEST(DataParallel, DoubleBufferingHandsOutWhoHadAGradientAStepLate) {
+  for (const bool to_none : {false, true}) {
+    run_torch_ranks(2, [&](Communicator& comm) {
+      Parameters parameters;
+      parameters.insert("always", parameter(ramp({10})));
+      parameters.insert("odd steps", parameter(ramp({10})));
+      DataParallel parallel{parameters, comm, {.double_buffering = true}};
+      for (int step = 0; step < 6; ++step) {
+        clear(parameters, to_none);
+        Tensor loss = parameters[0].value().sum() * step;
+        if (step % 2 == 1 && comm.rank() == 0) loss = loss + parameters[1].value().sum() * 2 * step;
+        loss.backward();
+        parallel.finish();
+        if (step == 0) continue;
+        const auto before = static_cast<float>(step - 1);
+        EXPECT_TRUE(same(parameters[0].value().grad(), torch::full({10}, before)));
+        const Tensor odd = parameters[1].value().grad();
+        if (step % 2 == 0) {
+          EXPECT_TRUE(same(odd, torch::full({10}, before)));
+        } else if (odd.defined()) {
+          EXPECT_TRUE(same(odd, torch::zeros({10})));
+        }
+        if (to_none && step % 2 == 1) {
+          EXPECT_FALSE(odd.defined());
+        }
+      }
+    });
+  }
+}
+
+TEST(DataParallel, AStepWithAnOverflowLeavesNoGradientAnywhere) {
+  run_torch_ranks(2, [](Communicator& comm) {
+    Parameters parameters;
+    parameters.insert("w", parameter(ramp({10})));
+    DataParallel parallel{parameters, comm, {.loss_scale = {.enabled = true, .initial = 64}}};
+    EXPECT_EQ(parallel.loss_scale(), 64);
+    const double factor = comm.rank() == 1 ? std::numeric_limits<double>::infinity() : 1;
+    (parameters["w"].sum() * factor * parallel.loss_scale()).backward();
+    EXPECT_TRUE(parallel.finish().skipped);
+    EXPECT_FALSE(parameters["w"].grad().defined());
+    EXPECT_EQ(parallel.loss_scale(), 32);
+    (parameters["w"].sum() * parallel.loss_scale()).backward();
+    EXPECT_FALSE(parallel.finish().skipped);
+    EXPECT_TRUE(same(parameters["w"].grad(), torch::ones({10})));
+  });
+}
+
+TEST(DataParallel, ParametersThatComeOrChangeLaterAreOneClearError) {
+  run_torch_ranks(2, [](Communicator& comm) {
+    torch::nn::Linear model{3, 3};
+    fill(*model);
+    model->bias.set_requires_grad(false);
+    DataParallel parallel{*model, comm};
+    const auto complaint = [&] { return thrown_by([&] { parallel.finish(); }).message(); };
+    model->register_parameter("extra", torch::ones({2}));
+    EXPECT_NE(complaint().find("'extra'"), std::string::npos) << complaint();
+    model->bias.set_requires_grad(true);
+    EXPECT_NE(complaint().find("'bias', 'extra'"), std::string::npos) << complaint();
+    comm.barrier();
+  });
+  run_torch_ranks(2, [](Communicator& comm) {
+    torch::nn::Linear model{3, 3};
+    fill(*model);
+    DataParallel parallel{*model, comm};
+    model->to(torch::kDouble);
+    const Status status = thrown_by([&] { parallel.finish(); });
+    EXPECT_NE(status.message().find("'weight'"), std::string::npos) << status.message();
+    comm.barrier();
+  });
+}
+
+TEST(DataParallel, NothingToTrainIsAnError) {
+  run_torch_ranks(1, [](Communicator& comm) {
+    EXPECT_EQ(thrown_by([&] { DataParallel{Parameters{}, comm}; }).code(), Code::InvalidArgument);
+    Parameters complex;
+    complex.insert("c", torch::zeros({2}, torch::kComplexFloat).set_requires_grad(true));
+    const Status status = thrown_by([&] { DataParallel{complex, comm}; });
+    EXPECT_NE(status.message().find("'c'"), std::string::npos) << status.message();
+  });
+}
+
+TEST(DataParallel, ASecondGradientBeforeFinishIsAnErrorOfBackward) {
+  run_torch_ranks(2, [](Communicator& comm) {
+    Parameters parameters;
+    parameters.insert("w", parameter(ramp({10})));
+    DataParallel parallel{parameters, comm};
+    parameters["w"].sum().backward();
+    const Status status = thrown_by([&] { parameters["w"].sum().backward(); });
+    EXPECT_EQ(status.code(), Code::InvalidArgument);
+    EXPECT_NE(status.message().find("'w' got a second gradient"), std::string::npos);
+    comm.barrier();
+  });
+}
+
+TEST(DataParallel, APeerThatLeavesIsAnErrorOfBackwardOrFinish) {
+  run_torch_ranks(3, [](Communicator& comm) {
+    Parameters parameters;
+    for (const char* const name : {"a", "b"}) parameters.insert(name, parameter(ramp({100'000})));
+    DataParallel parallel{parameters, comm, {.theta = 1}};
+    const auto step = [&] {
+      (parameters["a"].sum() + parameters["b"].sum()).backward();
+      parallel.finish();
+    };
+    step();
+    if (comm.rank() == 1) return;
+    const Status lost = thrown_by(step);
+    EXPECT_EQ(lost.code(), Code::PeerLost) << lost.message();
+    EXPECT_NE(lost.message().find("rank 1"), std::string::npos) << lost.message();
+    const Status still = thrown_by(step);
+    EXPECT_EQ(still.code(), Code::PeerLost) << still.message();
+  });
+}
+
+TEST(DataParallel, LeavesNothingBehind) {
+  run_torch_ranks(2, [](Communicator& comm) {
+    Parameters parameters;
+    parameters.insert("w", parameter(ramp({10})));
+    {
+      DataParallel first{parameters, comm};
+      DataParallel parallel = std::move(first);
+      (parameters["w"].sum() * comm.rank()).backward();
+      parallel.finish();
+      EXPECT_TRUE(same(parameters["w"].grad(), torch::full({10}, 0.5F)));
+    }
+    EXPECT_FALSE(parameters["w"].grad().defined());
+    (parameters["w"].sum() * comm.rank()).backward();
+    EXPECT_TRUE(same(parameters["w"].grad(), torch::full({10}, static_cast<float>(comm.rank()))));
+  });
+}
+
+TEST(DataParallel, TwoModelsInOneProcess) {
+  run_torch_ranks(2, [](Communicator& comm) {
+    Parameters one;
+    Parameters other;
+    one.insert("w", parameter(ramp({10})));
+    other.insert("v", parameter(ramp({3, 20})));
+    DataParallel first{one, comm};
+    DataParallel second{other, comm, {.double_buffering = true}};
+    for (int step = 0; step < 3; ++step) {
+      clear(one, true);
+      clear(other, false);
+      (one["w"].sum() * comm.rank() + other["v"].sum() * step).backward();
+      first.finish();
+      second.finish();
+      EXPECT_TRUE(same(one["w"].grad(), torch::full({10}, 0.5F)));
+      if (step > 0) {
+        EXPECT_TRUE(same(other["v"].grad(), torch::full({3, 20}, static_cast<float>(step - 1))));
+      }
+    }
+  });
+}
+
+}  // namespace
+}  // namespace sluice

@@ -1,0 +1,141 @@
+#include "train/data/image_folder.h"
+
+#include <gtest/gtest.h>
+#include <turbojpeg.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <fstream>
+
+#include "bench/allreduce/temporary_folder.h"
+
+namespace sluice {
+namespace {
+
+namespace fs = std::filesystem;
+using bench::TemporaryFolder;
+
+// An image of one colour, of the best quality: what is read back is within a step or two of it.
+std::string jpeg_of(std::uint8_t red, std::uint8_t green, std::uint8_t blue, int width = 16,
+                    int height = 8) {
+  std::vector<std::uint8_t> pixels;
+  for (int i = 0; i < width * height; ++i) pixels.insert(pixels.end(), {red, green, blue});
+  const tjhandle handle = tjInitCompress();
+  unsigned char* bytes = nullptr;
+  unsigned long size = 0;
+  EXPECT_EQ(tjCompress2(handle, pixels.data(), width, 0, height, TJPF_RGB, &bytes, &size,
+                        TJSAMP_444, 100, TJFLAG_ACCURATEDCT),
+            0);
+  std::string file{reinterpret_cast<const char*>(bytes), size};
+  tjFree(bytes);
+  tjDestroy(handle);
+  return file;
+}
+
+class ImageFolders : public testing::Test {
+ protected:
+  void write(const fs::path& name, const std::string& bytes) {
+    fs::create_directories((root_ / name).parent_path());
+    std::ofstream{root_ / name, std::ios::binary} << bytes;
+  }
+
+  TemporaryFolder folder_;
+  fs::path root_ = folder_.make("images");
+};
+
+TEST_F(ImageFolders, NumberClassesAndImagesByTheirNames) {
+  write("train/dog/b.jpg", jpeg_of(10, 20, 30));
+  write("train/dog/a.jpg", jpeg_of(40, 50, 60));
+  write("train/cat/z.jpeg", jpeg_of(70, 80, 90));
+  write("train/cat/.hidden", "x");
+  write("train/README", "not a class");
+  write("val/cat/a.jpg", jpeg_of(1, 2, 3));
+  const ImageFolder train = list_images(root_, Split::Train).value();
+  EXPECT_EQ(train.classes, (std::vector<std::string>{"cat", "dog"}));
+  ASSERT_EQ(train.files.size(), 3U);
+  EXPECT_EQ(train.files[0].path, root_ / "train/cat/z.jpeg");
+  EXPECT_EQ(train.files[1].path, root_ / "train/dog/a.jpg");
+  EXPECT_EQ(train.files[1].label, 1);
+  EXPECT_EQ(list_images(root_, Split::Test).value().files.size(), 1U);
+  EXPECT_EQ(list_images(root_, Split::Train, 1).value().files.size(), 2U);
+
+  const LoadedImages loaded = load_images(train).value();
+  EXPECT_TRUE(loaded.skipped.empty());
+  ASSERT_EQ(loaded.images.size(), 3U);
+  EXPECT_EQ(loaded.images.classes(), 2);
+  Image image;
+  ASSERT_TRUE(loaded.images.decode(2, image).ok());
+  EXPECT_EQ(loaded.images.label(2), 1);
+  EXPECT_EQ(image.channels, 3);
+  EXPECT_EQ(image.height, 8);
+  EXPECT_EQ(image.width, 16);
+  for (std::size_t channel = 0; channel < 3; ++channel) {
+    for (std::size_t i = 0; i < image.plane(); ++i) {
+      ASSERT_NEAR(image.pixels[channel * image.plane() + i],
+                  10.0 * (1 + static_cast<double>(channel)), 2);
+    }
+  }
+}
+
+TEST_F(ImageFolders, LeaveBrokenImagesOutAndNameThem) {
+  const std::string good = jpeg_of(90, 20, 160);
+  write("train/a/0.jpg", good.substr(0, good.size() / 2));
+  write("train/a/1.jpg", good);
+  write("train/a/2.jpg", "");
+  write("train/b/3.jpg", "GIF89a");
+  write("train/b/4.jpg", good);
+  fs::create_directory(root_ / "train/b/5.jpg");
+  const LoadedImages loaded = load_images(list_images(root_, Split::Train).value()).value();
+  ASSERT_EQ(loaded.images.size(), 2U);
+  EXPECT_EQ(loaded.images.label(0), 0);
+  EXPECT_EQ(loaded.images.label(1), 1);
+  ASSERT_EQ(loaded.skipped.size(), 4U);
+  const std::string train = (root_ / "train").string();
+  EXPECT_EQ(loaded.skipped[0],
+            train + "/a/0.jpg is a broken JPEG image: Premature end of JPEG file");
+  EXPECT_EQ(loaded.skipped[1], train + "/a/2.jpg is not a JPEG image");
+  EXPECT_EQ(loaded.skipped[2], train + "/b/3.jpg is not a JPEG image");
+  EXPECT_EQ(loaded.skipped[3], train + "/b/5.jpg cannot be read: Is a directory");
+}
+
+TEST_F(ImageFolders, SayWhatIsMissing) {
+  EXPECT_EQ(list_images(root_, Split::Test).status().message(),
+            root_.string() + " has no folder test or val with a folder of images for each class");
+  write("train/a/0.jpg", "nothing");
+  EXPECT_EQ(load_images(list_images(root_, Split::Train).value()).status().message(),
+            "none of 1 images can be used: " + (root_ / "train/a/0.jpg").string() +
+                " is not a JPEG image");
+  write("train/a/1.jpg", jpeg_of(1, 2, 3));
+  write("train/a/2.jpg", jpeg_of(1, 2, 3, 8, 8));
+  EXPECT_EQ(load_images(list_images(root_, Split::Train).value()).status().message(),
+            (root_ / "train/a/2.jpg").string() +
+                " is 8x8 where others are 16x8: bring all images to one size");
+}
+
+TEST(Cifar10, IsReadFromJpegFiles) {
+  const char* const data = std::getenv("SLUICE_TEST_DATA");
+  const fs::path archive = fs::path{data == nullptr ? "" : data} / "cifar10-jpeg.tar.xz";
+  if (data == nullptr || !fs::exists(archive)) {
+    GTEST_SKIP() << "SLUICE_TEST_DATA names no folder with cifar10-jpeg.tar.xz";
+  }
+  const TemporaryFolder folder;
+  const std::string root = folder.make("cifar10");
+  const std::string unpack = "tar -xJf '" + archive.string() + "' -C '" + root + "' test";
+  ASSERT_EQ(std::system(unpack.c_str()), 0) << unpack;
+  const LoadedImages loaded = load_images(list_images(root, Split::Test).value()).value();
+  EXPECT_TRUE(loaded.skipped.empty());
+  EXPECT_EQ(loaded.images.size(), 10000U);
+  EXPECT_EQ(loaded.classes,
+            (std::vector<std::string>{"airplane", "automobile", "bird", "cat", "deer", "dog",
+                                      "frog", "horse", "ship", "truck"}));
+  EXPECT_EQ(loaded.images.height(), 32);
+  EXPECT_EQ(loaded.images.width(), 32);
+  // The published mean of the test images is (0.494, 0.485, 0.450) of 255.
+  const Normalization statistics = loaded.images.statistics();
+  EXPECT_NEAR(statistics.mean[0] / 255, 0.494, 0.002);
+  EXPECT_NEAR(statistics.mean[1] / 255, 0.485, 0.002);
+  EXPECT_NEAR(statistics.mean[2] / 255, 0.450, 0.002);
+}
+
+}  // namespace
+}  // namespace sluice

@@ -1,0 +1,504 @@
+// Sgd and Lars against a few lines of arithmetic in f64, and against torch's own SGD.
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include <cmath>
+#include <map>
+#include <sstream>
+#include <vector>
+
+#include "sluice/status.h"
+#include "sluice/torch/lars.h"
+#include "sluice/torch/sgd.h"
+
+namespace sluice {
+namespace {
+
+constexpr int kSteps = 12;
+
+// Deterministic and unlike in every element.
+torch::Tensor numbers(const std::vector<std::int64_t>& shape, double phase,
+                      torch::ScalarType type = torch::kFloat64) {
+  std::int64_t count = 1;
+  for (const std::int64_t size : shape) count *= size;
+  return torch::arange(count, torch::kFloat64).mul(0.37).add(phase).sin().reshape(shape).to(type);
+}
+
+torch::Tensor parameter(const std::vector<std::int64_t>& shape, double phase,
+                        torch::ScalarType type = torch::kFloat64) {
+  return numbers(shape, phase, type).requires_grad_();
+}
+
+// A rate that changes at every step.
+double rate(int step) { return 0.1 * (1 + 0.5 * std::cos(step)); }
+
+torch::Tensor gradient(const std::vector<std::int64_t>& shape, int step) {
+  return numbers(shape, 10.0 + step);
+}
+
+// What the reference knows of a parameter; w and u are all its elements.
+struct Reference {
+  std::vector<double> w;
+  std::vector<double> u;
+  double previous_rate = 0;
+};
+
+struct ReferenceRule {
+  double momentum = 0.9;
+  double decay = 0;
+  bool nesterov = false;
+  bool folded = false;
+  bool corrected = false;  // by rescaling the velocity, as Goyal et al. write it
+  double eta = 0;          // 0: no LARS
+  double eps = 0;
+};
+
+double norm(const std::vector<double>& values) {
+  double sum = 0;
+  for (const double value : values) sum += value * value;
+  return std::sqrt(sum);
+}
+
+std::vector<double> values_of(const torch::Tensor& tensor) {
+  const torch::Tensor flat = tensor.detach().to(torch::kFloat64).contiguous().view({-1});
+  return {flat.data_ptr<double>(), flat.data_ptr<double>() + flat.numel()};
+}
+
+void step_reference(Reference& r, const std::vector<double>& g, double lr,
+                    const ReferenceRule& rule) {
+  double s = 1;
+  if (rule.eta > 0 && norm(r.w) > 0 && norm(g) > 0) {
+    s = rule.eta * norm(r.w) / (norm(g) + rule.decay * norm(r.w) + rule.eps);
+  }
+  for (std::size_t i = 0; i < g.size(); ++i) {
+    const double d = s * (g[i] + rule.decay * r.w[i]);
+    if (rule.folded) {
+      const double follow = rule.corrected && r.previous_rate > 0 ? lr / r.previous_rate : 1;
+      r.u[i] = rule.momentum * follow * r.u[i] + lr * d;
+      r.w[i] -= rule.nesterov ? lr * d + rule.momentum * r.u[i] : r.u[i];
+    } else {
+      r.u[i] = rule.momentum * r.u[i] + d;
+      r.w[i] -= lr * (rule.nesterov ? d + rule.momentum * r.u[i] : r.u[i]);
+    }
+  }
+  r.previous_rate = lr;
+}
+
+Reference reference_of(const torch::Tensor& tensor) {
+  const std::vector<double> w = values_of(tensor);
+  return {w, std::vector<double>(w.size(), 0.0)};
+}
+
+// f64 on both sides: what is left is the order of a few roundings a step.
+void expect_near(const torch::Tensor& tensor, const Reference& reference,
+                 double tolerance = 1e-13) {
+  const std::vector<double> w = values_of(tensor);
+  ASSERT_EQ(w.size(), reference.w.size());
+  for (std::size_t i = 0; i < w.size(); ++i) {
+    ASSERT_NEAR(w[i], reference.w[i], tolerance) << "element " << i;
+  }
+}
+
+struct SgdForm {
+  bool nesterov;
+  RatePlace place;
+  bool correction;
+};
+
+class SgdForms : public testing::TestWithParam<SgdForm> {};
+
+TEST_P(SgdForms, MoveAsTheReferenceWhileTheRateChanges) {
+  torch::Tensor matrix = parameter({5, 7}, 0);
+  torch::Tensor bias = parameter({5}, 1);
+  Sgd optimizer{{matrix, bias},
+                {.momentum = 0.8,
+                 .nesterov = GetParam().nesterov,
+                 .weight_decay = 0.01,
+                 .decay_one_dimensional = false,
+                 .rate_place = GetParam().place,
+                 .momentum_correction = GetParam().correction}};
+  const ReferenceRule rule{.momentum = 0.8,
+                           .decay = 0.01,
+                           .nesterov = GetParam().nesterov,
+                           .folded = GetParam().place == RatePlace::Folded,
+                           .corrected = GetParam().correction};
+  ReferenceRule bias_rule = rule;
+  bias_rule.decay = 0;
+  Reference matrix_reference = reference_of(matrix);
+  Reference bias_reference = reference_of(bias);
+  for (int step = 0; step < kSteps; ++step) {
+    matrix.mutable_grad() = gradient({5, 7}, step);
+    bias.mutable_grad() = gradient({5}, 2 * step);
+    optimizer.set_lr(rate(step));
+    optimizer.step();
+    step_reference(matrix_reference, values_of(matrix.grad()), rate(step), rule);
+    step_reference(bias_reference, values_of(bias.grad()), rate(step), bias_rule);
+  }
+  expect_near(matrix, matrix_reference);
+  expect_near(bias, bias_reference);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, SgdForms,
+                         testing::Values(SgdForm{false, RatePlace::Outside, true},
+                                         SgdForm{true, RatePlace::Outside, true},
+                                         SgdForm{false, RatePlace::Folded, false},
+                                         SgdForm{true, RatePlace::Folded, false},
+                                         SgdForm{false, RatePlace::Folded, true},
+                                         SgdForm{true, RatePlace::Folded, true}));
+
+TEST(Sgd, MovesAsTorchsOwn) {
+  for (const bool nesterov : {false, true}) {
+    torch::Tensor ours = parameter({33, 9}, 0, torch::kFloat32);
+    torch::Tensor theirs = ours.detach().clone().requires_grad_();
+    Sgd sgd{{ours}, {.momentum = 0.9, .nesterov = nesterov, .weight_decay = 0.02}};
+    torch::optim::SGD torch_sgd{
+        {theirs},
+        torch::optim::SGDOptions(0.1).momentum(0.9).weight_decay(0.02).nesterov(nesterov)};
+    for (int step = 0; step < kSteps; ++step) {
+      ours.mutable_grad() = gradient({33, 9}, step).to(torch::kFloat32);
+      theirs.mutable_grad() = ours.grad().clone();
+      sgd.set_lr(rate(step));
+      torch_sgd.param_groups()[0].options().set_lr(rate(step));
+      sgd.step();
+      torch_sgd.step();
+    }
+    // f32: torch may fuse a multiplication with an addition, we never do.
+    EXPECT_TRUE(torch::allclose(ours, theirs, 1e-5, 1e-5)) << nesterov;
+  }
+}
+
+TEST(Sgd, DecaysEverythingUnlessToldOtherwise) {
+  torch::Tensor bias = parameter({4}, 0);
+  Sgd optimizer{{bias}, {.lr = 1, .momentum = 0, .weight_decay = 0.5}};
+  const torch::Tensor before = bias.detach().clone();
+  bias.mutable_grad() = torch::zeros_like(bias);
+  optimizer.step();
+  EXPECT_TRUE(torch::allclose(bias, before * 0.5));
+  EXPECT_EQ(optimizer.weight_decay(bias), 0.5);
+}
+
+TEST(Sgd, AParameterWithoutGradientStandsStillWithItsVelocity) {
+  torch::Tensor w = parameter({6, 6}, 0);
+  Sgd optimizer{{w}, {.weight_decay = 0.1}};
+  w.mutable_grad() = gradient({6, 6}, 0);
+  optimizer.step();
+  const torch::Tensor before = w.detach().clone();
+  const torch::Tensor velocity = optimizer.velocities()[0].clone();
+  optimizer.zero_grad(true);
+  EXPECT_FALSE(w.grad().defined());
+  optimizer.step();
+  EXPECT_TRUE(torch::equal(w, before));
+  EXPECT_TRUE(torch::equal(optimizer.velocities()[0], velocity));
+}
+
+TEST(Sgd, ZeroGradKeepsTheMemoryOfTheGradient) {
+  torch::Tensor w = parameter({3, 3}, 0);
+  w.mutable_grad() = gradient({3, 3}, 0);
+  const void* const memory = w.grad().data_ptr();
+  Sgd optimizer{{w}};
+  optimizer.zero_grad();
+  EXPECT_EQ(w.grad().data_ptr(), memory);
+  EXPECT_EQ(w.grad().abs().sum().item<double>(), 0);
+}
+
+// Bits do not depend on how a tensor's elements lie.
+TEST(Sgd, StridesOfAnyKindMoveAlike) {
+  const std::vector<std::int64_t> shape{4, 3, 5, 2};
+  const auto moved = [&](torch::Tensor w, const auto& laid_out) {
+    w.requires_grad_();
+    Sgd optimizer{{w}, {.nesterov = true, .weight_decay = 0.1}};
+    for (int step = 0; step < 3; ++step) {
+      w.mutable_grad() = laid_out(gradient(shape, step).to(torch::kFloat32));
+      optimizer.step();
+    }
+    return w.detach().contiguous();
+  };
+  const auto plain = [](const torch::Tensor& t) { return t.contiguous(); };
+  const auto last = [](const torch::Tensor& t) {
+    return t.contiguous(torch::MemoryFormat::ChannelsLast);
+  };
+  const torch::Tensor start = numbers(shape, 0, torch::kFloat32);
+  const torch::Tensor expected = moved(start.clone(), plain);
+  EXPECT_TRUE(torch::equal(moved(last(start).clone(), last), expected));
+  EXPECT_TRUE(torch::equal(moved(last(start).clone(), plain), expected));
+  EXPECT_TRUE(torch::equal(moved(start.clone(), last), expected));
+}
+
+TEST(Sgd, AParameterWithinALargerTensorLeavesTheRestAlone) {
+  torch::Tensor whole = numbers({6, 8}, 0);
+  const torch::Tensor before = whole.clone();
+  torch::Tensor w = whole.slice(1, 2, 5).detach().requires_grad_();
+  Reference reference = reference_of(w);
+  Sgd optimizer{{w}, {.lr = 0.1, .weight_decay = 0.1}};
+  for (int step = 0; step < 3; ++step) {
+    w.mutable_grad() = gradient({6, 3}, step);
+    optimizer.step();
+    step_reference(reference, values_of(w.grad()), 0.1, {.decay = 0.1});
+  }
+  expect_near(w, reference);
+  EXPECT_TRUE(torch::equal(whole.slice(1, 0, 2), before.slice(1, 0, 2)));
+  EXPECT_TRUE(torch::equal(whole.slice(1, 5), before.slice(1, 5)));
+}
+
+TEST(Sgd, SixteenBitParametersMoveToo) {
+  torch::Tensor w = parameter({8, 8}, 0, torch::kBFloat16);
+  Reference reference = reference_of(w);
+  Sgd optimizer{{w}, {.lr = 0.1, .weight_decay = 0.1}};
+  for (int step = 0; step < 3; ++step) {
+    w.mutable_grad() = gradient({8, 8}, step).to(torch::kBFloat16);
+    optimizer.step();
+    step_reference(reference, values_of(w.grad()), 0.1, {.decay = 0.1});
+  }
+  expect_near(w, reference, 0.05);  // 8 bits of mantissa, a few roundings a step
+}
+
+// Arrivals by parameter; of those not listed everything arrives.
+class Listed final : public Arrivals {
+ public:
+  std::map<const void*, Arrival> arrivals;
+
+  Arrival of(const torch::Tensor& parameter) const override {
+    const auto found = arrivals.find(parameter.unsafeGetTensorImpl());
+    return found == arrivals.end() ? Arrival{} : found->second;
+  }
+};
+
+// f64 and bf16: by the kernels, and in words of tensors.
+class PartialArrivals : public testing::TestWithParam<torch::ScalarType> {};
+
+TEST_P(PartialArrivals, MoveOnlyWhatArrived) {
+  torch::Tensor w = parameter({10, 10}, 0, GetParam());
+  torch::Tensor other = parameter({4, 4}, 2, GetParam());
+  Sgd optimizer{{w, other}, {.lr = 0.1, .nesterov = true, .weight_decay = 0.1}};
+  Listed listed;
+  optimizer.set_arrivals(&listed);
+  Reference reference = reference_of(w);
+  const ReferenceRule rule{.decay = 0.1, .nesterov = true};
+  const double tolerance = GetParam() == torch::kFloat64 ? 1e-13 : 0.05;
+
+  const auto step = [&](int number, std::span<const ElementRange> ranges) {
+    listed.arrivals[w.unsafeGetTensorImpl()] = {.whole = false, .ranges = ranges};
+    w.mutable_grad() = gradient({10, 10}, number).to(GetParam());
+    other.mutable_grad() = gradient({4, 4}, number).to(GetParam());
+    const torch::Tensor others = other.detach().clone();
+    Reference moved = reference;
+    step_reference(moved, values_of(w.grad()), 0.1, rule);
+    for (const ElementRange& range : ranges) {
+      for (std::size_t i = range.first; i < range.first + range.count; ++i) {
+        reference.w[i] = moved.w[i];
+        reference.u[i] = moved.u[i];
+      }
+    }
+    optimizer.step();
+    expect_near(w, reference, tolerance);
+    expect_near(optimizer.velocities()[0], {.w = reference.u}, tolerance);
+    EXPECT_FALSE(torch::equal(other, others));
+  };
+  const std::vector<ElementRange> first{{0, 32}, {64, 32}};
+  const std::vector<ElementRange> second{{32, 32}, {96, 4}};
+  step(0, first);
+  step(1, second);
+  step(2, {});
+  step(3, first);
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, PartialArrivals,
+                         testing::Values(torch::kFloat64, torch::kBFloat16));
+
+TEST(Arrivals, AGradientThatWasDecayedIsNotDecayedAgain) {
+  torch::Tensor w = parameter({5, 5}, 0);
+  Reference reference = reference_of(w);
+  Sgd optimizer{{w}, {.lr = 0.1, .weight_decay = 0.3}};
+  Listed listed;
+  listed.arrivals[w.unsafeGetTensorImpl()] = {.decayed = true};
+  optimizer.set_arrivals(&listed);
+  w.mutable_grad() = gradient({5, 5}, 0);
+  optimizer.step();
+  step_reference(reference, values_of(w.grad()), 0.1, {});
+  expect_near(w, reference);
+
+  optimizer.set_arrivals(nullptr);
+  optimizer.step();
+  step_reference(reference, values_of(w.grad()), 0.1, {.decay = 0.3});
+  expect_near(w, reference);
+}
+
+TEST(Arrivals, PartOfATensorWithGapsIsAClearError) {
+  torch::Tensor w = numbers({6, 8}, 0).slice(1, 2, 5).detach().requires_grad_();
+  Sgd optimizer{{w}};
+  Listed listed;
+  const std::vector<ElementRange> ranges{{0, 4}};
+  listed.arrivals[w.unsafeGetTensorImpl()] = {.whole = false, .ranges = ranges};
+  optimizer.set_arrivals(&listed);
+  w.mutable_grad() = gradient({6, 3}, 0);
+  EXPECT_THROW(optimizer.step(), Error);
+}
+
+class LarsForms : public testing::TestWithParam<SgdForm> {};
+
+TEST_P(LarsForms, MoveAsTheReferenceWhileTheRateChanges) {
+  torch::Tensor matrix = parameter({5, 7}, 0);
+  torch::Tensor filter = parameter({2, 3, 3, 3}, 4);
+  torch::Tensor bias = parameter({5}, 1);
+  Lars optimizer{{matrix, bias, filter},
+                 {.momentum = 0.96,
+                  .nesterov = GetParam().nesterov,
+                  .weight_decay = 0.01,
+                  .eta = 0.0025,
+                  .eps = 1e-9,
+                  .rate_place = GetParam().place,
+                  .momentum_correction = GetParam().correction}};
+  const ReferenceRule rule{.momentum = 0.96,
+                           .decay = 0.01,
+                           .nesterov = GetParam().nesterov,
+                           .folded = GetParam().place == RatePlace::Folded,
+                           .corrected = GetParam().correction,
+                           .eta = 0.0025,
+                           .eps = 1e-9};
+  ReferenceRule bias_rule = rule;
+  bias_rule.decay = 0;
+  bias_rule.eta = 0;
+  Reference matrix_reference = reference_of(matrix);
+  Reference filter_reference = reference_of(filter);
+  Reference bias_reference = reference_of(bias);
+  for (int step = 0; step < kSteps; ++step) {
+    matrix.mutable_grad() = gradient({5, 7}, step);
+    filter.mutable_grad() = gradient({2, 3, 3, 3}, step);
+    bias.mutable_grad() = gradient({5}, 2 * step);
+    optimizer.set_lr(13 * rate(step));
+    optimizer.step();
+    step_reference(matrix_reference, values_of(matrix.grad()), 13 * rate(step), rule);
+    step_reference(filter_reference, values_of(filter.grad()), 13 * rate(step), rule);
+    step_reference(bias_reference, values_of(bias.grad()), 13 * rate(step), bias_rule);
+  }
+  expect_near(matrix, matrix_reference, 1e-12);
+  expect_near(filter, filter_reference, 1e-12);
+  expect_near(bias, bias_reference, 1e-12);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, LarsForms,
+                         testing::Values(SgdForm{false, RatePlace::Outside, false},
+                                         SgdForm{true, RatePlace::Outside, false},
+                                         SgdForm{false, RatePlace::Folded, false},
+                                         SgdForm{true, RatePlace::Folded, false},
+                                         SgdForm{false, RatePlace::Folded, true}));
+
+TEST(Lars, ANormOfZeroMeansARatioOfOne) {
+  torch::Tensor zero = torch::zeros({3, 3}, torch::kFloat64).requires_grad_();
+  torch::Tensor still = parameter({3, 3}, 0);
+  const torch::Tensor before = still.detach().clone();
+  Lars optimizer{{zero, still}, {.lr = 0.5, .weight_decay = 0.1}};
+  zero.mutable_grad() = gradient({3, 3}, 0);
+  still.mutable_grad() = torch::zeros({3, 3}, torch::kFloat64);
+  optimizer.step();
+  EXPECT_TRUE(torch::allclose(zero, gradient({3, 3}, 0) * -0.5));
+  EXPECT_TRUE(torch::allclose(still, before * (1 - 0.5 * 0.1)));
+}
+
+TEST(Lars, TakesTheGradientsNormFromWhereItArrived) {
+  torch::Tensor w = parameter({8, 8}, 0);
+  const std::vector<double> before = values_of(w);
+  Lars optimizer{{w}, {.lr = 2, .momentum = 0, .weight_decay = 0.1, .eta = 0.01}};
+  Listed listed;
+  const std::vector<ElementRange> ranges{{16, 16}};
+  listed.arrivals[w.unsafeGetTensorImpl()] = {
+      .whole = false, .ranges = ranges, .decayed = true, .gradient_norm = 3};
+  optimizer.set_arrivals(&listed);
+  w.mutable_grad() = gradient({8, 8}, 0);
+  optimizer.step();
+  const std::vector<double> g = values_of(w.grad());
+  const std::vector<double> after = values_of(w);
+  const double ratio = 0.01 * norm(before) / (3 + 0.1 * norm(before) + 1e-9);
+  for (std::size_t i = 0; i < after.size(); ++i) {
+    const double moved = i >= 16 && i < 32 ? 2 * ratio * g[i] : 0;
+    EXPECT_NEAR(after[i], before[i] - moved, 1e-14) << i;
+  }
+}
+
+TEST(Lars, SixteenBitParametersMoveToo) {
+  torch::Tensor w = parameter({8, 8}, 0, torch::kBFloat16);
+  Reference reference = reference_of(w);
+  Lars optimizer{{w}, {.lr = 1, .weight_decay = 0.1, .eta = 0.1}};
+  w.mutable_grad() = gradient({8, 8}, 0).to(torch::kBFloat16);
+  optimizer.step();
+  step_reference(reference, values_of(w.grad()), 1,
+                 {.decay = 0.1, .folded = true, .eta = 0.1, .eps = 1e-9});
+  expect_near(w, reference, 0.02);
+}
+
+TEST(MomentumOptimizer, BitsDoNotDependOnTheNumberOfThreads) {
+  const int threads = at::get_num_threads();
+  const auto moved = [](int count) {
+    at::set_num_threads(count);
+    torch::Tensor w = parameter({600, 700}, 0, torch::kFloat32);
+    torch::Tensor small = parameter({7, 3}, 0, torch::kFloat32);
+    Lars optimizer{{w, small}, {.lr = 1, .weight_decay = 0.1, .eta = 0.1}};
+    for (int step = 0; step < 2; ++step) {
+      w.mutable_grad() = gradient({600, 700}, step).to(torch::kFloat32);
+      small.mutable_grad() = gradient({7, 3}, step).to(torch::kFloat32);
+      optimizer.step();
+    }
+    return torch::cat({w.detach().view({-1}), small.detach().view({-1})});
+  };
+  EXPECT_TRUE(torch::equal(moved(1), moved(3)));
+  at::set_num_threads(threads);
+}
+
+TEST(MomentumOptimizer, GoesOnWhereASavedOneStopped) {
+  torch::Tensor w = parameter({4, 5}, 0);
+  Sgd optimizer{{w}, {.weight_decay = 0.1}};
+  w.mutable_grad() = gradient({4, 5}, 0);
+  optimizer.step();
+
+  std::stringstream file;
+  torch::save(optimizer, file);
+  torch::Tensor copy = w.detach().clone().requires_grad_();
+  copy.mutable_grad() = w.grad().clone();
+  Sgd restored{{copy}, {.weight_decay = 0.1}};
+  torch::load(restored, file);
+  optimizer.step();
+  restored.step();
+  EXPECT_TRUE(torch::equal(w, copy));
+
+  std::stringstream again;
+  torch::save(optimizer, again);
+  torch::Tensor larger = parameter({4, 6}, 0);
+  Sgd wrong{{larger}};
+  EXPECT_THROW(torch::load(wrong, again), Error);
+}
+
+TEST(MomentumOptimizer, WorksWithTorchsSchedulersAndClosures) {
+  torch::Tensor w = parameter({3, 3}, 0);
+  Sgd optimizer{{w}, {.lr = 1}};
+  torch::optim::StepLR scheduler{optimizer, 1, 0.25};
+  scheduler.step();  // the first one counts as the start
+  scheduler.step();
+  EXPECT_DOUBLE_EQ(optimizer.param_groups()[0].options().get_lr(), 0.25);
+
+  const torch::Tensor before = w.detach().clone();
+  const torch::Tensor loss = optimizer.step([&] {
+    optimizer.zero_grad();
+    torch::Tensor sum = w.sum();
+    sum.backward();
+    return sum;
+  });
+  EXPECT_NEAR(loss.item<double>(), before.sum().item<double>(), 1e-12);
+  EXPECT_TRUE(torch::allclose(w, before - 0.25));
+}
+
+TEST(MomentumOptimizer, GroupsAddedLaterHaveTheirOwnRate) {
+  torch::Tensor w = parameter({3, 3}, 0);
+  torch::Tensor late = parameter({2, 2}, 1);
+  Sgd optimizer{{w}, {.lr = 1}};
+  w.mutable_grad() = gradient({3, 3}, 0);
+  optimizer.step();
+  optimizer.add_param_group({{late}});
+  optimizer.param_groups()[1].options().set_lr(0.5);
+  late.mutable_grad() = gradient({2, 2}, 0);
+  const torch::Tensor before = late.detach().clone();
+  optimizer.step();
+  EXPECT_TRUE(torch::allclose(late, before - 0.5 * gradient({2, 2}, 0)));
+}
+
+}  // namespace
+}  // namespace sluice

@@ -1,0 +1,64 @@
+// Once its velocities are there, an optimizer allocates nothing.
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include <array>
+
+#include "sluice/torch/lars.h"
+#include "sluice/torch/sgd.h"
+#include "tests/engine/counted_new.h"
+
+namespace sluice {
+namespace {
+
+std::vector<torch::Tensor> parameters() {
+  std::vector<torch::Tensor> made;
+  for (int i = 1; i < 30; ++i) {
+    made.push_back(torch::randn({i, 3, 3, 3}).requires_grad_());
+    made.push_back(torch::randn({i}).requires_grad_());
+  }
+  made.push_back(torch::randn({4, 8, 3, 3}).to(torch::MemoryFormat::ChannelsLast).requires_grad_());
+  for (torch::Tensor& parameter : made) parameter.mutable_grad() = torch::randn_like(parameter);
+  // One gradient that lies otherwise than its parameter.
+  made.back().mutable_grad() = made.back().grad().contiguous();
+  return made;
+}
+
+class HalfArrives final : public Arrivals {
+ public:
+  Arrival of(const torch::Tensor& parameter) const override {
+    return parameter.numel() > 512 ? Arrival{.whole = false, .ranges = ranges_} : Arrival{};
+  }
+
+ private:
+  std::array<ElementRange, 2> ranges_{{{0, 100}, {200, 56}}};
+};
+
+void expect_no_allocation(MomentumOptimizer& optimizer) {
+  at::set_num_threads(1);
+  const HalfArrives half;
+  for (const Arrivals* const arrivals : std::array<const Arrivals*, 2>{nullptr, &half}) {
+    optimizer.set_arrivals(arrivals);
+    optimizer.step();
+    optimizer.step();
+    const long before = allocations();
+    for (int i = 0; i < 10; ++i) {
+      optimizer.set_lr(0.1 * i);
+      optimizer.step();
+    }
+    EXPECT_EQ(allocations() - before, 0);
+  }
+}
+
+TEST(SteadyState, SgdAllocatesNothing) {
+  Sgd optimizer{parameters(), {.nesterov = true, .weight_decay = 0.1}};
+  expect_no_allocation(optimizer);
+}
+
+TEST(SteadyState, LarsAllocatesNothing) {
+  Lars optimizer{parameters(), {.weight_decay = 0.1}};
+  expect_no_allocation(optimizer);
+}
+
+}  // namespace
+}  // namespace sluice
