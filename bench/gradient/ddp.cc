@@ -300,7 +300,7 @@ class Comparison {
         const double step_s = median(side.ways[way].steps_s);
         fmt::print("  {:<7} {:<30} {:>9} {:>9} {:>9} {:>15.2f}\n", side.name, side.ways[way].name,
                    format_seconds(step_s), format_seconds(alone_s),
-                   format_seconds(side.overhead(way)), ratio(side, way));
+                   fmt::format("{:.1f} ms", 1e3 * side.overhead(way)), ratio(side, way));
         row[side.name]["ways"].push_back({{"way", side.ways[way].name},
                                           {"step_s", step_s},
                                           {"overhead_s", side.overhead(way)},

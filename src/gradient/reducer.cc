@@ -17,13 +17,11 @@
 #include "gradient/bucket_list.h"
 #include "gradient/description.h"
 #include "gradient/flight.h"
+#include "gradient/held_back.h"
 #include "gradient/layout.h"
 #include "gradient/readiness.h"
-#include "gradient/residual.h"
 #include "gradient/scales.h"
-#include "gradient/sparsity.h"
 #include "gradient/verdict.h"
-#include "kernels/residual.h"
 
 namespace sluice {
 namespace {
@@ -74,10 +72,7 @@ class Reducer::Impl {
   std::uint64_t layout_version() const { return layout_version_; }
   double loss_scale() const { return loss_scale_.value(); }
   bool used(std::size_t i) const { return used_[i]; }
-  std::span<const GradientPart> arrived(std::size_t i) const { return sparsity_.arrived(i); }
-  std::span<float> residual() { return residual_.values(); }
-  void set_decay(std::size_t i, const float* weights, float decay);
-  bool holds_decay(std::size_t i) const;
+  HeldBack& held() { return held_; }
   void set_timeline(Timeline* timeline) { timeline_ = timeline; }
   ReducerState state() const;
 
@@ -100,7 +95,7 @@ class Reducer::Impl {
           flight{owner.communicator_,
                  step,
                  {.gradients = owner.gradients_.size(),
-                  .chunks = owner.sparsity_.chunks().size(),
+                  .chunks = owner.held_.sparsity().chunks().size(),
                   .algorithm = owner.options_.algorithm}} {}
     PoolLayout layout;
     Step step;
@@ -114,7 +109,6 @@ class Reducer::Impl {
   void clear_unmarked();
   void send_rest();
   FinishedStep complete();
-  void add_decay(std::size_t i);
   void make_buckets();
   void plan_next();
   void note_users(std::size_t i, int users);
@@ -124,12 +118,7 @@ class Reducer::Impl {
   std::vector<GradientSpec> gradients_;
   GradientOptions options_;
   std::vector<std::string> description_;
-  // Of the steps that are under way, and what their errands use.
-  Sparsity sparsity_;
-  Residual residual_;
-  std::vector<float> norms_;        // of what this rank holds back, by chunk
-  std::vector<Decay> decays_;       // by gradient, as they were set
-  std::vector<Decay> step_decays_;  // those that the buckets of the step are to add
+  HeldBack held_;
   // Pools and handles go before the errands, which are in here.
   std::unique_ptr<Laid> laid_;
   Communicator communicator_;
@@ -153,11 +142,7 @@ Reducer::Impl::Impl(Communicator& communicator, std::vector<GradientSpec> gradie
     : gradients_{std::move(gradients)},
       options_{std::move(options)},
       description_{describe(gradients_, options_)},
-      sparsity_{gradients_, options_.sparse},
-      residual_{sparsity_.chunks()},
-      norms_(sparsity_.chunks().size()),
-      decays_(gradients_.size()),
-      step_decays_(gradients_.size()),
+      held_{gradients_, options_.sparse, options_.double_buffering},
       communicator_{communicator.split(0, communicator.rank())},
       loss_scale_{options_.loss_scale},
       used_(gradients_.size(), false),
@@ -178,7 +163,7 @@ Reducer::Impl::Impl(Communicator& communicator, std::vector<GradientSpec> gradie
     pools_.push_back(communicator_.allocate(bytes));
     std::memset(pools_.back().data(), 0, pools_.back().bytes());
   }
-  sparsity_.plan();
+  held_.plan();
 }
 
 ReducerState Reducer::Impl::state() const {
@@ -188,31 +173,27 @@ ReducerState Reducer::Impl::state() const {
           .loss_scale = loss_scale_.value(),
           .clean_steps = loss_scale_.clean_steps(),
           .in_flight = options_.double_buffering && laid_->flight.begun(),
-          .sparsity = sparsity_.state()};
+          .sparsity = held_.sparsity().state()};
 }
 
 void Reducer::Impl::begin_step(double loss_scale) {
   if (options_.double_buffering) make_buckets();
-  laid_->flight.begin(
-      {.pool = pools_[current_].data(),
-       .passage = {.wire = wire_,
-                   .ranks = communicator_.size(),
-                   .wire_scale = wire_scale_.value(),
-                   .loss_scale = loss_scale,
-                   .loss_scaled = options_.loss_scale.enabled},
-       .timeline = timeline_,
-       .norms = sparsity_.sparse() ? std::span<const float>{norms_} : std::span<const float>{}},
-      laid_->list.buckets());
+  laid_->flight.begin({.pool = pools_[current_].data(),
+                       .passage = {.wire = wire_,
+                                   .ranks = communicator_.size(),
+                                   .wire_scale = wire_scale_.value(),
+                                   .loss_scale = loss_scale,
+                                   .loss_scaled = options_.loss_scale.enabled},
+                       .timeline = timeline_,
+                       .norms = held_.norms()},
+                      laid_->list.buckets());
 }
 
 // Of the step that was planned last. REQUIRES: no bucket is on its way.
 void Reducer::Impl::make_buckets() {
-  if (sparsity_.chunks().size() == 0) return;  // always the same
-  if (sparsity_.sparse()) {
-    laid_->list.set_sparse({.residual = &residual_,
-                            .chunks = &sparsity_.chunks(),
-                            .step = {sparsity_.selected(), norms_},
-                            .decays = &step_decays_});
+  if (!held_.possible()) return;  // always the same
+  if (held_.sparsity().sparse()) {
+    laid_->list.set_sparse(held_.holding());
   } else {
     laid_->list.set_whole();
   }
@@ -220,30 +201,10 @@ void Reducer::Impl::make_buckets() {
 
 void Reducer::Impl::plan_next() {
   laid_->readiness.clear();
-  std::fill(step_decays_.begin(), step_decays_.end(), Decay{});
-  sparsity_.plan();
-  if (options_.double_buffering || sparsity_.chunks().size() == 0) return;
+  held_.plan();
+  if (options_.double_buffering) return;  // its buckets are made when they are sent
   make_buckets();
-  laid_->readiness.set_buckets(laid_->list.ranges());
-}
-
-void Reducer::Impl::set_decay(std::size_t i, const float* weights, float decay) {
-  decays_[i] = {decay == 0 ? nullptr : weights, decay};
-}
-
-bool Reducer::Impl::holds_decay(std::size_t i) const {
-  return sparsity_.was_sparse() && !sparsity_.chunks().whole(i) && decays_[i].weights != nullptr;
-}
-
-void Reducer::Impl::add_decay(std::size_t i) {
-  if (!sparsity_.sparse() || sparsity_.chunks().whole(i) || decays_[i].weights == nullptr) return;
-  if (!options_.double_buffering) {
-    step_decays_[i] = decays_[i];
-    return;
-  }
-  const auto factor = static_cast<float>(decays_[i].factor * loss_scale_.value());
-  hold(reinterpret_cast<float*>(slot(i)), {.gradient = decays_[i].weights, .scale = factor},
-       gradients_[i].count);
+  if (held_.possible()) laid_->readiness.set_buckets(laid_->list.ranges());
 }
 
 void Reducer::Impl::mark_ready(std::size_t i) {
@@ -254,7 +215,7 @@ void Reducer::Impl::mark_ready(std::size_t i) {
                     "backward that sends gradients",
                     gradients_[i].name));
   const std::size_t leavable = readiness.mark(i);
-  add_decay(i);
+  held_.add_decay(i, slot(i), loss_scale_.value());
   if (options_.double_buffering) return;
   Flight& flight = laid_->flight;
   if (!flight.begun()) begin_step(loss_scale_.value());
@@ -335,16 +296,16 @@ FinishedStep Reducer::Impl::complete() {
   if (!verdict.skipped) {
     for (Bucket* bucket : laid_->list.buckets()) bucket->deliver();
   }
-  sparsity_.complete(verdict.skipped, tail.extra());
-  if (sparsity_.was_sparse()) note_held_back();
+  held_.sparsity().complete(verdict.skipped, tail.extra());
+  if (held_.sparsity().was_sparse()) note_held_back();
   return {.skipped = verdict.skipped, .warning = std::move(verdict.warning)};
 }
 
 // What arrives may be of steps in which some rank had the gradient.
 void Reducer::Impl::note_held_back() {
   for (std::size_t i = 0; i < used_.size(); ++i) {
-    if (sparsity_.chunks().whole(i)) continue;
-    used_[i] = used_[i] || (ever_used_[i] && !arrived(i).empty());
+    if (held_.sparsity().chunks().whole(i)) continue;
+    used_[i] = used_[i] || (ever_used_[i] && !held_.sparsity().arrived(i).empty());
   }
 }
 
@@ -394,12 +355,14 @@ FinishedStep Reducer::finish() { return impl_->finish(); }
 FinishedStep Reducer::flush() { return impl_->flush(); }
 std::byte* Reducer::result(std::size_t i) { return impl_->slot(i); }
 bool Reducer::used(std::size_t i) const { return impl_->used(i); }
-std::span<const GradientPart> Reducer::arrived(std::size_t i) const { return impl_->arrived(i); }
-void Reducer::set_decay(std::size_t i, const float* weights, float decay) {
-  impl_->set_decay(i, weights, decay);
+std::span<const GradientPart> Reducer::arrived(std::size_t i) const {
+  return impl_->held().sparsity().arrived(i);
 }
-bool Reducer::holds_decay(std::size_t i) const { return impl_->holds_decay(i); }
-std::span<float> Reducer::residual() { return impl_->residual(); }
+void Reducer::set_decay(std::size_t i, const float* weights, float decay) {
+  impl_->held().set_decay(i, weights, decay);
+}
+bool Reducer::holds_decay(std::size_t i) const { return impl_->held().holds_decay(i); }
+std::span<float> Reducer::residual() { return impl_->held().residual(); }
 ReducerState Reducer::state() const { return impl_->state(); }
 void Reducer::set_timeline(Timeline* timeline) { impl_->set_timeline(timeline); }
 

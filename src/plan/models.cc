@@ -98,9 +98,8 @@ void lenet(TableWriter& table, int classes) {
 }
 
 void smallconv(TableWriter& table, int classes) {
-  table.convolution("conv1", 16, {});
+  table.convolution("conv1", 16, {.kernel = 5, .stride = 2, .padding = 2});
   table.batch_norm("bn1");
-  table.pool(2, 2);
   table.convolution("conv2", 32, {});
   table.batch_norm("bn2");
   table.pool(2, 2);

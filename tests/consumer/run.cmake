@@ -1,5 +1,6 @@
-# cmake -DBUILD=... -DSOURCE=... -DWORK=... -DCOMPILER=... -P run.cmake
-# Installs BUILD under WORK, then configures, builds and runs the project in SOURCE against it.
+# cmake -DBUILD=... -DSOURCE=... -DWORK=... -DCOMPILER=... -DPROGRAM=... -DSAYS=... [-DRANKS=n] -P run.cmake
+# Installs BUILD under WORK, then configures, builds and runs the project in SOURCE against it, with RANKS
+# by `sluice launch`. What PROGRAM says must match SAYS.
 
 function(run_step)
   execute_process(COMMAND ${ARGN} RESULT_VARIABLE status OUTPUT_VARIABLE said ERROR_VARIABLE said)
@@ -14,9 +15,13 @@ run_step("${CMAKE_COMMAND}" --install "${BUILD}" --prefix "${WORK}/prefix")
 run_step("${CMAKE_COMMAND}" -S "${SOURCE}" -B "${WORK}/build" -G Ninja
          "-DCMAKE_PREFIX_PATH=${WORK}/prefix" "-DCMAKE_CXX_COMPILER=${COMPILER}")
 run_step("${CMAKE_COMMAND}" --build "${WORK}/build")
-run_step("${WORK}/build/consumer")
-string(STRIP "${said}" said)
-if(NOT said STREQUAL "proven")
-  message(FATAL_ERROR "the consumer said '${said}', not 'proven'")
+set(command "${WORK}/prefix/bin/sluice")
+run_step("${command}" --version)
+set(launch "")
+if(RANKS)
+  set(launch "${command}" launch -n ${RANKS} --deadline 100s --)
 endif()
-run_step("${WORK}/prefix/bin/sluice" --version)
+run_step(${launch} "${WORK}/build/${PROGRAM}")
+if(NOT said MATCHES "${SAYS}")
+  message(FATAL_ERROR "${PROGRAM} said '${said}', not '${SAYS}'")
+endif()

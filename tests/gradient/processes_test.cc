@@ -6,6 +6,7 @@
 #include "gradient/reducer.h"
 #include "tests/engine/in_process.h"
 #include "tests/gradient/model.h"
+#include "tests/gradient/sparse_model.h"
 
 namespace sluice {
 namespace {
@@ -53,6 +54,30 @@ TEST(GradientProcesses, NarrowWhereForced) {
 }
 TEST(GradientProcesses, DoubleBuffering) {
   expect_means({.theta = 3000, .wire = WireType::F16, .double_buffering = true});
+}
+
+void expect_sparse(bool late) {
+  const Model model = sparse_model();
+  const GradientOptions options{.theta = 1000,
+                                .double_buffering = late,
+                                .sparse = {.sparsity = 0.85, .chunk = 48},
+                                .algorithm = "direct"};
+  Reducer reducer{world(), model.gradients(), options};
+  NaiveSparse naive{model, world().size(), options, 0};
+  for (int step = 0; step < 12; ++step) {
+    model.write_all(reducer, world().rank(), step);
+    if (reducer.finish().empty) continue;
+    const NaiveSparse::Step expected = naive.step(late ? step - 1 : step);
+    for (std::size_t i = 0; i < model.size(); ++i) {
+      const auto* means = reinterpret_cast<const float*>(reducer.result(i));
+      for (std::size_t e = 0; e < expected.means[i].size(); ++e)
+        ASSERT_EQ(means[e], expected.means[i][e]) << step << ", " << i << ", " << e;
+    }
+  }
+}
+TEST(GradientProcesses, SendSparseSteps) {
+  expect_sparse(false);
+  expect_sparse(true);
 }
 
 }  // namespace

@@ -157,17 +157,25 @@ TEST(SparseReducer, AllSentThroughTheSparsePathIsDense) {
   }
 }
 
-// For a hundred steps, what has arrived and what is held back are all that came.
-void expect_nothing_lost(int ranks, const GradientOptions& options, double tolerance) {
-  const Model model = sparse_model();
+// For a hundred steps, what has arrived and what is held back are all that came, but for the step
+// `skipped`, whose gradients are not finite at one rank.
+void expect_nothing_lost(int ranks, const GradientOptions& options, double tolerance,
+                         int skipped = -1) {
+  Model model = sparse_model();
+  model.odd.push_back({.rank = 0,
+                       .step = skipped,
+                       .gradient = 4,
+                       .element = 100,
+                       .value = std::numeric_limits<double>::infinity()});
   run_ranks(ranks, [&](Communicator& comm) {
     Reducer reducer{comm, model.gradients(), options};
     const std::vector<std::vector<float>> weights = weights_at(model, 0);
     std::vector<double> came;
     std::vector<double> received(reducer.residual().size());
+    int skips = 0;
     const auto receive = [&](const FinishedStep& finished) {
-      ASSERT_FALSE(finished.skipped) << finished.warning;
-      if (finished.empty) return;
+      skips += finished.skipped ? 1 : 0;
+      if (finished.empty || finished.skipped) return;
       std::size_t place = 0;
       for (std::size_t i = 0; i < model.size(); ++i) {
         if (!has_chunks(model, i)) continue;
@@ -185,7 +193,7 @@ void expect_nothing_lost(int ranks, const GradientOptions& options, double toler
       receive(reducer.finish());
       std::size_t place = 0;
       for (std::size_t i = 0; i < model.size(); ++i) {
-        if (!has_chunks(model, i)) continue;
+        if (!has_chunks(model, i) || step == skipped) continue;
         const Bytes own = model.gradient(i, comm.rank(), step);
         for (std::size_t e = 0; e < model.gradients()[i].count; ++e, ++place) {
           float value = 0;
@@ -206,6 +214,7 @@ void expect_nothing_lost(int ranks, const GradientOptions& options, double toler
       for (std::size_t p = 0; p < missing.size(); ++p)
         ASSERT_NEAR(received[p], missing[p], tolerance) << "step " << step << ", element " << p;
     }
+    EXPECT_EQ(skips, skipped < 0 ? 0 : 1);
     EXPECT_GT(std::abs(reducer.residual()[0]) + std::abs(reducer.residual()[400]), 0);
   });
 }
@@ -233,6 +242,21 @@ TEST(SparseReducer, LosesNothing) {
       expect_nothing_lost(ranks, options, 1e-4);
       if (HasFailure()) return;
     }
+  }
+}
+
+TEST(SparseReducer, LosesOnlyTheStepThatIsSkipped) {
+  for (const bool late : {false, true}) {
+    GradientOptions options{.theta = 1500,
+                            .wire = WireType::F16,
+                            .force_wire = true,
+                            .double_buffering = late,
+                            .sparse = {.sparsity = 0.85, .chunk = 48}};
+    expect_nothing_lost(3, options, 0.05, 55);
+    options.loss_scale = {.enabled = true, .initial = 1024, .growth_steps = 30};
+    expect_nothing_lost(3, options, 0.05, 55);
+    options.wire = WireType::F32;
+    expect_nothing_lost(3, options, 1e-4, 55);
   }
 }
 

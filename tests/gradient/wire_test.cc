@@ -112,11 +112,13 @@ TEST(Wire, WhatIsNotFiniteAtOneRankIsSkippedByAllAndNamed) {
                {.rank = 3, .step = 2, .gradient = 1, .element = 0, .value = 1e9},
                {.rank = 3, .step = 2, .gradient = 1, .element = 1, .value = -1e9},
                {.rank = 0, .step = 4, .gradient = 5, .element = 0, .value = kNan}};
+  const std::string at_rank_1 =
+      "1 value of \"conv2.weight\" was not finite at rank 1 (f16 wire, scale 2^10)";
+  const std::string at_rank_3 =
+      "2 values of \"conv1.bias\" overflowed at rank 3 (f16 wire, scale 2^10)";
   const std::vector<std::string> warnings = {
       "", "2 values of \"conv1.weight\" were not finite at rank 2 (f16 wire, scale 2^10)",
-      "1 value of \"conv2.weight\" was not finite at rank 1 (f16 wire, scale 2^10); 2 values of "
-      "\"conv1.bias\" overflowed at rank 3 (f16 wire, scale 2^10)",
-      "", "1 value of \"fc.bias\" was not finite at rank 0"};
+      at_rank_1 + "; " + at_rank_3, "", "1 value of \"fc.bias\" was not finite at rank 0"};
   expect_as_reference(model, 4, forced(WireType::F16), 6, warnings);
   expect_as_reference(model, 4, forced(WireType::F16, 1), 6, warnings);
 }

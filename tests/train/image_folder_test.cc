@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <fstream>
 
+#include "base/random.h"
 #include "bench/allreduce/temporary_folder.h"
 
 namespace sluice {
@@ -15,11 +16,7 @@ namespace {
 namespace fs = std::filesystem;
 using bench::TemporaryFolder;
 
-// An image of one colour, of the best quality: what is read back is within a step or two of it.
-std::string jpeg_of(std::uint8_t red, std::uint8_t green, std::uint8_t blue, int width = 16,
-                    int height = 8) {
-  std::vector<std::uint8_t> pixels;
-  for (int i = 0; i < width * height; ++i) pixels.insert(pixels.end(), {red, green, blue});
+std::string jpeg_of(const std::vector<std::uint8_t>& pixels, int width, int height) {
   const tjhandle handle = tjInitCompress();
   unsigned char* bytes = nullptr;
   unsigned long size = 0;
@@ -30,6 +27,22 @@ std::string jpeg_of(std::uint8_t red, std::uint8_t green, std::uint8_t blue, int
   tjFree(bytes);
   tjDestroy(handle);
   return file;
+}
+
+// An image of one colour: what is read back is within a step or two of it.
+std::string jpeg_of(std::uint8_t red, std::uint8_t green, std::uint8_t blue, int width = 16,
+                    int height = 8) {
+  std::vector<std::uint8_t> pixels;
+  for (int i = 0; i < width * height; ++i) pixels.insert(pixels.end(), {red, green, blue});
+  return jpeg_of(pixels, width, height);
+}
+
+// One whose pixels are most of its file.
+std::string noisy_jpeg() {
+  std::vector<std::uint8_t> pixels(std::size_t{16} * 8 * 3);
+  Random random{1};
+  for (std::uint8_t& pixel : pixels) pixel = static_cast<std::uint8_t>(random.below(256));
+  return jpeg_of(pixels, 16, 8);
 }
 
 class ImageFolders : public testing::Test {
@@ -78,24 +91,27 @@ TEST_F(ImageFolders, NumberClassesAndImagesByTheirNames) {
 }
 
 TEST_F(ImageFolders, LeaveBrokenImagesOutAndNameThem) {
-  const std::string good = jpeg_of(90, 20, 160);
-  write("train/a/0.jpg", good.substr(0, good.size() / 2));
+  const std::string good = noisy_jpeg();
+  write("train/a/0.jpg", good.substr(0, good.size() - 100));
   write("train/a/1.jpg", good);
   write("train/a/2.jpg", "");
   write("train/b/3.jpg", "GIF89a");
   write("train/b/4.jpg", good);
+  write("train/b/6.jpg", good.substr(0, 200));
+  write("train/b/7.jpg", good);
   fs::create_directory(root_ / "train/b/5.jpg");
   const LoadedImages loaded = load_images(list_images(root_, Split::Train).value()).value();
-  ASSERT_EQ(loaded.images.size(), 2U);
+  ASSERT_EQ(loaded.images.size(), 3U) << testing::PrintToString(loaded.skipped);
   EXPECT_EQ(loaded.images.label(0), 0);
   EXPECT_EQ(loaded.images.label(1), 1);
-  ASSERT_EQ(loaded.skipped.size(), 4U);
+  ASSERT_EQ(loaded.skipped.size(), 5U);
   const std::string train = (root_ / "train").string();
   EXPECT_EQ(loaded.skipped[0],
             train + "/a/0.jpg is a broken JPEG image: Premature end of JPEG file");
   EXPECT_EQ(loaded.skipped[1], train + "/a/2.jpg is not a JPEG image");
   EXPECT_EQ(loaded.skipped[2], train + "/b/3.jpg is not a JPEG image");
   EXPECT_EQ(loaded.skipped[3], train + "/b/5.jpg cannot be read: Is a directory");
+  EXPECT_EQ(loaded.skipped[4], train + "/b/6.jpg is not a JPEG image");
 }
 
 TEST_F(ImageFolders, SayWhatIsMissing) {

@@ -4,6 +4,7 @@
 #include <turbojpeg.h>
 
 #include <string_view>
+#include <utility>
 
 namespace sluice {
 namespace {
@@ -19,6 +20,16 @@ JpegDecoder::JpegDecoder() : handle_{tjInitDecompress()} {
 
 JpegDecoder::~JpegDecoder() { tjDestroy(handle_); }
 
+// A handle that has failed may fail again at the next file, be it good.
+Status JpegDecoder::refuse(std::string why) {
+  void* const fresh = tjInitDecompress();
+  if (fresh != nullptr) {
+    tjDestroy(handle_);
+    handle_ = fresh;
+  }
+  return {Code::InvalidInput, std::move(why)};
+}
+
 Status JpegDecoder::decode(std::span<const std::uint8_t> file, Image& image) {
   const auto bytes = static_cast<unsigned long>(file.size());
   int width = 0;
@@ -27,10 +38,10 @@ Status JpegDecoder::decode(std::span<const std::uint8_t> file, Image& image) {
   int colors = 0;
   if (file.empty() || tjDecompressHeader3(handle_, file.data(), bytes, &width, &height,
                                           &subsampling, &colors) != 0) {
-    return {Code::InvalidInput, "is not a JPEG image"};
+    return refuse("is not a JPEG image");
   }
   if (std::int64_t{width} * height > kMostPixels) {
-    return {Code::InvalidInput, fmt::format("claims to be {}x{} pixels", width, height)};
+    return refuse(fmt::format("claims to be {}x{} pixels", width, height));
   }
   image.channels = kChannels;
   image.height = height;
@@ -43,7 +54,7 @@ Status JpegDecoder::decode(std::span<const std::uint8_t> file, Image& image) {
     const std::string_view why = tjGetErrorStr2(handle_);
     const bool cut = why.find("Premature end") != std::string_view::npos;
     if (tjGetErrorCode(handle_) == TJERR_FATAL || cut) {
-      return {Code::InvalidInput, fmt::format("is a broken JPEG image: {}", why)};
+      return refuse(fmt::format("is a broken JPEG image: {}", why));
     }
   }
   const std::size_t plane = image.plane();

@@ -2,8 +2,8 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "sluice/status.h"
@@ -24,6 +24,8 @@ class JpegDecoder {
   Status decode(std::span<const std::uint8_t> file, Image& image);
 
  private:
+  Status refuse(std::string why);
+
   void* handle_;
   std::vector<std::uint8_t> interleaved_;
 };

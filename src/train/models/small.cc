@@ -38,18 +38,18 @@ class LeNet final : public Model {
 class SmallConv final : public Model {
  public:
   explicit SmallConv(const ModelInput& input)
-      : conv1_{register_module("conv1", convolution(input.channels, 16))},
+      : conv1_{register_module("conv1", convolution(input.channels, 16, {5, 2, 2}))},
         bn1_{register_module("bn1", torch::nn::BatchNorm2d{16})},
         conv2_{register_module("conv2", convolution(16, 32))},
         bn2_{register_module("bn2", torch::nn::BatchNorm2d{32})},
         conv3_{register_module("conv3", convolution(32, 64))},
         bn3_{register_module("bn3", torch::nn::BatchNorm2d{64})} {
-    const int side = input.image / 2 / 2 / 2;
+    const int side = slid(input.image, 5, 2, 2) / 2 / 2;
     fc_ = register_module("fc", torch::nn::Linear{64 * side * side, input.classes});
   }
 
   torch::Tensor forward(const torch::Tensor& images) override {
-    torch::Tensor x = bn1_->forward(torch::max_pool2d(conv1_->forward(images), 2)).relu_();
+    torch::Tensor x = bn1_->forward(conv1_->forward(images)).relu_();
     x = bn2_->forward(torch::max_pool2d(conv2_->forward(x), 2)).relu_();
     x = bn3_->forward(torch::max_pool2d(conv3_->forward(x), 2)).relu_();
     return fc_->forward(x.flatten(1));
