@@ -18,6 +18,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <unordered_map>
 #include <unordered_set>
 #include <utility>
 #include <vector>
@@ -87,16 +88,18 @@ Tensor tensor_over(std::byte* memory, const Tensor& parameter) {
 
 }  // namespace
 
-class DataParallel::Impl {
+class DataParallel::Impl final : public Arrivals {
  public:
   Impl(torch::nn::Module* module, const NamedTensors& parameters, const NamedTensors& buffers,
        Communicator communicator, GradientOptions options);
-  ~Impl();
+  ~Impl() override;
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
 
   FinishedStep finish();
   FinishedStep flush();
+  void lead(const std::function<double(const Tensor&)>& decay);
+  Arrival of(const Tensor& parameter) const override;
   Reducer& reducer() { return reducer_; }
   int& pauses() { return pauses_; }
 
@@ -139,7 +142,9 @@ class DataParallel::Impl {
   torch::nn::Module* module_;  // or null, and
   NamedTensors given_;         // those that were given instead
   std::vector<Parameter> parameters_;
-  std::unordered_set<const c10::TensorImpl*> trained_;
+  std::unordered_map<const c10::TensorImpl*, std::size_t> trained_;  // by their numbers
+  bool sparse_;
+  bool led_ = false;  // an optimizer follows
   Reducer reducer_;
   std::uint64_t layout_version_;
   int pauses_ = 0;
@@ -151,6 +156,7 @@ DataParallel::Impl::Impl(torch::nn::Module* module, const NamedTensors& paramete
     : rank_{communicator.rank()},
       module_{module},
       given_{module == nullptr ? parameters : NamedTensors{}},
+      sparse_{options.sparse.sparsity > 0},
       reducer_{communicator, specs(trained(parameters)), std::move(options)},
       layout_version_{reducer_.layout_version()} {
   NamedTensors all = parameters;
@@ -159,8 +165,8 @@ DataParallel::Impl::Impl(torch::nn::Module* module, const NamedTensors& paramete
     log("the ranks' weights differed; all go on with those of rank 0");
 
   for (const auto& [name, tensor] : trained(parameters)) {
+    trained_[tensor.unsafeGetTensorImpl()] = parameters_.size();
     parameters_.push_back({.name = name, .tensor = tensor, .type = tensor.scalar_type()});
-    trained_.insert(tensor.unsafeGetTensorImpl());
   }
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     Parameter& parameter = parameters_[i];
@@ -247,8 +253,36 @@ void DataParallel::Impl::require_same_parameters() const {
   }
 }
 
+void DataParallel::Impl::lead(const std::function<double(const Tensor&)>& decay) {
+  led_ = true;
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    const Tensor& parameter = parameters_[i].tensor;
+    if (!sparse_ || parameter.scalar_type() != torch::kFloat) continue;
+    const auto wanted = static_cast<float>(decay(parameter));
+    if (wanted != 0 && !parameter.is_non_overlapping_and_dense())
+      refuse(
+          fmt::format("parameter '{}' does not fill its memory and cannot be decayed as it is "
+                      "sent in part: train it without sparse gradients",
+                      parameters_[i].name));
+    reducer_.set_decay(i, wanted == 0 ? nullptr : parameter.data_ptr<float>(), wanted);
+  }
+}
+
+Arrival DataParallel::Impl::of(const Tensor& parameter) const {
+  const auto found = trained_.find(parameter.unsafeGetTensorImpl());
+  if (!sparse_ || found == trained_.end()) return {};
+  const auto parts = reducer_.arrived(found->second);
+  const auto count = static_cast<std::size_t>(parameter.numel());
+  const bool whole = parts.size() == 1 && parts[0] == GradientPart{0, count};
+  return {.whole = whole, .parts = parts, .decayed = reducer_.holds_decay(found->second)};
+}
+
 FinishedStep DataParallel::Impl::finish() {
   if (pauses_ > 0) refuse("finish() was called while no_sync() holds; let go of it first");
+  if (sparse_ && !led_)
+    refuse(
+        "sparse gradients need an optimizer that knows which of them arrived: make a "
+        "sluice::Sgd or sluice::Lars and call its follow(parallel) before training");
   require_same_parameters();
   try {
     for (std::size_t i = 0; i < parameters_.size(); ++i) {
@@ -315,6 +349,10 @@ DataParallel::DataParallel(DataParallel&&) noexcept = default;
 DataParallel& DataParallel::operator=(DataParallel&&) noexcept = default;
 DataParallel::~DataParallel() = default;
 
+const Arrivals& DataParallel::lead(const std::function<double(const Tensor&)>& decay) {
+  impl_->lead(decay);
+  return *impl_;
+}
 double DataParallel::loss_scale() const { return impl_->reducer().loss_scale(); }
 FinishedStep DataParallel::finish() { return impl_->finish(); }
 FinishedStep DataParallel::flush() { return impl_->flush(); }

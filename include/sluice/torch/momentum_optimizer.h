@@ -27,6 +27,8 @@
 
 namespace sluice {
 
+class DataParallel;
+
 enum class RatePlace : std::uint8_t { Outside, Folded };
 
 class MomentumOptimizer : public torch::optim::Optimizer {
@@ -40,7 +42,10 @@ class MomentumOptimizer : public torch::optim::Optimizer {
   // Of all groups.
   void set_lr(double lr);
 
-  // What has arrived at each step() from now on; nullptr: everything. It must outlive its use.
+  // Of a model whose gradients are sent in part: steps use what has arrived from now on. It must
+  // outlive the last of them.
+  void follow(DataParallel& parallel);
+  // The same by hand; nullptr: everything arrives.
   void set_arrivals(const Arrivals* arrivals);
 
   // What a parameter's gradient is decayed with: who sends g + wd w needs to know.

@@ -11,6 +11,7 @@
 
 #include "kernels/momentum.h"
 #include "sluice/status.h"
+#include "sluice/torch/data_parallel.h"
 #include "sluice/types.h"
 #include "torch/scalar_type.h"
 #include "train/optim/move.h"
@@ -93,6 +94,11 @@ void MomentumOptimizer::zero_grad(bool set_to_none) {
       }
     }
   }
+}
+
+void MomentumOptimizer::follow(DataParallel& parallel) {
+  set_arrivals(
+      &parallel.lead([this](const torch::Tensor& parameter) { return weight_decay(parameter); }));
 }
 
 void MomentumOptimizer::set_arrivals(const Arrivals* arrivals) { arrivals_ = arrivals; }
