@@ -18,7 +18,8 @@ HeldBack::HeldBack(const std::vector<GradientSpec>& gradients, const SparseOptio
 }
 
 void HeldBack::plan() {
-  std::fill(step_decays_.begin(), step_decays_.end(), Decay{});
+  // Else the buckets of a step on its way still look at them, and find none.
+  if (!late_) std::fill(step_decays_.begin(), step_decays_.end(), Decay{});
   sparsity_.plan();
 }
 

@@ -2,7 +2,7 @@
 // decay, which waits as long as they do.
 //
 // Thread-safety: one thread at a time; a Holding is for the errands of the step that was planned
-// last, until the next plan().
+// last, until that step is complete. REQUIRES: unless `late`, that is before the next plan().
 #pragma once
 
 #include <cstddef>
