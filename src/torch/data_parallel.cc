@@ -24,6 +24,7 @@
 
 #include "base/log.h"
 #include "gradient/reducer.h"
+#include "torch/arrived_parts.h"
 #include "torch/scalar_type.h"
 #include "torch/weights.h"
 
@@ -73,7 +74,7 @@ std::vector<GradientSpec> specs(const NamedTensors& parameters) {
     gradients.push_back({.name = name,
                          .count = static_cast<std::size_t>(parameter.numel()),
                          .type = *data_type(parameter.scalar_type()),
-                         .may_be_sparse = parameter.dim() > 1});
+                         .may_be_sparse = may_be_sparse(parameter)});
   }
   return gradients;
 }
@@ -97,6 +98,8 @@ class DataParallel::Impl {
 
   FinishedStep finish();
   FinishedStep flush();
+  const Arrivals& arrivals();
+  void set_decay(const Tensor& tensor, double decay);
   Reducer& reducer() { return reducer_; }
   int& pauses() { return pauses_; }
 
@@ -107,6 +110,7 @@ class DataParallel::Impl {
     torch::ScalarType type;
     std::shared_ptr<torch::autograd::Node> accumulator = {};  // a tensor holds its own only weakly
     std::uintptr_t hook = 0;
+    float decay = 0;
     std::array<Tensor, 2> slots = {};  // as seen so far
     bool ready = false;                // in this step
     bool paused = false;               // it has a gradient from a pause
@@ -135,11 +139,13 @@ class DataParallel::Impl {
   void hand_out(const FinishedStep& finished);
   void hand_out(std::size_t i);
 
-  Rank rank_;
   torch::nn::Module* module_;  // or null, and
   NamedTensors given_;         // those that were given instead
   std::vector<Parameter> parameters_;
   std::unordered_set<const c10::TensorImpl*> trained_;
+  bool sparse_;            // steps may be
+  bool followed_ = false;  // by an optimizer that knows of it
+  ArrivedParts arrived_;
   Reducer reducer_;
   std::uint64_t layout_version_;
   int pauses_ = 0;
@@ -148,14 +154,15 @@ class DataParallel::Impl {
 DataParallel::Impl::Impl(torch::nn::Module* module, const NamedTensors& parameters,
                          const NamedTensors& buffers, Communicator communicator,
                          GradientOptions options)
-    : rank_{communicator.rank()},
-      module_{module},
+    : module_{module},
       given_{module == nullptr ? parameters : NamedTensors{}},
+      sparse_{options.sparse.sparsity > 0},
+      arrived_{trained(parameters), options.sparse.chunk},
       reducer_{communicator, specs(trained(parameters)), std::move(options)},
       layout_version_{reducer_.layout_version()} {
   NamedTensors all = parameters;
   all.insert(all.end(), buffers.begin(), buffers.end());
-  if (equalise(all, communicator) && rank_ == 0)
+  if (equalise(all, communicator) && communicator.rank() == 0)
     log("the ranks' weights differed; all go on with those of rank 0");
 
   for (const auto& [name, tensor] : trained(parameters)) {
@@ -219,6 +226,8 @@ void DataParallel::Impl::send(std::size_t i) {
     gradient = own;
   }
   parameter.ready = true;
+  if (parameter.decay != 0)
+    reducer_.set_decay(i, parameter.tensor.data_ptr<float>(), parameter.decay);
   reducer_.mark_ready(i);
 }
 
@@ -250,6 +259,10 @@ void DataParallel::Impl::require_same_parameters() const {
 FinishedStep DataParallel::Impl::finish() {
   if (pauses_ > 0) refuse("finish() was called while no_sync() holds; let go of it first");
   require_same_parameters();
+  if (sparse_ && !followed_)
+    refuse(
+        "sparse gradients need an optimizer that moves only what arrives: make it a sluice::Sgd or "
+        "sluice::Lars, and call its follow() with this DataParallel");
   try {
     for (std::size_t i = 0; i < parameters_.size(); ++i) {
       const Parameter& parameter = parameters_[i];
@@ -283,6 +296,19 @@ void DataParallel::Impl::hand_out(const FinishedStep& finished) {
       hand_out(i);
     }
     parameter.ready = parameter.paused = false;
+  }
+  if (sparse_ && !finished.empty && !finished.skipped) arrived_.update(reducer_);
+}
+
+const Arrivals& DataParallel::Impl::arrivals() {
+  followed_ = true;
+  return arrived_;
+}
+
+void DataParallel::Impl::set_decay(const Tensor& tensor, double decay) {
+  for (Parameter& parameter : parameters_) {
+    if (sparse_ && parameter.tensor.is_same(tensor) && may_be_sparse(tensor))
+      parameter.decay = static_cast<float>(decay);
   }
 }
 
@@ -320,6 +346,10 @@ FinishedStep DataParallel::finish() { return impl_->finish(); }
 FinishedStep DataParallel::flush() { return impl_->flush(); }
 DataParallel::NoSync::~NoSync() { --pauses_; }
 DataParallel::NoSync DataParallel::no_sync() { return NoSync{impl_->pauses()}; }
+const Arrivals& DataParallel::arrivals() { return impl_->arrivals(); }
+void DataParallel::set_decay(const Tensor& parameter, double decay) {
+  impl_->set_decay(parameter, decay);
+}
 Reducer& DataParallel::reducer() { return impl_->reducer(); }
 
 }  // namespace sluice

@@ -25,6 +25,7 @@
 
 #include "sluice/communicator.h"
 #include "sluice/gradients.h"
+#include "sluice/torch/arrivals.h"
 
 namespace sluice {
 
@@ -71,6 +72,11 @@ class DataParallel {
     int& pauses_;
   };
   NoSync no_sync();
+
+  // Where only some elements of a gradient are sent, an optimizer must know which: the follow() of
+  // sluice::Sgd and sluice::Lars asks for it, and says what weight decay belongs to a parameter.
+  const Arrivals& arrivals();
+  void set_decay(const torch::Tensor& parameter, double decay);
 
   // What averages the gradients, for Sluice's own training loop; its header is not installed.
   Reducer& reducer();

@@ -27,6 +27,8 @@
 
 namespace sluice {
 
+class DataParallel;
+
 enum class RatePlace : std::uint8_t { Outside, Folded };
 
 class MomentumOptimizer : public torch::optim::Optimizer {
@@ -39,6 +41,10 @@ class MomentumOptimizer : public torch::optim::Optimizer {
 
   // Of all groups.
   void set_lr(double lr);
+
+  // Moves what `parallel`, which must outlive its use, hands out: all of it, or with sparse
+  // gradients what has arrived. Again after groups were added.
+  void follow(DataParallel& parallel);
 
   // What has arrived at each step() from now on; nullptr: everything. It must outlive its use.
   void set_arrivals(const Arrivals* arrivals);

@@ -11,6 +11,7 @@
 
 #include "kernels/momentum.h"
 #include "sluice/status.h"
+#include "sluice/torch/data_parallel.h"
 #include "sluice/types.h"
 #include "torch/scalar_type.h"
 #include "train/optim/move.h"
@@ -93,6 +94,14 @@ void MomentumOptimizer::zero_grad(bool set_to_none) {
         gradient.zero_();
       }
     }
+  }
+}
+
+void MomentumOptimizer::follow(DataParallel& parallel) {
+  set_arrivals(&parallel.arrivals());
+  for (const torch::optim::OptimizerParamGroup& group : param_groups()) {
+    for (const torch::Tensor& parameter : group.params())
+      parallel.set_decay(parameter, weight_decay(parameter));
   }
 }
 
