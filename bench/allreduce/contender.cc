@@ -2,19 +2,13 @@
 
 #include <fmt/format.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 
 #include <algorithm>
 #include <chrono>
-#include <csignal>
-#include <cstdlib>
+#include <cstring>
 #include <stdexcept>
 
-#include "base/fd.h"
-#include "bootstrap/cores.h"
 #include "cli/bench_pattern.h"
 
 namespace sluice::bench {
@@ -24,15 +18,6 @@ using Clock = std::chrono::steady_clock;
 
 // Larger buffers are given back after every slice: all contenders' together would not fit.
 constexpr std::size_t kMostKept = std::size_t{1} << 20;
-
-Fd connect_to(const std::string& path) {
-  Fd fd{socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0)};
-  sockaddr_un address{.sun_family = AF_UNIX, .sun_path = {}};
-  path.copy(address.sun_path, sizeof address.sun_path - 1);
-  if (connect(fd.number(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
-    throw std::runtime_error{fmt::format("no driver listens at {}", path)};
-  return fd;
-}
 
 // Of all threads of this process.
 double processor_seconds() {
@@ -123,32 +108,6 @@ class Server {
   std::size_t held_bytes_ = 0;
 };
 
-void serve(Contender& contender, const std::string& socket) {
-  const Fd driver = connect_to(socket);
-  Server server{contender};
-  for (SliceOrder order; recv(driver.number(), &order, sizeof order, 0) == sizeof order;) {
-    const SliceReport report = server.run(order);
-    if (send(driver.number(), &report, sizeof report, MSG_NOSIGNAL) != sizeof report) return;
-  }
-}
-
-int number_from(const char* name, int fallback) {
-  const char* const text = std::getenv(name);
-  return text == nullptr ? fallback : std::atoi(text);
-}
-
-ContenderArguments arguments_of(int argc, char** argv) {
-  if (argc < 2) throw std::runtime_error{"the benchmark's driver starts this, not you"};
-  ContenderArguments arguments{.socket = argv[1], .extra = argc > 2 ? argv[2] : ""};
-  if (argc > 4) {
-    arguments.rank = std::atoi(argv[3]);
-    arguments.ranks = std::atoi(argv[4]);
-  } else {
-    arguments.rank = number_from("OMPI_COMM_WORLD_RANK", number_from("PMI_RANK", 0));
-  }
-  return arguments;
-}
-
 }  // namespace
 
 double operations_of(const SliceOrder& order) {
@@ -174,20 +133,16 @@ void OrdinaryMemory::release() {
 }
 
 int contender_main(int argc, char** argv, const MakeContender& make) {
-  try {
-    const ContenderArguments arguments = arguments_of(argc, argv);
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    // Before the library starts any thread, so that its threads stay on the rank's core, too.
-    const std::vector<int> cores = usable_cores();
-    const int core = cores[static_cast<std::size_t>(arguments.rank) % cores.size()];
-    if (!pin_to({&core, 1})) throw std::runtime_error{fmt::format("core {} is not ours", core)};
-    const std::unique_ptr<Contender> contender = make(arguments);
-    serve(*contender, arguments.socket);
-    return 0;
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "contender: {}\n", error.what());
-    return 1;
-  }
+  return resident_main(argc, argv, [&](const ContenderArguments& arguments) -> Answer {
+    const std::shared_ptr<Contender> contender = make(arguments);
+    return [contender, server = std::make_shared<Server>(*contender)](std::string_view message) {
+      SliceOrder order;
+      if (message.size() != sizeof order) throw std::runtime_error{"that is no order"};
+      std::memcpy(&order, message.data(), sizeof order);
+      const SliceReport report = server->run(order);
+      return std::string{reinterpret_cast<const char*>(&report), sizeof report};
+    };
+  });
 }
 
 }  // namespace sluice::bench

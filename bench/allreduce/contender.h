@@ -1,10 +1,7 @@
 // contender.h - one process of a library that is compared, and the orders it takes.
 //
-// The driver starts the processes of all contenders at once. Each pins itself, connects to the
-// driver's socket, a path and so within reach of every network namespace, and sleeps there until it
-// is ordered to run a slice; so who is not measured uses no processor time, and slices of all
-// contenders take turns. All contenders go through the same code here: only what a Contender's
-// methods do differs.
+// Each is a process as in resident.h. All contenders go through the same code here: only what a
+// Contender's methods do differs.
 #pragma once
 
 #include <array>
@@ -14,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/allreduce/resident.h"
 #include "sluice/schedule.h"
 #include "sluice/types.h"
 
@@ -77,17 +75,9 @@ class OrdinaryMemory {
   std::size_t bytes_ = 0;
 };
 
-struct ContenderArguments {
-  std::string socket;
-  std::string extra;
-  Rank rank = 0;
-  int ranks = 1;
-};
-
 using MakeContender = std::function<std::unique_ptr<Contender>(const ContenderArguments&)>;
 
-// main() of a contender, called as PROGRAM SOCKET EXTRA [RANK RANKS]; under mpirun the rank comes
-// from the environment. Serves until the driver hangs up; returns the exit status.
+// main() of a contender.
 int contender_main(int argc, char** argv, const MakeContender& make);
 
 }  // namespace sluice::bench

@@ -118,9 +118,10 @@ void Team::await_processes() {
   const Fd listener = listen_at(socket_);
   if (options_.launcher.empty()) {
     for (Rank rank = 0; rank < options_.processes; ++rank) {
-      start({options_.program, socket_, options_.extra, std::to_string(rank),
-             std::to_string(options_.ranks)},
-            rank);
+      std::vector<std::string> command = options_.interpreter;
+      command.insert(command.end(), {options_.program, socket_, options_.extra,
+                                     std::to_string(rank), std::to_string(options_.ranks)});
+      start(command, rank);
     }
   } else {
     std::vector<std::string> command = options_.launcher;
@@ -148,13 +149,11 @@ void Team::await_processes() {
   }
 }
 
-SliceResult Team::run(const SliceOrder& order) {
+std::vector<std::string> Team::ask(std::string_view order) {
   for (const Process& process : processes_) {
-    if (send(process.socket.number(), &order, sizeof order, MSG_NOSIGNAL) != sizeof order)
-      fail("died");
+    if (send(process.socket.number(), order.data(), order.size(), MSG_NOSIGNAL) < 0) fail("died");
   }
-  std::array<double, kMostBatches> slowest_s{};
-  double cpu_s = 0;
+  std::vector<std::string> answers;
   const auto limit = Clock::now() + options_.slice_limit;
   for (const Process& process : processes_) {
     std::array<pollfd, 2> ready{{{process.socket.number(), POLLIN, 0}, {signals_.fd(), POLLIN, 0}}};
@@ -166,8 +165,22 @@ SliceResult Team::run(const SliceOrder& order) {
       if (ready[0].revents == 0 && Clock::now() > limit)
         fail(fmt::format("took longer than {} s", options_.slice_limit.count()));
     }
+    std::string answer(kMostMessage, '\0');
+    const ssize_t size = recv(process.socket.number(), answer.data(), answer.size(), 0);
+    if (size <= 0) fail("died");
+    answer.resize(static_cast<std::size_t>(size));
+    answers.push_back(std::move(answer));
+  }
+  return answers;
+}
+
+SliceResult Team::run(const SliceOrder& order) {
+  std::array<double, kMostBatches> slowest_s{};
+  double cpu_s = 0;
+  for (const std::string& answer : ask({reinterpret_cast<const char*>(&order), sizeof order})) {
     SliceReport report;
-    if (recv(process.socket.number(), &report, sizeof report, 0) != sizeof report) fail("died");
+    if (answer.size() != sizeof report) fail("does not answer as it should");
+    std::memcpy(&report, answer.data(), sizeof report);
     if (report.wrong[0] != '\0') {
       end(true);
       throw Error{Status{Code::InvalidInput, fmt::format("{} computed a wrong result: {}", name(),

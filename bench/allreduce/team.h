@@ -9,6 +9,7 @@
 #include <chrono>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/fd.h"
@@ -38,6 +39,7 @@ struct TeamOptions {
   std::string name;
   std::vector<std::string>
       launcher;  // mpirun and its arguments; empty: the driver starts each rank
+  std::vector<std::string> interpreter;  // of the program, where it needs one
   std::string program;
   std::string extra;   // passed to every rank
   int ranks = 2;       // of the all-reduce
@@ -61,6 +63,10 @@ class Team {
   Team(Team&&) = delete;
 
   const std::string& name() const { return options_.name; }
+
+  // What every process answers to an order. Throws Error when one died or the team took too long;
+  // it is then over.
+  std::vector<std::string> ask(std::string_view order);
 
   // What an all-reduce took. Throws Error when a result is wrong, a process died or the team took
   // too long; it is then over.

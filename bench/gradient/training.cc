@@ -11,7 +11,8 @@ namespace sluice::bench {
 
 Training::Training(const Workload& workload, Communicator& comm,
                    std::optional<GradientOptions> options)
-    : model_{make_model(
+    : set_to_none_{workload.set_to_none},
+      model_{make_model(
                  workload.model,
                  {.input = {.classes = workload.classes, .channels = 3, .image = workload.image},
                   .seed = 7})
@@ -24,8 +25,10 @@ Training::Training(const Workload& workload, Communicator& comm,
 }
 
 void Training::backward() {
-  optimizer_->zero_grad();
-  smoothed_cross_entropy(model_->forward(images_), labels_, 0).backward();
+  optimizer_->zero_grad(set_to_none_);
+  const torch::Tensor loss = smoothed_cross_entropy(model_->forward(images_), labels_, 0);
+  loss.backward();
+  loss_ = loss.item<double>();
 }
 
 void Training::step() {

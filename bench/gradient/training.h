@@ -23,6 +23,7 @@ struct Workload {
   int image = 64;
   int batch = 32;
   int classes = 1000;
+  bool set_to_none = false;  // zero_grad() drops gradients instead of clearing them
 };
 
 class Training {
@@ -40,6 +41,7 @@ class Training {
   double distance_to(const Training& other) const;
   std::uint64_t weights_hash() const;
   double gradient_bytes() const;
+  double loss() const { return loss_; }  // of the last step
 
   // A step, and when backward had made each gradient; its last part, the update, takes `update_s`.
   std::vector<ReadyGradient> ready_times(double& update_s);
@@ -47,11 +49,13 @@ class Training {
  private:
   void backward();
 
+  bool set_to_none_;
   std::shared_ptr<Model> model_;
   torch::Tensor images_;
   torch::Tensor labels_;
   std::unique_ptr<Sgd> optimizer_;
   std::unique_ptr<DataParallel> parallel_;
+  double loss_ = 0;
 };
 
 }  // namespace sluice::bench

@@ -43,6 +43,14 @@ struct GradientOptions {
   std::string algorithm;  // by name; empty: chosen by size
 };
 
+// Elements of a gradient that arrive as one.
+struct GradientPart {
+  std::size_t first = 0;
+  std::size_t count = 0;
+  std::uint32_t steps = 1;  // whose gradients it is the sum of; 1 unless it had been held back
+  bool operator==(const GradientPart&) const = default;
+};
+
 // What a finish() came to.
 struct FinishedStep {
   bool empty = false;    // with double buffering: there is no step before

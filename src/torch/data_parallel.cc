@@ -18,13 +18,13 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <unordered_map>
 #include <unordered_set>
 #include <utility>
 #include <vector>
 
 #include "base/log.h"
 #include "gradient/reducer.h"
-#include "torch/arrived_parts.h"
 #include "torch/scalar_type.h"
 #include "torch/weights.h"
 
@@ -68,6 +68,11 @@ NamedTensors trained(NamedTensors parameters) {
   return parameters;
 }
 
+// A matrix or more, whose elements lie in its memory one after the other.
+bool may_be_sparse(const Tensor& parameter) {
+  return parameter.dim() > 1 && parameter.is_non_overlapping_and_dense();
+}
+
 std::vector<GradientSpec> specs(const NamedTensors& parameters) {
   std::vector<GradientSpec> gradients;
   for (const auto& [name, parameter] : parameters) {
@@ -88,16 +93,17 @@ Tensor tensor_over(std::byte* memory, const Tensor& parameter) {
 
 }  // namespace
 
-class DataParallel::Impl {
+class DataParallel::Impl final : public Arrivals {
  public:
   Impl(torch::nn::Module* module, const NamedTensors& parameters, const NamedTensors& buffers,
        Communicator communicator, GradientOptions options);
-  ~Impl();
+  ~Impl() override;
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
 
   FinishedStep finish();
   FinishedStep flush();
+  Arrival of(const Tensor& tensor) const override;
   const Arrivals& arrivals();
   void set_decay(const Tensor& tensor, double decay);
   Reducer& reducer() { return reducer_; }
@@ -142,10 +148,9 @@ class DataParallel::Impl {
   torch::nn::Module* module_;  // or null, and
   NamedTensors given_;         // those that were given instead
   std::vector<Parameter> parameters_;
-  std::unordered_set<const c10::TensorImpl*> trained_;
-  bool sparse_;            // steps may be
+  std::unordered_map<const c10::TensorImpl*, std::size_t> numbers_;  // of parameters_
+  bool sparse_;                                                      // steps may be
   bool followed_ = false;  // by an optimizer that knows of it
-  ArrivedParts arrived_;
   Reducer reducer_;
   std::uint64_t layout_version_;
   int pauses_ = 0;
@@ -157,7 +162,6 @@ DataParallel::Impl::Impl(torch::nn::Module* module, const NamedTensors& paramete
     : module_{module},
       given_{module == nullptr ? parameters : NamedTensors{}},
       sparse_{options.sparse.sparsity > 0},
-      arrived_{trained(parameters), options.sparse.chunk},
       reducer_{communicator, specs(trained(parameters)), std::move(options)},
       layout_version_{reducer_.layout_version()} {
   NamedTensors all = parameters;
@@ -166,8 +170,8 @@ DataParallel::Impl::Impl(torch::nn::Module* module, const NamedTensors& paramete
     log("the ranks' weights differed; all go on with those of rank 0");
 
   for (const auto& [name, tensor] : trained(parameters)) {
+    numbers_.emplace(tensor.unsafeGetTensorImpl(), parameters_.size());
     parameters_.push_back({.name = name, .tensor = tensor, .type = tensor.scalar_type()});
-    trained_.insert(tensor.unsafeGetTensorImpl());
   }
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     Parameter& parameter = parameters_[i];
@@ -226,7 +230,7 @@ void DataParallel::Impl::send(std::size_t i) {
     gradient = own;
   }
   parameter.ready = true;
-  if (parameter.decay != 0)
+  if (sparse_ && parameter.decay != 0)
     reducer_.set_decay(i, parameter.tensor.data_ptr<float>(), parameter.decay);
   reducer_.mark_ready(i);
 }
@@ -234,7 +238,7 @@ void DataParallel::Impl::send(std::size_t i) {
 void DataParallel::Impl::require_same_parameters() const {
   std::vector<std::string> late;
   const auto check = [&](const std::string& name, const Tensor& tensor) {
-    if (takes_part(tensor) && !trained_.contains(tensor.unsafeGetTensorImpl()))
+    if (takes_part(tensor) && !numbers_.contains(tensor.unsafeGetTensorImpl()))
       late.push_back(name);
   };
   for (const auto& [name, tensor] : given_) check(name, tensor);
@@ -297,19 +301,30 @@ void DataParallel::Impl::hand_out(const FinishedStep& finished) {
     }
     parameter.ready = parameter.paused = false;
   }
-  if (sparse_ && !finished.empty && !finished.skipped) arrived_.update(reducer_);
 }
 
 const Arrivals& DataParallel::Impl::arrivals() {
   followed_ = true;
-  return arrived_;
+  return *this;
+}
+
+// Parts of one step each that are all there are as good as a dense gradient.
+Arrival DataParallel::Impl::of(const Tensor& tensor) const {
+  const auto found = numbers_.find(tensor.unsafeGetTensorImpl());
+  if (!sparse_ || found == numbers_.end() || !may_be_sparse(tensor)) return {};
+  const std::size_t i = found->second;
+  const std::span<const GradientPart> parts = reducer_.arrived(i);
+  std::size_t fresh = 0;
+  for (const GradientPart& part : parts) fresh += part.steps == 1 ? part.count : 0;
+  return {.whole = fresh == static_cast<std::size_t>(tensor.numel()),
+          .parts = parts,
+          .decayed = reducer_.holds_decay(i)};
 }
 
 void DataParallel::Impl::set_decay(const Tensor& tensor, double decay) {
-  for (Parameter& parameter : parameters_) {
-    if (sparse_ && parameter.tensor.is_same(tensor) && may_be_sparse(tensor))
-      parameter.decay = static_cast<float>(decay);
-  }
+  const auto found = numbers_.find(tensor.unsafeGetTensorImpl());
+  if (found != numbers_.end() && tensor.scalar_type() == torch::kFloat && may_be_sparse(tensor))
+    parameters_[found->second].decay = static_cast<float>(decay);
 }
 
 void DataParallel::Impl::hand_out(std::size_t i) {

@@ -1,6 +1,7 @@
 // The 16-bit wire and loss scaling, against a reference that narrows, adds and widens one by one.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -121,6 +122,21 @@ TEST(Wire, WhatIsNotFiniteAtOneRankIsSkippedByAllAndNamed) {
       at_rank_1 + "; " + at_rank_3, "", "1 value of \"fc.bias\" was not finite at rank 0"};
   expect_as_reference(model, 4, forced(WireType::F16), 6, warnings);
   expect_as_reference(model, 4, forced(WireType::F16, 1), 6, warnings);
+}
+
+TEST(Wire, OfSeveralGradientsTheFirstInThePoolIsNamed) {
+  Model model = plain_model();
+  model.odd = {{.rank = 1, .step = 1, .gradient = 0, .element = 7, .value = kNan},
+               {.rank = 1, .step = 1, .gradient = 4, .element = 8, .value = kNan}};
+  const std::vector<std::size_t> order = model.random_order(0, 0);  // rank 0's in step 0
+  const bool before =
+      std::find(order.begin(), order.end(), 0U) < std::find(order.begin(), order.end(), 4U);
+  const std::string first = model.gradients()[before ? 0 : 4].name;
+  for (const std::size_t theta : {std::size_t{1}, std::size_t{1} << 40U}) {
+    expect_as_reference(
+        model, 2, forced(WireType::F16, theta), 3,
+        {"", "1 value of \"" + first + "\" and 1 of others were not finite at rank 1"});
+  }
 }
 
 TEST(Wire, ASumThatOverflowsAloneIsSkippedAndNamed) {

@@ -2,7 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <map>
+#include <utility>
+#include <vector>
 
 #include "sluice/status.h"
 #include "sluice/torch/data_parallel.h"
@@ -53,8 +54,8 @@ struct Model {
 std::vector<bool> arrived(const Arrival& arrival) {
   std::vector<bool> elements(kCount, arrival.whole);
   if (arrival.whole) return elements;
-  for (const ElementRange& range : arrival.ranges) {
-    for (std::size_t i = range.first; i < range.first + range.count; ++i) elements[i] = true;
+  for (const GradientPart& part : arrival.parts) {
+    for (std::size_t i = part.first; i < part.first + part.count; ++i) elements[i] = true;
   }
   return elements;
 }
@@ -106,34 +107,47 @@ TEST(Sparse, MovesWhatArrivedAndHoldsTheRest) {
   });
 }
 
-TEST(Sparse, GivesLarsTheNormOfWhatEachChunkLastWas) {
+// w -= lr s r where r arrives, with s = eta |w| / (|g| + eps), and g what each element last brought
+// for a step; also in the first sparse step, when some have brought it in the dense one before.
+TEST(Sparse, LarsGoesByWhatEachPartLastBrought) {
   run_torch_ranks(kRanks, [](Communicator& comm) {
+    constexpr double kEta = 0.02;
     Model model;
     DataParallel parallel{model.parameters, comm, sparse_options()};
-    Lars optimizer{model.parameters.values(), {.lr = 0, .weight_decay = 0}};
+    Lars optimizer{model.parameters.values(),
+                   {.lr = kRate, .momentum = 0, .weight_decay = 0, .eta = kEta}};
     optimizer.follow(parallel);
-    Held held;
+    std::vector<double> weights(kCount, 1);
     std::vector<double> last(kCount);
+    Held held;
     for (int step = 0; step < 12; ++step) {
-      for (std::size_t i = 0; i < kCount; ++i) {
-        ++held.steps[i];
-        for (Rank rank = 0; rank < kRanks; ++rank)
-          held.sums[i] += slope(rank, step).flatten()[static_cast<std::int64_t>(i)].item<double>();
+      for (Rank rank = 0; rank < kRanks; ++rank) {
+        const Tensor given = slope(rank, step).to(torch::kDouble).flatten();
+        for (std::size_t i = 0; i < kCount; ++i)
+          held.sums[i] += given[static_cast<std::int64_t>(i)].item<double>();
       }
+      for (int& steps : held.steps) ++steps;
       model.backward(comm.rank(), step);
       parallel.finish();
       optimizer.step();
-      const Arrival arrival = parallel.arrivals().of(model.matrix());
-      const std::vector<bool> there = arrived(arrival);
-      double square = 0;
+
+      const std::vector<bool> there = arrived(parallel.arrivals().of(model.matrix()));
+      double squared_weights = 0;
+      double squared_gradient = 0;
       for (std::size_t i = 0; i < kCount; ++i) {
-        if (there[i])
-          last[i] = std::exchange(held.sums[i], 0) / kRanks / std::exchange(held.steps[i], 0);
-        square += last[i] * last[i];
+        if (there[i]) last[i] = held.sums[i] / kRanks / held.steps[i];
+        squared_gradient += last[i] * last[i];
+        squared_weights += weights[i] * weights[i];
       }
-      if (!arrival.whole) {
-        EXPECT_NEAR(arrival.gradient_norm, std::sqrt(square), 1e-4) << "step " << step;
+      const double scale = kEta * std::sqrt(squared_weights / squared_gradient);
+      for (std::size_t i = 0; i < kCount; ++i) {
+        if (!there[i]) continue;
+        weights[i] -= kRate * scale * std::exchange(held.sums[i], 0) / kRanks;
+        held.steps[i] = 0;
       }
+      const Tensor expected = torch::tensor(weights, torch::kDouble).view({kRows, kColumns});
+      EXPECT_TRUE(torch::allclose(model.matrix().to(torch::kDouble), expected, 1e-5, 1e-6))
+          << "step " << step;
     }
   });
 }

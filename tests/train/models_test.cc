@@ -177,6 +177,19 @@ TEST(AlexNet, DropsOutAsTheSeedSays) {
   EXPECT_TRUE(torch::equal(model->forward(images), model->forward(images)));
 }
 
+TEST(AlexNet, DropsOutOnAGpuAsTheSeedSays) {
+  if (!torch::cuda::is_available()) GTEST_SKIP() << "no GPU, or a libtorch without CUDA";
+  const ModelInput input{.classes = 10, .channels = 3, .image = 64};
+  const std::shared_ptr<Model> model = made("alexnet", {.input = input});
+  model->to(torch::kCUDA);
+  const torch::Tensor images = images_for(input, 2).to(torch::kCUDA);
+  model->seed_dropout(5);
+  const torch::Tensor first = model->forward(images);
+  EXPECT_FALSE(torch::equal(first, model->forward(images)));
+  model->seed_dropout(5);
+  EXPECT_TRUE(torch::allclose(first, model->forward(images)));
+}
+
 TEST(Models, AnUnknownNameIsOneSentence) {
   EXPECT_EQ(make_model("alexnett").status().message(),
             "no model is called \"alexnett\"; did you mean alexnet?");

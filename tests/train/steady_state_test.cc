@@ -27,11 +27,11 @@ std::vector<torch::Tensor> parameters() {
 class HalfArrives final : public Arrivals {
  public:
   Arrival of(const torch::Tensor& parameter) const override {
-    return parameter.numel() > 512 ? Arrival{.whole = false, .ranges = ranges_} : Arrival{};
+    return parameter.numel() > 512 ? Arrival{.whole = false, .parts = parts_} : Arrival{};
   }
 
  private:
-  std::array<ElementRange, 2> ranges_{{{0, 100}, {200, 56}}};
+  std::array<GradientPart, 2> parts_{{{0, 100}, {200, 56}}};
 };
 
 void expect_no_allocation(MomentumOptimizer& optimizer) {

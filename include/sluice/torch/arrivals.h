@@ -3,26 +3,21 @@
 
 #include <torch/types.h>
 
-#include <cstddef>
 #include <span>
 
-namespace sluice {
+#include "sluice/gradients.h"
 
-// Elements in the order of the parameter's memory.
-struct ElementRange {
-  std::size_t first = 0;
-  std::size_t count = 0;
-};
+namespace sluice {
 
 // What of one parameter's gradient is there to be used.
 struct Arrival {
   bool whole = true;
-  // Where it is not whole: rising, none touching another's elements. Valid until the next step.
-  std::span<const ElementRange> ranges;
+  // Elements in the order of the parameter's memory; rising, none in two parts. A part is the same
+  // elements whenever it comes. Where it is whole: all of them, or none where it always will be.
+  // Valid until the next step.
+  std::span<const GradientPart> parts;
   // The gradient holds the weight decay already: it was added before the gradient was sent.
   bool decayed = false;
-  // What Lars is to take for the gradient's norm; negative: that of the gradient.
-  double gradient_norm = -1;
 };
 
 class Arrivals {

@@ -2,8 +2,11 @@
 //
 // Each parameter of two or more dimensions has its gradient scaled by
 //   s = eta ||w|| / (||g|| + wd ||w|| + eps),   1 where ||w|| or ||g|| is 0.
-// Others, biases and scales, are neither scaled nor decayed. The rate is by default in the
+// Others, biases and scales, are neither scaled nor decayed. By default the rate is folded into the
 // velocity, as in Fujitsu's record runs.
+//
+// Of a gradient that arrives in parts ||g|| is put together from what each part last brought,
+// divided by the steps that it had been held back for.
 #pragma once
 
 #include <torch/types.h>
@@ -28,14 +31,22 @@ struct LarsOptions {
 class Lars final : public MomentumOptimizer {
  public:
   explicit Lars(std::vector<torch::Tensor> parameters, const LarsOptions& options = {});
+  ~Lars() override;
+
+  void save(torch::serialize::OutputArchive& archive) const override;
+  void load(torch::serialize::InputArchive& archive) override;
 
  private:
+  // What the parts of a gradient last brought.
+  struct Brought;
+
   void scale(std::vector<Move>& moves) override;
-  void scale_elsewhere(std::vector<Move>& moves) const;
-  void set_scale(Move& move, double weights_norm, double gradient_norm) const;
+  void scale_elsewhere(std::vector<Move>& moves);
+  void set_scale(Move& move, double squared_weights, double squared_gradient) const;
 
   double eta_;
   double eps_;
+  std::vector<Brought> brought_;  // by parameter
 };
 
 }  // namespace sluice

@@ -7,7 +7,7 @@
 //
 // The two differ when lr changes. A parameter without gradient stands still, velocity and all.
 // Updates are made in place, in the memory of the parameter; the steady state allocates nothing
-// where parameters are f32 on the CPU.
+// where parameters are f32 or f64 on the CPU.
 //
 // It is a torch::optim::Optimizer, and torch's rate schedulers work on it. Groups of parameters may
 // differ in their rate alone.

@@ -11,7 +11,7 @@ namespace sluice {
 View random_view(const Augmentation& augmentation, std::uint64_t seed, std::uint64_t epoch,
                  std::uint64_t sample) {
   Random random{mixed({seed, epoch, sample})};
-  const auto places = static_cast<std::uint64_t>(2 * augmentation.padding + 1);
+  const std::uint64_t places = 2 * static_cast<std::uint64_t>(augmentation.padding) + 1;
   View view;
   view.top = static_cast<int>(random.below(places));
   view.left = static_cast<int>(random.below(places));

@@ -50,13 +50,6 @@ bool lies_like(const torch::Tensor& tensor, const torch::Tensor& other) {
          tensor.device() == other.device() && tensor.strides() == other.strides();
 }
 
-// The memory of a dense tensor from one element to another.
-torch::Tensor piece(const torch::Tensor& tensor, const ElementRange& range) {
-  const auto first = static_cast<std::int64_t>(range.first);
-  return tensor.as_strided({static_cast<std::int64_t>(range.count)}, {1},
-                           tensor.storage_offset() + first);
-}
-
 // What the kernel does, in words of tensors: for other devices and types.
 void move_tensors(torch::Tensor parameter, torch::Tensor velocity, const torch::Tensor& gradient,
                   const MomentumStep& step) {
@@ -69,6 +62,12 @@ void move_tensors(torch::Tensor parameter, torch::Tensor velocity, const torch::
 }
 
 }  // namespace
+
+torch::Tensor memory_of(const torch::Tensor& tensor, const GradientPart& part) {
+  const auto first = static_cast<std::int64_t>(part.first);
+  return tensor.as_strided({static_cast<std::int64_t>(part.count)}, {1},
+                           tensor.storage_offset() + first);
+}
 
 MomentumOptimizer::MomentumOptimizer(std::vector<torch::Tensor> parameters, double lr,
                                      const Rule& rule)
@@ -140,8 +139,9 @@ void MomentumOptimizer::collect() {
       const torch::Tensor& gradient = parameter.grad();
       if (!gradient.defined()) continue;
       const Arrival arrival = arrivals_ == nullptr ? Arrival{} : arrivals_->of(parameter);
-      if (!arrival.whole && arrival.ranges.empty()) continue;
-      Move move{.parameter = parameter,
+      if (!arrival.whole && arrival.parts.empty()) continue;
+      Move move{.index = index,
+                .parameter = parameter,
                 .velocity = velocities_[index],
                 .gradient = gradient,
                 .arrival = arrival,
@@ -154,6 +154,11 @@ void MomentumOptimizer::collect() {
       }
       if (lies_like(move.velocity, parameter) && lies_like(move.gradient, parameter)) {
         move.flat = flat_type(parameter);
+      }
+      if (!arrival.whole && !parameter.is_non_overlapping_and_dense()) {
+        throw Error{Status{Code::InvalidArgument,
+                           "a parameter whose elements do not fill their memory cannot be updated "
+                           "in part: train it without sparse gradients"}};
       }
       moves_.push_back(std::move(move));
     }
@@ -183,17 +188,17 @@ void MomentumOptimizer::apply(Move& move) const {
                           .ratio = move.scale,
                           .nesterov = rule_.nesterov,
                           .folded = rule_.rate_place == RatePlace::Folded};
-  const ElementRange all{0, static_cast<std::size_t>(move.parameter.numel())};
-  const std::span<const ElementRange> ranges =
-      move.arrival.whole ? std::span{&all, 1} : move.arrival.ranges;
+  const GradientPart all{0, static_cast<std::size_t>(move.parameter.numel())};
+  const std::span<const GradientPart> parts =
+      move.arrival.whole ? std::span{&all, 1} : move.arrival.parts;
   if (move.flat) {
     const std::size_t width = size_of(*move.flat);
     auto* const parameter = static_cast<std::byte*>(move.parameter.data_ptr());
     auto* const velocity = static_cast<std::byte*>(move.velocity.data_ptr());
     const auto* const gradient = static_cast<const std::byte*>(move.gradient.data_ptr());
-    for (const ElementRange& range : ranges) {
-      const auto first = static_cast<std::int64_t>(range.first);
-      at::parallel_for(first, first + static_cast<std::int64_t>(range.count), kGrain,
+    for (const GradientPart& part : parts) {
+      const auto first = static_cast<std::int64_t>(part.first);
+      at::parallel_for(first, first + static_cast<std::int64_t>(part.count), kGrain,
                        [&](std::int64_t begin, std::int64_t end) {
                          const std::size_t offset = static_cast<std::size_t>(begin) * width;
                          momentum_update(*move.flat, parameter + offset, velocity + offset,
@@ -208,14 +213,9 @@ void MomentumOptimizer::apply(Move& move) const {
     move_tensors(move.parameter, move.velocity, move.gradient, step);
     return;
   }
-  if (!move.parameter.is_non_overlapping_and_dense()) {
-    throw Error{Status{Code::InvalidArgument,
-                       "a parameter whose elements do not fill their memory cannot be updated in "
-                       "part: train it without sparse gradients"}};
-  }
-  for (const ElementRange& range : ranges) {
-    move_tensors(piece(move.parameter, range), piece(move.velocity, range),
-                 piece(move.gradient, range), step);
+  for (const GradientPart& part : parts) {
+    move_tensors(memory_of(move.parameter, part), memory_of(move.velocity, part),
+                 memory_of(move.gradient, part), step);
   }
 }
 

@@ -1,6 +1,7 @@
 // move.h - a parameter that an optimizer is about to move.
 #pragma once
 
+#include <cstddef>
 #include <optional>
 
 #include "sluice/torch/momentum_optimizer.h"
@@ -9,6 +10,7 @@
 namespace sluice {
 
 struct MomentumOptimizer::Move {
+  std::size_t index = 0;  // among all parameters
   torch::Tensor parameter;
   torch::Tensor velocity;
   torch::Tensor gradient;
@@ -19,5 +21,8 @@ struct MomentumOptimizer::Move {
   // Where all three fill CPU memory, element for element alike: their type.
   std::optional<DataType> flat;
 };
+
+// A part of a tensor that fills its memory.
+torch::Tensor memory_of(const torch::Tensor& tensor, const GradientPart& part);
 
 }  // namespace sluice

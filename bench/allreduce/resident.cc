@@ -1,0 +1,75 @@
+#include "bench/allreduce/resident.h"
+
+#include <fmt/format.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <stdexcept>
+#include <vector>
+
+#include "base/fd.h"
+#include "bootstrap/cores.h"
+
+namespace sluice::bench {
+namespace {
+
+Fd connect_to(const std::string& path) {
+  Fd fd{socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0)};
+  sockaddr_un address{.sun_family = AF_UNIX, .sun_path = {}};
+  path.copy(address.sun_path, sizeof address.sun_path - 1);
+  if (connect(fd.number(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
+    throw std::runtime_error{fmt::format("no driver listens at {}", path)};
+  return fd;
+}
+
+int number_from(const char* name, int fallback) {
+  const char* const text = std::getenv(name);
+  return text == nullptr ? fallback : std::atoi(text);
+}
+
+ContenderArguments arguments_of(int argc, char** argv) {
+  if (argc < 2) throw std::runtime_error{"the benchmark's driver starts this, not you"};
+  ContenderArguments arguments{.socket = argv[1], .extra = argc > 2 ? argv[2] : ""};
+  if (argc > 4) {
+    arguments.rank = std::atoi(argv[3]);
+    arguments.ranks = std::atoi(argv[4]);
+  } else {
+    arguments.rank = number_from("OMPI_COMM_WORLD_RANK", number_from("PMI_RANK", 0));
+  }
+  return arguments;
+}
+
+void serve(const Answer& answer, const std::string& socket) {
+  const Fd driver = connect_to(socket);
+  std::string order(kMostMessage, '\0');
+  for (;;) {
+    const ssize_t size = recv(driver.number(), order.data(), order.size(), 0);
+    if (size <= 0) return;
+    const std::string said =
+        answer(std::string_view{order}.substr(0, static_cast<std::size_t>(size)));
+    if (send(driver.number(), said.data(), said.size(), MSG_NOSIGNAL) < 0) return;
+  }
+}
+
+}  // namespace
+
+int resident_main(int argc, char** argv, const MakeAnswer& make) {
+  try {
+    const ContenderArguments arguments = arguments_of(argc, argv);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    // Before the library starts any thread, so that its threads stay on the rank's core, too.
+    const std::vector<int> cores = usable_cores();
+    const int core = cores[static_cast<std::size_t>(arguments.rank) % cores.size()];
+    if (!pin_to({&core, 1})) throw std::runtime_error{fmt::format("core {} is not ours", core)};
+    serve(make(arguments), arguments.socket);
+    return 0;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "contender: {}\n", error.what());
+    return 1;
+  }
+}
+
+}  // namespace sluice::bench

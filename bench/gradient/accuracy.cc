@@ -1,0 +1,346 @@
+// accuracy.cc - what a network learns, by how its gradients travel.
+//
+//   accuracy [--data DIR] [--seeds 5] [--ways f32,f16,...] [--output FILE]
+//
+// The same small network is trained on the same images, a few thousand of CIFAR-10, by ranks that
+// are threads of this process. For every seed all ways start from the same weights and see the same
+// images in the same order, so a way is held against f32 seed by seed. After each training all
+// ranks must hold the same weights.
+#include <fmt/format.h>
+#include <torch/torch.h>
+#include <xxhash.h>
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <cmath>
+#include <exception>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <thread>
+
+#include "base/text.h"
+#include "bench/allreduce/progress.h"
+#include "bench/gradient/images.h"
+#include "sluice/communicator.h"
+#include "sluice/torch/data_parallel.h"
+#include "sluice/torch/sgd.h"
+#include "train/data/batcher.h"
+#include "train/data/sampler.h"
+#include "train/loss.h"
+#include "train/models/models.h"
+#include "train/optim/rate_schedule.h"
+
+namespace sluice::bench {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Options {
+  std::string data;
+  std::size_t images = 10'000;
+  std::string model = "smallconv";
+  int ranks = 4;
+  std::size_t batch = 16;  // a rank's
+  int epochs = 6;
+  double rate = 0.1;
+  double decay = 5e-4;
+  std::size_t chunk = 256;
+  int seeds = 5;
+  std::string ways = "f32,f16,double f16,sparse 85%";
+  double most = 0.6;
+  double least_base = 50;
+  double most_base = 85;
+  std::string output;
+};
+
+[[noreturn]] void refuse(const std::string& why) { throw Error{Status{Code::InvalidInput, why}}; }
+
+struct Way {
+  std::string name;
+  GradientOptions options;
+  std::vector<double> accuracies = {};  // in percent, by seed
+  double seconds = 0;                   // of all trainings
+};
+
+// Ranks of one process share a node, within which nothing is converted unless forced.
+std::vector<Way> ways_of(const Options& options, std::int64_t steps_per_epoch) {
+  const GradientOptions f16{.wire = WireType::F16, .force_wire = true};
+  GradientOptions double_f16 = f16;
+  double_f16.double_buffering = true;
+  const SparseOptions sparse{.sparsity = 0.85,
+                             .chunk = options.chunk,
+                             .dense_steps = steps_per_epoch,
+                             .ramp_steps = steps_per_epoch};
+  const std::vector<Way> known{
+      {"f32", {}},
+      {"f16", f16},
+      {"bf16", {.wire = WireType::BF16, .force_wire = true}},
+      {"double f16", double_f16},
+      {"sparse 85%", {.sparse = sparse}},
+  };
+  std::vector<Way> chosen;
+  std::istringstream list{options.ways};
+  for (std::string name; std::getline(list, name, ',');) {
+    const auto way = std::find_if(known.begin(), known.end(),
+                                  [&](const Way& each) { return each.name == name; });
+    if (way == known.end())
+      refuse(fmt::format("there is no way {}: choose from f32, f16, bf16, double f16, sparse 85%",
+                         quote(name)));
+    chosen.push_back(*way);
+  }
+  if (chosen.empty() || chosen[0].name != "f32")
+    refuse("f32 comes first: others are held against it");
+  return chosen;
+}
+
+// One rank of a training.
+class Trainee {
+ public:
+  Trainee(const Options& options, const Images& images, const Way& way, std::uint64_t seed,
+          Communicator& comm)
+      : options_{options},
+        images_{images},
+        seed_{seed},
+        comm_{comm},
+        model_{make_model(options.model, {.input = {.classes = images.train.classes(),
+                                                    .channels = images.train.channels(),
+                                                    .image = images.train.height()},
+                                          .seed = seed})
+                   .value()},
+        optimizer_{model_->parameters(), {.lr = options.rate, .weight_decay = options.decay}},
+        parallel_{*model_, comm, way.options} {}
+
+  // In percent, over all ranks: each tests its share, with its own batch statistics.
+  double train() {
+    Sampler sampler = sampler_of(images_.train.size(), false);
+    Batcher batcher{
+        images_.train,
+        {.normalization = images_.normalization, .augmentation = Augmentation{}, .seed = seed_}};
+    const auto steps = static_cast<std::int64_t>(sampler.steps());
+    const RateSchedule schedule{
+        .base = options_.rate,
+        .warm_up = {.steps = steps / 2, .from = 0.1},
+        .decay = PolynomialRate{.steps = options_.epochs * steps - steps / 2}};
+    std::int64_t taken = 0;
+    for (int epoch = 0; epoch < options_.epochs; ++epoch) {
+      sampler.start_epoch(static_cast<std::uint64_t>(epoch));
+      for (std::size_t step = 0; step < sampler.steps(); ++step) {
+        const Scored scored =
+            score(batcher, static_cast<std::uint64_t>(epoch), sampler.batch(step));
+        optimizer_.zero_grad();
+        smoothed_cross_entropy(scored.scores, scored.labels, 0).backward();
+        parallel_.finish();
+        optimizer_.set_lr(rate_at(schedule, taken++));
+        optimizer_.step();
+      }
+    }
+    if (!parallel_.flush().empty) optimizer_.step();
+    require_equal_weights();
+    return accuracy();
+  }
+
+ private:
+  struct Scored {
+    torch::Tensor scores;
+    torch::Tensor labels;
+  };
+
+  Sampler sampler_of(std::size_t samples, bool evaluation) const {
+    return Sampler{{.samples = samples,
+                    .batch = evaluation ? 100 : options_.batch,
+                    .ranks = comm_.size(),
+                    .rank = comm_.rank(),
+                    .seed = seed_,
+                    .evaluation = evaluation}};
+  }
+
+  Scored score(Batcher& batcher, std::uint64_t epoch, std::span<const std::size_t> samples) {
+    if (const Status status = batcher.fill(epoch, samples, batch_); !status.ok())
+      throw Error{status};
+    const auto count = static_cast<std::int64_t>(batch_.count);
+    return {model_->forward(torch::from_blob(
+                batch_.images.data(), {count, batch_.channels, batch_.height, batch_.width})),
+            torch::from_blob(batch_.labels.data(), {count}, torch::kLong)};
+  }
+
+  void require_equal_weights() {
+    std::uint64_t hash = 0;
+    for (const torch::Tensor& weights : model_->parameters())
+      hash = XXH64(weights.data_ptr(), weights.nbytes(), hash);
+    std::array<std::int64_t, 2> extremes{static_cast<std::int64_t>(hash >> 1U)};
+    extremes[1] = -extremes[0];
+    comm_.all_reduce(extremes.data(), 2, {.type = DataType::I64, .op = ReduceOp::Max}).wait();
+    if (extremes[0] != -extremes[1]) refuse("the ranks end with different weights");
+  }
+
+  double accuracy() {
+    const torch::NoGradGuard no_grad;
+    model_->eval();
+    const Sampler sampler = sampler_of(images_.test.size(), true);
+    Batcher batcher{images_.test, {.normalization = images_.normalization}};
+    std::int64_t right = 0;
+    for (std::size_t step = 0; step < sampler.steps(); ++step) {
+      if (sampler.batch(step).empty()) continue;
+      const Scored scored = score(batcher, 0, sampler.batch(step));
+      right += scored.scores.argmax(1).eq(scored.labels).sum().item<std::int64_t>();
+    }
+    comm_.all_reduce(&right, 1, {.type = DataType::I64}).wait();
+    return 100.0 * static_cast<double>(right) / static_cast<double>(images_.test.size());
+  }
+
+  const Options& options_;
+  const Images& images_;
+  std::uint64_t seed_;
+  Communicator& comm_;
+  std::shared_ptr<Model> model_;
+  Sgd optimizer_;
+  DataParallel parallel_;
+  Batch batch_;
+};
+
+double trained_accuracy(const Options& options, const Images& images, const Way& way,
+                        std::uint64_t seed) {
+  std::vector<Communicator> comms = Communicator::in_process(options.ranks);
+  std::vector<double> accuracies(comms.size());
+  std::vector<std::exception_ptr> wrong(comms.size());
+  std::vector<std::thread> threads;
+  for (std::size_t rank = 0; rank < comms.size(); ++rank) {
+    threads.emplace_back([&, rank, comm = comms[rank]]() mutable {
+      try {
+        at::set_num_threads(1);
+        accuracies[rank] = Trainee{options, images, way, seed, comm}.train();
+      } catch (...) {
+        wrong[rank] = std::current_exception();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const std::exception_ptr& error : wrong) {
+    if (error) std::rethrow_exception(error);
+  }
+  return accuracies[0];
+}
+
+struct Spread {
+  double mean = 0;
+  double error = 0;  // standard error of the mean
+};
+
+Spread spread_of(const std::vector<double>& values) {
+  const auto n = static_cast<double>(values.size());
+  Spread spread;
+  for (const double value : values) spread.mean += value / n;
+  double squares = 0;
+  for (const double value : values) squares += (value - spread.mean) * (value - spread.mean);
+  if (n > 1) spread.error = std::sqrt(squares / (n - 1) / n);
+  return spread;
+}
+
+Spread difference(const Way& way, const Way& base) {
+  std::vector<double> differences;
+  for (std::size_t seed = 0; seed < way.accuracies.size(); ++seed)
+    differences.push_back(way.accuracies[seed] - base.accuracies[seed]);
+  return spread_of(differences);
+}
+
+// Whether all ways are within the bar.
+bool print(const Options& options, const std::vector<Way>& ways) {
+  fmt::print("{} on {} images, {} epochs, {} ranks of {} images a step, {} seeds\n", options.model,
+             options.images, options.epochs, options.ranks, options.batch, options.seeds);
+  fmt::print("  {:<12} {:>18} {:>20} {:>12}\n", "way", "accuracy", "against f32", "a training");
+  Json document{{"model", options.model}, {"images", options.images}, {"epochs", options.epochs},
+                {"ranks", options.ranks}, {"batch", options.batch},   {"rate", options.rate},
+                {"seeds", options.seeds}, {"ways", Json::array()}};
+  const Spread base = spread_of(ways[0].accuracies);
+  bool met = base.mean >= options.least_base && base.mean <= options.most_base;
+  if (!met) fmt::print("  f32 is not between {} and {}%\n", options.least_base, options.most_base);
+  for (const Way& way : ways) {
+    const Spread own = spread_of(way.accuracies);
+    const Spread against = difference(way, ways[0]);
+    fmt::print(
+        "  {:<12} {:>18} {:>20} {:>12}\n", way.name,
+        fmt::format("{:.2f}% +- {:.2f}", own.mean, own.error),
+        &way == &ways[0] ? "" : fmt::format("{:+.2f} +- {:.2f}", against.mean, against.error),
+        format_seconds(way.seconds / static_cast<double>(way.accuracies.size())));
+    document["ways"].push_back({{"way", way.name},
+                                {"accuracy", own.mean},
+                                {"standard_error", own.error},
+                                {"difference", against.mean},
+                                {"difference_error", against.error},
+                                {"accuracies", way.accuracies}});
+    met = met && against.mean >= -options.most;
+  }
+  fmt::print("means with their standard errors; the bar is {} points below f32: {}\n", options.most,
+             met ? "met" : "not met");
+  if (!options.output.empty()) {
+    std::ofstream file{options.output};
+    file << document.dump(2) << "\n";
+    if (!file.flush()) refuse(fmt::format("{} cannot be written", options.output));
+  }
+  return met;
+}
+
+bool run(const Options& options) {
+  const Images images = load(options.data, options.images);
+  const std::size_t global = options.batch * static_cast<std::size_t>(options.ranks);
+  std::vector<Way> ways = ways_of(options, static_cast<std::int64_t>(images.train.size() / global));
+  Progress progress{static_cast<double>(options.seeds) * static_cast<double>(ways.size())};
+  for (int seed = 0; seed < options.seeds; ++seed) {
+    for (Way& way : ways) {
+      progress.begin(fmt::format("seed {}, {}", seed + 1, way.name));
+      const auto begin = std::chrono::steady_clock::now();
+      way.accuracies.push_back(
+          trained_accuracy(options, images, way, static_cast<std::uint64_t>(seed) + 1));
+      const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+      way.seconds += took.count();
+      progress.advance(1);
+    }
+  }
+  progress.clear();
+  return print(options, ways);
+}
+
+}  // namespace
+}  // namespace sluice::bench
+
+int main(int argc, char** argv) {
+  CLI::App app{"What a network learns, by how its gradients travel", "accuracy"};
+  sluice::bench::Options options;
+  app.add_option("--data", options.data,
+                 "A folder with train/ and test/, and in each a folder of images a class");
+  app.add_option("--images", options.images, "To train on")->capture_default_str();
+  app.add_option("--model", options.model, "By name, as `sluice train` has them")
+      ->capture_default_str();
+  app.add_option("--ranks", options.ranks, "Threads")
+      ->check(CLI::Range(1, 64))
+      ->capture_default_str();
+  app.add_option("--batch", options.batch, "Images of a rank and step")
+      ->check(CLI::Range(1, 4096))
+      ->capture_default_str();
+  app.add_option("--epochs", options.epochs, "")->check(CLI::Range(2, 1000))->capture_default_str();
+  app.add_option("--rate", options.rate, "The highest learning rate")->capture_default_str();
+  app.add_option("--decay", options.decay, "Of weights")->capture_default_str();
+  app.add_option("--chunk", options.chunk, "Elements that sparse gradients are chosen by")
+      ->capture_default_str();
+  app.add_option("--seeds", options.seeds, "Trainings of every way")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  app.add_option("--ways", options.ways, "f32 and any of f16, bf16, double f16, sparse 85%")
+      ->capture_default_str();
+  app.add_option("--most", options.most, "The bar: points of accuracy below f32")
+      ->capture_default_str();
+  app.add_option("--output", options.output, "A file for the results as JSON")->take_last();
+  app.footer(
+      "Exit status: 0 done, 1 the bar is not met, 2 wrong usage, no images or a wrong result.\n"
+      "Example:\n  accuracy --data cifar10 --seeds 5");
+  try {
+    app.parse(argc, argv);
+    return sluice::bench::run(options) ? 0 : 1;
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "accuracy: {}\n", error.what());
+    return 2;
+  }
+}

@@ -1,0 +1,62 @@
+#include "bench/gradient/images.h"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <optional>
+
+#include "bench/allreduce/temporary_folder.h"
+#include "sluice/status.h"
+#include "train/data/image_folder.h"
+
+namespace sluice::bench {
+namespace {
+
+namespace fs = std::filesystem;
+
+[[noreturn]] void refuse(const std::string& why) { throw Error{Status{Code::InvalidInput, why}}; }
+
+fs::path find_archive() {
+  const char* const data = std::getenv("SLUICE_TEST_DATA");
+  if (data == nullptr)
+    refuse(
+        "there are no images: --data names a folder with train/ and test/, or SLUICE_TEST_DATA one "
+        "with cifar10-jpeg.tar.xz");
+  const fs::path archive = fs::path{data} / "cifar10-jpeg.tar.xz";
+  if (!fs::exists(archive)) refuse(fmt::format("{} is not there", archive.string()));
+  return archive;
+}
+
+MemoryDataset load_split(const fs::path& folder, Split split, std::size_t most_per_class) {
+  LoadedImages loaded = load_images(list_images(folder, split, most_per_class).value()).value();
+  if (!loaded.skipped.empty()) refuse(loaded.skipped.front());
+  return std::move(loaded.images);
+}
+
+}  // namespace
+
+Images load(const std::string& folder, std::size_t train) {
+  fs::path root = folder;
+  std::optional<TemporaryFolder> unpacked;
+  if (folder.empty()) {
+    const fs::path archive = find_archive();
+    root = unpacked.emplace().make("images");
+    const std::string unpack =
+        fmt::format("tar -xJf '{}' -C '{}'", archive.string(), root.string());
+    if (std::system(unpack.c_str()) != 0)
+      refuse(fmt::format("{} cannot be unpacked into {}", archive.string(), root.string()));
+  }
+  const std::size_t classes = list_images(root, Split::Train, 1).value().classes.size();
+  if (classes == 0 || train < classes)
+    refuse(fmt::format("{} has {} classes for {} images", root.string(), classes, train));
+  Images images{
+      load_split(root, Split::Train, train / classes), load_split(root, Split::Test, 0), {}};
+  if (images.train.size() != train / classes * classes)
+    refuse(fmt::format("{} has only {} images of those {}", root.string(), images.train.size(),
+                       train));
+  images.normalization = images.train.statistics();
+  return images;
+}
+
+}  // namespace sluice::bench
