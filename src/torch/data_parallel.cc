@@ -68,13 +68,18 @@ NamedTensors trained(NamedTensors parameters) {
   return parameters;
 }
 
+// A matrix or more, whose elements lie in its memory one after the other.
+bool may_be_sparse(const Tensor& parameter) {
+  return parameter.dim() > 1 && parameter.is_non_overlapping_and_dense();
+}
+
 std::vector<GradientSpec> specs(const NamedTensors& parameters) {
   std::vector<GradientSpec> gradients;
   for (const auto& [name, parameter] : parameters) {
     gradients.push_back({.name = name,
                          .count = static_cast<std::size_t>(parameter.numel()),
                          .type = *data_type(parameter.scalar_type()),
-                         .may_be_sparse = parameter.dim() > 1});
+                         .may_be_sparse = may_be_sparse(parameter)});
   }
   return gradients;
 }
@@ -98,8 +103,9 @@ class DataParallel::Impl final : public Arrivals {
 
   FinishedStep finish();
   FinishedStep flush();
-  void lead(const std::function<double(const Tensor&)>& decay);
-  Arrival of(const Tensor& parameter) const override;
+  Arrival of(const Tensor& tensor) const override;
+  const Arrivals& arrivals();
+  void set_decay(const Tensor& tensor, double decay);
   Reducer& reducer() { return reducer_; }
   int& pauses() { return pauses_; }
 
@@ -110,6 +116,7 @@ class DataParallel::Impl final : public Arrivals {
     torch::ScalarType type;
     std::shared_ptr<torch::autograd::Node> accumulator = {};  // a tensor holds its own only weakly
     std::uintptr_t hook = 0;
+    float decay = 0;
     std::array<Tensor, 2> slots = {};  // as seen so far
     bool ready = false;                // in this step
     bool paused = false;               // it has a gradient from a pause
@@ -138,13 +145,12 @@ class DataParallel::Impl final : public Arrivals {
   void hand_out(const FinishedStep& finished);
   void hand_out(std::size_t i);
 
-  Rank rank_;
   torch::nn::Module* module_;  // or null, and
   NamedTensors given_;         // those that were given instead
   std::vector<Parameter> parameters_;
-  std::unordered_map<const c10::TensorImpl*, std::size_t> trained_;  // by their numbers
-  bool sparse_;
-  bool led_ = false;  // an optimizer follows
+  std::unordered_map<const c10::TensorImpl*, std::size_t> numbers_;  // of parameters_
+  bool sparse_;                                                      // steps may be
+  bool followed_ = false;  // by an optimizer that knows of it
   Reducer reducer_;
   std::uint64_t layout_version_;
   int pauses_ = 0;
@@ -153,19 +159,18 @@ class DataParallel::Impl final : public Arrivals {
 DataParallel::Impl::Impl(torch::nn::Module* module, const NamedTensors& parameters,
                          const NamedTensors& buffers, Communicator communicator,
                          GradientOptions options)
-    : rank_{communicator.rank()},
-      module_{module},
+    : module_{module},
       given_{module == nullptr ? parameters : NamedTensors{}},
       sparse_{options.sparse.sparsity > 0},
       reducer_{communicator, specs(trained(parameters)), std::move(options)},
       layout_version_{reducer_.layout_version()} {
   NamedTensors all = parameters;
   all.insert(all.end(), buffers.begin(), buffers.end());
-  if (equalise(all, communicator) && rank_ == 0)
+  if (equalise(all, communicator) && communicator.rank() == 0)
     log("the ranks' weights differed; all go on with those of rank 0");
 
   for (const auto& [name, tensor] : trained(parameters)) {
-    trained_[tensor.unsafeGetTensorImpl()] = parameters_.size();
+    numbers_.emplace(tensor.unsafeGetTensorImpl(), parameters_.size());
     parameters_.push_back({.name = name, .tensor = tensor, .type = tensor.scalar_type()});
   }
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
@@ -225,13 +230,15 @@ void DataParallel::Impl::send(std::size_t i) {
     gradient = own;
   }
   parameter.ready = true;
+  if (sparse_ && parameter.decay != 0)
+    reducer_.set_decay(i, parameter.tensor.data_ptr<float>(), parameter.decay);
   reducer_.mark_ready(i);
 }
 
 void DataParallel::Impl::require_same_parameters() const {
   std::vector<std::string> late;
   const auto check = [&](const std::string& name, const Tensor& tensor) {
-    if (takes_part(tensor) && !trained_.contains(tensor.unsafeGetTensorImpl()))
+    if (takes_part(tensor) && !numbers_.contains(tensor.unsafeGetTensorImpl()))
       late.push_back(name);
   };
   for (const auto& [name, tensor] : given_) check(name, tensor);
@@ -253,37 +260,13 @@ void DataParallel::Impl::require_same_parameters() const {
   }
 }
 
-void DataParallel::Impl::lead(const std::function<double(const Tensor&)>& decay) {
-  led_ = true;
-  for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    const Tensor& parameter = parameters_[i].tensor;
-    if (!sparse_ || parameter.scalar_type() != torch::kFloat) continue;
-    const auto wanted = static_cast<float>(decay(parameter));
-    if (wanted != 0 && !parameter.is_non_overlapping_and_dense())
-      refuse(
-          fmt::format("parameter '{}' does not fill its memory and cannot be decayed as it is "
-                      "sent in part: train it without sparse gradients",
-                      parameters_[i].name));
-    reducer_.set_decay(i, wanted == 0 ? nullptr : parameter.data_ptr<float>(), wanted);
-  }
-}
-
-Arrival DataParallel::Impl::of(const Tensor& parameter) const {
-  const auto found = trained_.find(parameter.unsafeGetTensorImpl());
-  if (!sparse_ || found == trained_.end()) return {};
-  const auto parts = reducer_.arrived(found->second);
-  const auto count = static_cast<std::size_t>(parameter.numel());
-  const bool whole = parts.size() == 1 && parts[0] == GradientPart{0, count};
-  return {.whole = whole, .parts = parts, .decayed = reducer_.holds_decay(found->second)};
-}
-
 FinishedStep DataParallel::Impl::finish() {
   if (pauses_ > 0) refuse("finish() was called while no_sync() holds; let go of it first");
-  if (sparse_ && !led_)
-    refuse(
-        "sparse gradients need an optimizer that knows which of them arrived: make a "
-        "sluice::Sgd or sluice::Lars and call its follow(parallel) before training");
   require_same_parameters();
+  if (sparse_ && !followed_)
+    refuse(
+        "sparse gradients need an optimizer that moves only what arrives: make it a sluice::Sgd or "
+        "sluice::Lars, and call its follow() with this DataParallel");
   try {
     for (std::size_t i = 0; i < parameters_.size(); ++i) {
       const Parameter& parameter = parameters_[i];
@@ -320,6 +303,30 @@ void DataParallel::Impl::hand_out(const FinishedStep& finished) {
   }
 }
 
+const Arrivals& DataParallel::Impl::arrivals() {
+  followed_ = true;
+  return *this;
+}
+
+// Parts of one step each that are all there are as good as a dense gradient.
+Arrival DataParallel::Impl::of(const Tensor& tensor) const {
+  const auto found = numbers_.find(tensor.unsafeGetTensorImpl());
+  if (!sparse_ || found == numbers_.end() || !may_be_sparse(tensor)) return {};
+  const std::size_t i = found->second;
+  const std::span<const GradientPart> parts = reducer_.arrived(i);
+  std::size_t fresh = 0;
+  for (const GradientPart& part : parts) fresh += part.steps == 1 ? part.count : 0;
+  return {.whole = fresh == static_cast<std::size_t>(tensor.numel()),
+          .parts = parts,
+          .decayed = reducer_.holds_decay(i)};
+}
+
+void DataParallel::Impl::set_decay(const Tensor& tensor, double decay) {
+  const auto found = numbers_.find(tensor.unsafeGetTensorImpl());
+  if (found != numbers_.end() && tensor.scalar_type() == torch::kFloat && may_be_sparse(tensor))
+    parameters_[found->second].decay = static_cast<float>(decay);
+}
+
 void DataParallel::Impl::hand_out(std::size_t i) {
   Parameter& parameter = parameters_[i];
   Tensor& gradient = parameter.tensor.mutable_grad();
@@ -349,15 +356,15 @@ DataParallel::DataParallel(DataParallel&&) noexcept = default;
 DataParallel& DataParallel::operator=(DataParallel&&) noexcept = default;
 DataParallel::~DataParallel() = default;
 
-const Arrivals& DataParallel::lead(const std::function<double(const Tensor&)>& decay) {
-  impl_->lead(decay);
-  return *impl_;
-}
 double DataParallel::loss_scale() const { return impl_->reducer().loss_scale(); }
 FinishedStep DataParallel::finish() { return impl_->finish(); }
 FinishedStep DataParallel::flush() { return impl_->flush(); }
 DataParallel::NoSync::~NoSync() { --pauses_; }
 DataParallel::NoSync DataParallel::no_sync() { return NoSync{impl_->pauses()}; }
+const Arrivals& DataParallel::arrivals() { return impl_->arrivals(); }
+void DataParallel::set_decay(const Tensor& parameter, double decay) {
+  impl_->set_decay(parameter, decay);
+}
 Reducer& DataParallel::reducer() { return impl_->reducer(); }
 
 }  // namespace sluice

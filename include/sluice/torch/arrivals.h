@@ -12,8 +12,9 @@ namespace sluice {
 // What of one parameter's gradient is there to be used.
 struct Arrival {
   bool whole = true;
-  // Where it is not whole: elements in the order of the parameter's memory; rising, none in two
-  // parts. A part is the same elements whenever it comes. Valid until the next step.
+  // Elements in the order of the parameter's memory; rising, none in two parts. A part is the same
+  // elements whenever it comes. Where it is whole: all of them, or none where it always will be.
+  // Valid until the next step.
   std::span<const GradientPart> parts;
   // The gradient holds the weight decay already: it was added before the gradient was sent.
   bool decayed = false;

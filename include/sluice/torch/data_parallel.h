@@ -9,10 +9,9 @@
 //     optimizer.step();
 //   }
 //
-// Any module and any optimizer will do; sparse gradients need one that knows which of them arrived:
-// sluice::Sgd or sluice::Lars, which then follows (momentum_optimizer.h). From construction on,
-// backward() leaves each parameter's gradient in memory of DataParallel's: finish() hands it out as
-// .grad, where it stays until the next backward() or the end of DataParallel, whichever is first.
+// Any module and any optimizer will do. From construction on, backward() leaves each parameter's
+// gradient in memory of DataParallel's: finish() hands it out as .grad, where it stays until the
+// next backward() or the end of DataParallel, whichever is first.
 //
 // Parameters that do not require a gradient are no part of it, and must not do so later; shared
 // ones count once. All must be on the CPU, of type f32, f64, f16 or bf16. Thread-safety: one thread
@@ -21,7 +20,6 @@
 
 #include <torch/torch.h>
 
-#include <functional>
 #include <memory>
 #include <string>
 
@@ -58,11 +56,6 @@ class DataParallel {
   // With double buffering: the same for the last step, which finish() has only started.
   FinishedStep flush();
 
-  // For an optimizer that follows. In a sparse step a parameter's gradient is g + decay(parameter)
-  // w before it is sent, so that decay waits as long as the gradient does. What has arrived is told
-  // of the last finish() or flush(), for as long as this object lives.
-  const Arrivals& lead(const std::function<double(const torch::Tensor&)>& decay);
-
   // While it lives backward() only adds to .grad, and sends nothing:
   //   { auto pause = parallel.no_sync(); loss(first half).backward(); }
   //   loss(second half).backward();
@@ -79,6 +72,11 @@ class DataParallel {
     int& pauses_;
   };
   NoSync no_sync();
+
+  // Where only some elements of a gradient are sent, an optimizer must know which: the follow() of
+  // sluice::Sgd and sluice::Lars asks for it, and says what weight decay belongs to a parameter.
+  const Arrivals& arrivals();
+  void set_decay(const torch::Tensor& parameter, double decay);
 
   // What averages the gradients, for Sluice's own training loop; its header is not installed.
   Reducer& reducer();

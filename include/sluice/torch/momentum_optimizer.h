@@ -42,10 +42,11 @@ class MomentumOptimizer : public torch::optim::Optimizer {
   // Of all groups.
   void set_lr(double lr);
 
-  // Of a model whose gradients are sent in part: steps use what has arrived from now on. It must
-  // outlive the last of them.
+  // Moves what `parallel`, which must outlive its use, hands out: all of it, or with sparse
+  // gradients what has arrived. Again after groups were added.
   void follow(DataParallel& parallel);
-  // The same by hand; nullptr: everything arrives.
+
+  // What has arrived at each step() from now on; nullptr: everything. It must outlive its use.
   void set_arrivals(const Arrivals* arrivals);
 
   // What a parameter's gradient is decayed with: who sends g + wd w needs to know.

@@ -79,12 +79,9 @@ void Lars::scale(std::vector<Move>& moves) {
     const auto* const gradient = static_cast<const std::byte*>(move.gradient.data_ptr());
     const auto count = static_cast<std::size_t>(move.parameter.numel());
     Brought& brought = brought_[move.index];
-    if (move.arrival.whole) {
-      brought.parts.clear();
-    } else {
-      for (const GradientPart& part : move.arrival.parts) {
-        brought.note(part, squared_norm(type, gradient + part.first * size_of(type), part.count));
-      }
+    if (move.arrival.whole) brought.parts.clear();
+    for (const GradientPart& part : move.arrival.parts) {
+      brought.note(part, squared_norm(type, gradient + part.first * size_of(type), part.count));
     }
     set_scale(move, squared_norm(type, move.parameter.data_ptr(), count),
               move.arrival.whole ? squared_norm(type, gradient, count) : brought.squared());
@@ -107,9 +104,8 @@ void Lars::scale_elsewhere(std::vector<Move>& moves) {
     if (!elsewhere(move)) continue;
     tensors.push_back(move.parameter);
     if (move.arrival.whole) tensors.push_back(move.gradient);
-    for (const GradientPart& part : move.arrival.parts) {
-      if (!move.arrival.whole) tensors.push_back(memory_of(move.gradient, part));
-    }
+    for (const GradientPart& part : move.arrival.parts)
+      tensors.push_back(memory_of(move.gradient, part));
   }
   if (tensors.empty()) return;
   std::vector<torch::Tensor> norms = at::_foreach_norm(tensors, 2);
@@ -120,13 +116,10 @@ void Lars::scale_elsewhere(std::vector<Move>& moves) {
     if (!elsewhere(move)) continue;
     const double weights = *next++;
     Brought& brought = brought_[move.index];
-    if (move.arrival.whole) {
-      brought.parts.clear();
-      set_scale(move, weights, *next++);
-    } else {
-      for (const GradientPart& part : move.arrival.parts) brought.note(part, *next++);
-      set_scale(move, weights, brought.squared());
-    }
+    const double gradient = move.arrival.whole ? *next++ : 0;
+    if (move.arrival.whole) brought.parts.clear();
+    for (const GradientPart& part : move.arrival.parts) brought.note(part, *next++);
+    set_scale(move, weights, move.arrival.whole ? gradient : brought.squared());
   }
 }
 

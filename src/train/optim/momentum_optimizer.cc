@@ -97,8 +97,11 @@ void MomentumOptimizer::zero_grad(bool set_to_none) {
 }
 
 void MomentumOptimizer::follow(DataParallel& parallel) {
-  set_arrivals(
-      &parallel.lead([this](const torch::Tensor& parameter) { return weight_decay(parameter); }));
+  set_arrivals(&parallel.arrivals());
+  for (const torch::optim::OptimizerParamGroup& group : param_groups()) {
+    for (const torch::Tensor& parameter : group.params())
+      parallel.set_decay(parameter, weight_decay(parameter));
+  }
 }
 
 void MomentumOptimizer::set_arrivals(const Arrivals* arrivals) { arrivals_ = arrivals; }
