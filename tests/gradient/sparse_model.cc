@@ -14,7 +14,7 @@ bool has_chunks(const GradientSpec& spec) {
 
 std::vector<float> floats(const Bytes& bytes) {
   std::vector<float> values(bytes.size() / sizeof(float));
-  if (!bytes.empty()) std::memcpy(values.data(), bytes.data(), bytes.size());
+  if (!bytes.empty()) std::memcpy(values.data(), bytes.data(), values.size() * sizeof(float));
   return values;
 }
 
