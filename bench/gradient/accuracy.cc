@@ -42,8 +42,8 @@ struct Options {
   std::string model = "smallconv";
   int ranks = 4;
   std::size_t batch = 16;  // a rank's
-  int epochs = 6;
-  double rate = 0.1;
+  int epochs = 8;
+  double rate = 0.005;
   double decay = 5e-4;
   std::size_t chunk = 256;
   int seeds = 5;
@@ -109,7 +109,9 @@ class Trainee {
                                           .seed = seed})
                    .value()},
         optimizer_{model_->parameters(), {.lr = options.rate, .weight_decay = options.decay}},
-        parallel_{*model_, comm, way.options} {}
+        parallel_{*model_, comm, way.options} {
+    optimizer_.follow(parallel_);
+  }
 
   // In percent, over all ranks: each tests its share, with its own batch statistics.
   double train() {

@@ -68,6 +68,7 @@ std::vector<Way> ways_of(const Options& options) {
       {"double", GradientOptions{.theta = theta, .double_buffering = true}, false, false},
       {"double f16", GradientOptions{.theta = theta, .wire = f16, .double_buffering = true}, false,
        false},
+      {"sparse 85%", GradientOptions{.theta = theta, .sparse = {.sparsity = 0.85}}, false, false},
   };
   const auto asked_for = [&](const std::string& name) {
     return options.ways.empty() ||

@@ -21,7 +21,9 @@ Training::Training(const Workload& workload, Communicator& comm,
   images_ = torch::randn({workload.batch, 3, workload.image, workload.image}, generator);
   labels_ = torch::randint(workload.classes, {workload.batch}, generator, torch::kLong);
   optimizer_ = std::make_unique<Sgd>(model_->parameters(), SgdOptions{.lr = 1e-3, .momentum = 0.9});
-  if (options) parallel_ = std::make_unique<DataParallel>(*model_, comm, *options);
+  if (!options) return;
+  parallel_ = std::make_unique<DataParallel>(*model_, comm, *options);
+  optimizer_->follow(*parallel_);
 }
 
 void Training::backward() {
