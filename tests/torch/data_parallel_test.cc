@@ -2,11 +2,11 @@
 
 #include <gtest/gtest.h>
 
-#include <atomic>
+#include <limits>
 #include <mutex>
 
 #include "sluice/log.h"
-#include "sluice/status.h"
+#include "tests/torch/parameters.h"
 #include "tests/torch/torch_ranks.h"
 #include "tests/torch/training.h"
 
@@ -14,42 +14,6 @@ namespace sluice {
 namespace {
 
 using torch::Tensor;
-using Parameters = torch::OrderedDict<std::string, Tensor>;
-
-Tensor ramp(std::initializer_list<std::int64_t> shape, double first = 1) {
-  std::int64_t count = 1;
-  for (const std::int64_t size : shape) count *= size;
-  return (torch::arange(count, torch::kFloat) + first).view(shape);
-}
-
-Tensor parameter(const Tensor& value) { return value.clone().set_requires_grad(true); }
-
-void clear(const Parameters& parameters, bool to_none) {
-  for (const auto& item : parameters) {
-    Tensor& gradient = item.value().mutable_grad();
-    if (!gradient.defined()) continue;
-    if (to_none) {
-      gradient.reset();
-    } else {
-      gradient.zero_();
-    }
-  }
-}
-
-bool same(const Tensor& a, const Tensor& b) {
-  return a.defined() && b.defined() && a.scalar_type() == b.scalar_type() && torch::equal(a, b);
-}
-
-// What `call` throws, which must be an Error; "" with code Ok where it throws nothing.
-template <class Call>
-Status thrown_by(const Call& call) {
-  try {
-    call();
-    return {};
-  } catch (const Error& error) {
-    return {error.code(), error.what()};
-  }
-}
 
 // Everything that is logged while it lives.
 class Log {
@@ -261,19 +225,6 @@ TEST(DataParallel, NoSyncAddsUpWhatTheNextBackwardSends) {
   }
 }
 
-TEST(DataParallel, ParametersThatDifferBetweenRanksAreNamedToAll) {
-  std::atomic<int> named{0};
-  run_torch_ranks(3, [&](Communicator& comm) {
-    Parameters parameters;
-    parameters.insert("same", parameter(ramp({10})));
-    parameters.insert("odd one", parameter(ramp({comm.rank() == 1 ? 11 : 10})));
-    const Status status = thrown_by([&] { DataParallel{parameters, comm}; });
-    EXPECT_EQ(status.code(), Code::Mismatch) << status.message();
-    if (status.message().find("odd one") != std::string::npos) ++named;
-  });
-  EXPECT_EQ(named, 3);
-}
-
 TEST(DataParallel, WeightsAndBuffersThatDifferBecomeThoseOfRankZero) {
   for (const bool differ : {false, true}) {
     Log log;
@@ -299,91 +250,6 @@ TEST(DataParallel, WeightsAndBuffersThatDifferBecomeThoseOfRankZero) {
   }
 }
 
-// Step t applies the mean of step t - 1, which was taken at the weights of step t - 1.
-NamedTensors train_one_step_late(Communicator& comm, bool to_none) {
-  Network model{Setting{.type = torch::kFloat}, std::nullopt};
-  torch::optim::SGD optimizer{model->parameters(), torch::optim::SGDOptions{0.1}.momentum(0.9)};
-  std::vector<Tensor> waiting;
-  const auto apply = [&] {
-    for (std::size_t i = 0; i < waiting.size(); ++i)
-      model->parameters()[i].mutable_grad() = waiting[i];
-    if (!waiting.empty()) optimizer.step();
-  };
-  for (int step = 0; step < 6; ++step) {
-    const Samples batch = samples(torch::kFloat, step, comm.rank() * 7, comm.rank() * 7 + 7);
-    model->zero_grad(to_none);
-    model->forward(batch.inputs).square().mean().backward();
-    std::vector<Tensor> means;
-    for (const Tensor& each : model->parameters()) {
-      means.push_back(each.grad().clone());
-      comm.all_reduce(means.back().data_ptr(), static_cast<std::size_t>(each.numel()),
-                      {.op = ReduceOp::Mean, .algorithm = "direct"})
-          .wait();
-    }
-    apply();
-    waiting = means;
-  }
-  apply();
-  return weights(*model);
-}
-
-TEST(DataParallel, DoubleBufferingIsOneStepLateBitForBit) {
-  for (const bool to_none : {false, true}) {
-    for (const int ranks : {1, 2, 3}) {
-      run_torch_ranks(ranks, [&](Communicator& comm) {
-        Network model{Setting{.type = torch::kFloat}, std::nullopt};
-        torch::optim::SGD optimizer{model->parameters(),
-                                    torch::optim::SGDOptions{0.1}.momentum(0.9)};
-        DataParallel parallel{
-            *model, comm, {.theta = 900, .double_buffering = true, .algorithm = "direct"}};
-        EXPECT_TRUE(parallel.flush().empty);
-        for (int step = 0; step < 6; ++step) {
-          const Samples batch = samples(torch::kFloat, step, comm.rank() * 7, comm.rank() * 7 + 7);
-          model->zero_grad(to_none);
-          model->forward(batch.inputs).square().mean().backward();
-          EXPECT_EQ(parallel.finish().empty, step == 0);
-          EXPECT_EQ(model->last->weight.grad().defined(), step > 0);
-          optimizer.step();
-        }
-        EXPECT_FALSE(parallel.flush().empty);
-        optimizer.step();
-        EXPECT_TRUE(same_bits(weights(*model), train_one_step_late(comm, to_none)))
-            << ranks << " ranks";
-      });
-    }
-  }
-}
-
-TEST(DataParallel, DoubleBufferingHandsOutWhoHadAGradientAStepLate) {
-  for (const bool to_none : {false, true}) {
-    run_torch_ranks(2, [&](Communicator& comm) {
-      Parameters parameters;
-      parameters.insert("always", parameter(ramp({10})));
-      parameters.insert("odd steps", parameter(ramp({10})));
-      DataParallel parallel{parameters, comm, {.double_buffering = true}};
-      for (int step = 0; step < 6; ++step) {
-        clear(parameters, to_none);
-        Tensor loss = parameters[0].value().sum() * step;
-        if (step % 2 == 1 && comm.rank() == 0) loss = loss + parameters[1].value().sum() * 2 * step;
-        loss.backward();
-        parallel.finish();
-        if (step == 0) continue;
-        const auto before = static_cast<float>(step - 1);
-        EXPECT_TRUE(same(parameters[0].value().grad(), torch::full({10}, before)));
-        const Tensor odd = parameters[1].value().grad();
-        if (step % 2 == 0) {
-          EXPECT_TRUE(same(odd, torch::full({10}, before)));
-        } else if (odd.defined()) {
-          EXPECT_TRUE(same(odd, torch::zeros({10})));
-        }
-        if (to_none && step % 2 == 1) {
-          EXPECT_FALSE(odd.defined());
-        }
-      }
-    });
-  }
-}
-
 TEST(DataParallel, AStepWithAnOverflowLeavesNoGradientAnywhere) {
   run_torch_ranks(2, [](Communicator& comm) {
     Parameters parameters;
@@ -398,72 +264,6 @@ TEST(DataParallel, AStepWithAnOverflowLeavesNoGradientAnywhere) {
     (parameters["w"].sum() * parallel.loss_scale()).backward();
     EXPECT_FALSE(parallel.finish().skipped);
     EXPECT_TRUE(same(parameters["w"].grad(), torch::ones({10})));
-  });
-}
-
-TEST(DataParallel, ParametersThatComeOrChangeLaterAreOneClearError) {
-  run_torch_ranks(2, [](Communicator& comm) {
-    torch::nn::Linear model{3, 3};
-    fill(*model);
-    model->bias.set_requires_grad(false);
-    DataParallel parallel{*model, comm};
-    const auto complaint = [&] { return thrown_by([&] { parallel.finish(); }).message(); };
-    model->register_parameter("extra", torch::ones({2}));
-    EXPECT_NE(complaint().find("'extra'"), std::string::npos) << complaint();
-    model->bias.set_requires_grad(true);
-    EXPECT_NE(complaint().find("'bias', 'extra'"), std::string::npos) << complaint();
-    comm.barrier();
-  });
-  run_torch_ranks(2, [](Communicator& comm) {
-    torch::nn::Linear model{3, 3};
-    fill(*model);
-    DataParallel parallel{*model, comm};
-    model->to(torch::kDouble);
-    const Status status = thrown_by([&] { parallel.finish(); });
-    EXPECT_NE(status.message().find("'weight'"), std::string::npos) << status.message();
-    comm.barrier();
-  });
-}
-
-TEST(DataParallel, NothingToTrainIsAnError) {
-  run_torch_ranks(1, [](Communicator& comm) {
-    EXPECT_EQ(thrown_by([&] { DataParallel{Parameters{}, comm}; }).code(), Code::InvalidArgument);
-    Parameters complex;
-    complex.insert("c", torch::zeros({2}, torch::kComplexFloat).set_requires_grad(true));
-    const Status status = thrown_by([&] { DataParallel{complex, comm}; });
-    EXPECT_NE(status.message().find("'c'"), std::string::npos) << status.message();
-  });
-}
-
-TEST(DataParallel, ASecondGradientBeforeFinishIsAnErrorOfBackward) {
-  run_torch_ranks(2, [](Communicator& comm) {
-    Parameters parameters;
-    parameters.insert("w", parameter(ramp({10})));
-    DataParallel parallel{parameters, comm};
-    parameters["w"].sum().backward();
-    const Status status = thrown_by([&] { parameters["w"].sum().backward(); });
-    EXPECT_EQ(status.code(), Code::InvalidArgument);
-    EXPECT_NE(status.message().find("'w' got a second gradient"), std::string::npos);
-    comm.barrier();
-  });
-}
-
-TEST(DataParallel, APeerThatLeavesIsAnErrorOfBackwardOrFinish) {
-  run_torch_ranks(3, [](Communicator& comm) {
-    Parameters parameters;
-    for (const char* const name : {"a", "b"}) parameters.insert(name, parameter(ramp({100'000})));
-    DataParallel parallel{parameters, comm, {.theta = 1}};
-    const auto step = [&] {
-      (parameters["a"].sum() + parameters["b"].sum()).backward();
-      parallel.finish();
-    };
-    step();
-    if (comm.rank() == 1) return;
-    const Status lost = thrown_by(step);
-    EXPECT_EQ(lost.code(), Code::PeerLost) << lost.message();
-    EXPECT_NE(lost.message().find("rank 1"), std::string::npos) << lost.message();
-    const Status still = thrown_by(step);
-    EXPECT_EQ(still.code(), Code::PeerLost) << still.message();
   });
 }
 

@@ -1,0 +1,51 @@
+// parameters.h - loose parameters, and what tests ask of their gradients.
+#pragma once
+
+#include <torch/torch.h>
+
+#include <string>
+
+#include "sluice/status.h"
+
+namespace sluice {
+
+using Parameters = torch::OrderedDict<std::string, torch::Tensor>;
+
+inline torch::Tensor ramp(std::initializer_list<std::int64_t> shape, double first = 1) {
+  std::int64_t count = 1;
+  for (const std::int64_t size : shape) count *= size;
+  return (torch::arange(count, torch::kFloat) + first).view(shape);
+}
+
+inline torch::Tensor parameter(const torch::Tensor& value) {
+  return value.clone().set_requires_grad(true);
+}
+
+inline void clear(const Parameters& parameters, bool to_none) {
+  for (const auto& item : parameters) {
+    torch::Tensor& gradient = item.value().mutable_grad();
+    if (!gradient.defined()) continue;
+    if (to_none) {
+      gradient.reset();
+    } else {
+      gradient.zero_();
+    }
+  }
+}
+
+inline bool same(const torch::Tensor& a, const torch::Tensor& b) {
+  return a.defined() && b.defined() && a.scalar_type() == b.scalar_type() && torch::equal(a, b);
+}
+
+// What `call` throws, which must be an Error; "" with code Ok where it throws nothing.
+template <class Call>
+Status thrown_by(const Call& call) {
+  try {
+    call();
+    return {};
+  } catch (const Error& error) {
+    return {error.code(), error.what()};
+  }
+}
+
+}  // namespace sluice
