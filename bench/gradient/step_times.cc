@@ -40,6 +40,7 @@ struct Options {
   double ratio = 0.45;
   double plain = 0;  // instead of ratio
   std::string theta = "4M";
+  std::vector<std::string> ways;  // besides alone and unlimited; empty: all
   int rounds = 3;
   int steps = 2;
   int fastest = 100;  // Mbit/s
@@ -58,9 +59,9 @@ std::vector<Way> ways_of(const Options& options) {
   const auto theta = static_cast<std::size_t>(parse_bytes(options.theta).value());
   constexpr std::size_t kEverything = std::size_t{1} << 40U;
   const auto f16 = WireType::F16;
-  return {
+  std::vector<Way> ways = {
       {"alone", std::nullopt, true, false},
-      {"plain, unlimited", GradientOptions{.theta = kEverything}, true, true},
+      {"unlimited", GradientOptions{.theta = kEverything}, true, true},
       {"plain", GradientOptions{.theta = kEverything}, false, true},
       {"lazy", GradientOptions{.theta = theta}, false, true},
       {"lazy f16", GradientOptions{.theta = theta, .wire = f16}, false, false},
@@ -69,6 +70,12 @@ std::vector<Way> ways_of(const Options& options) {
        false},
       {"sparse 85%", GradientOptions{.theta = theta, .sparse = {.sparsity = 0.85}}, false, false},
   };
+  const auto asked_for = [&](const std::string& name) {
+    return options.ways.empty() ||
+           std::find(options.ways.begin(), options.ways.end(), name) != options.ways.end();
+  };
+  std::erase_if(ways, [&](const Way& way) { return !way.unlimited && !asked_for(way.name); });
+  return ways;
 }
 
 // What rank 0 tells the process that owns the links, and what it found out in the end.
@@ -174,9 +181,9 @@ class Contest {
 
   // The rate at which `plain` takes so many times what it takes without limit, by trial.
   int rate_for_plain() {
-    constexpr std::size_t kPlainUnlimited = 1;
-    constexpr std::size_t kPlain = 2;
-    const double unlimited = std::min(slice(kPlainUnlimited, false), slice(kPlainUnlimited, false));
+    constexpr std::size_t kUnlimitedPlain = 1;
+    constexpr std::size_t kPlain = 2;  // REQUIRES: it takes part
+    const double unlimited = std::min(slice(kUnlimitedPlain, false), slice(kUnlimitedPlain, false));
     const double wanted = options_.plain * unlimited;
     double transfer = wanted - unlimited;
     int mbit = 0;
@@ -346,6 +353,9 @@ int main(int argc, char** argv) {
   app.add_option(
       "--plain", options.plain,
       "Instead: how many times longer a plain step is to take than over unlimited links");
+  app.add_option("--ways", options.ways,
+                 "Besides alone and unlimited, from: plain, lazy, lazy f16, double, double f16")
+      ->delimiter(',');
   app.add_option("--theta", options.theta, "Bytes that close a bucket");
   app.add_option("--rounds", options.rounds, "Of which the median counts")
       ->check(CLI::Range(1, 99));
@@ -356,6 +366,7 @@ int main(int argc, char** argv) {
       "  step_times --hosts 4 --batch 80 --plain 3.06");
   try {
     app.parse(argc, argv);
+    if (options.plain > 0 && !options.ways.empty()) options.ways.emplace_back("plain");
     sluice::bench::run(options);
     return 0;
   } catch (const CLI::ParseError& error) {

@@ -336,7 +336,7 @@ void Reducer::Impl::lay_as_observed(const std::vector<std::size_t>& seen) {
   const auto old = std::exchange(laid_, std::move(laid));
   std::memset(pool.data(), 0, pool.bytes());
   for (std::size_t i = 0; i < gradients_.size(); ++i)
-    std::memcpy(slot(i), before.data() + old->layout.offset(i), old->layout.bytes_of(i));
+    std::copy_n(before.data() + old->layout.offset(i), old->layout.bytes_of(i), slot(i));
   for (const std::size_t i : old->readiness.marked()) laid_->readiness.mark(i);
   ++layout_version_;
 }

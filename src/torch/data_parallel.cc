@@ -118,6 +118,7 @@ class DataParallel::Impl final : public Arrivals {
     std::uintptr_t hook = 0;
     float decay = 0;
     std::array<Tensor, 2> slots = {};  // as seen so far
+    Tensor given = {};                 // the slot that .grad was last made
     bool ready = false;                // in this step
     bool paused = false;               // it has a gradient from a pause
     bool was_undefined = false;        // .grad, before this step's backward
@@ -149,8 +150,8 @@ class DataParallel::Impl final : public Arrivals {
   NamedTensors given_;         // those that were given instead
   std::vector<Parameter> parameters_;
   std::unordered_map<const c10::TensorImpl*, std::size_t> numbers_;  // of parameters_
-  bool sparse_;                                                      // steps may be
-  bool followed_ = false;  // by an optimizer that knows of it
+  bool sparse_;
+  bool followed_ = false;  // by an optimizer that knows of sparse steps
   Reducer reducer_;
   std::uint64_t layout_version_;
   int pauses_ = 0;
@@ -184,9 +185,7 @@ DataParallel::Impl::~Impl() {
   for (Parameter& parameter : parameters_) {
     parameter.accumulator->del_post_hook(parameter.hook);
     Tensor& gradient = parameter.tensor.mutable_grad();
-    for (const Tensor& slot : parameter.slots) {
-      if (slot.defined() && gradient.is_same(slot)) gradient.reset();
-    }
+    if (gradient.is_same(parameter.given)) gradient.reset();
   }
 }
 
@@ -227,7 +226,7 @@ void DataParallel::Impl::send(std::size_t i) {
     } else {
       own.copy_(gradient);
     }
-    gradient = own;
+    gradient = parameter.given = own;
   }
   parameter.ready = true;
   if (sparse_ && parameter.decay != 0)
@@ -303,6 +302,20 @@ void DataParallel::Impl::hand_out(const FinishedStep& finished) {
   }
 }
 
+void DataParallel::Impl::hand_out(std::size_t i) {
+  Parameter& parameter = parameters_[i];
+  Tensor& gradient = parameter.tensor.mutable_grad();
+  if (reducer_.used(i)) {
+    gradient = parameter.given = slot(i);
+  } else if (parameter.ready && parameter.was_undefined) {
+    gradient.reset();
+  } else if (gradient.is_same(parameter.given) && gradient.defined()) {
+    // With double buffering it may be on its way by now; and nobody had one the step before.
+    gradient = parameter.given = slot(i);
+    gradient.zero_();
+  }
+}
+
 const Arrivals& DataParallel::Impl::arrivals() {
   followed_ = true;
   return *this;
@@ -325,20 +338,6 @@ void DataParallel::Impl::set_decay(const Tensor& tensor, double decay) {
   const auto found = numbers_.find(tensor.unsafeGetTensorImpl());
   if (found != numbers_.end() && tensor.scalar_type() == torch::kFloat && may_be_sparse(tensor))
     parameters_[found->second].decay = static_cast<float>(decay);
-}
-
-void DataParallel::Impl::hand_out(std::size_t i) {
-  Parameter& parameter = parameters_[i];
-  Tensor& gradient = parameter.tensor.mutable_grad();
-  if (reducer_.used(i)) {
-    gradient = slot(i);
-  } else if (parameter.ready ? parameter.was_undefined : !gradient.defined()) {
-    gradient.reset();
-  } else {
-    // With double buffering .grad may be on its way by now; and nobody had one the step before.
-    gradient = slot(i);
-    gradient.zero_();
-  }
 }
 
 DataParallel::DataParallel(torch::nn::Module& module, const Communicator& communicator,

@@ -31,7 +31,6 @@ struct BatchStatistics {
 namespace {
 
 using torch::Tensor;
-using OptionalTensor = c10::optional<Tensor>;
 
 // As a graph can hold it.
 struct HeldStatistics : torch::CustomClassHolder {
@@ -49,10 +48,6 @@ struct Moments {
 // The type in which a batch is normalised: at least f32.
 torch::ScalarType working_type(const Tensor& input) {
   return input.scalar_type() == torch::kDouble ? torch::kDouble : torch::kFloat;
-}
-
-Tensor in_type(const Tensor& tensor, torch::ScalarType type) {
-  return tensor.defined() ? tensor.to(type) : tensor;
 }
 
 // As features broadcast over `like`: 1 x features x 1 x ...
@@ -108,11 +103,9 @@ Moments moments_of_all(const Tensor& input, detail::BatchStatistics& statistics)
 
 struct SyncBatchNormFunction : torch::autograd::Function<SyncBatchNormFunction> {
   static Tensor forward(torch::autograd::AutogradContext* context, const Tensor& input,
-                        const OptionalTensor& given_weight, const OptionalTensor& given_bias,
-                        const Moments& moments, double epsilon,
+                        const Tensor& weight, const Tensor& bias, const Moments& moments,
+                        double epsilon,
                         const std::shared_ptr<detail::BatchStatistics>& statistics) {
-    const Tensor weight = given_weight.value_or(Tensor{});
-    const Tensor bias = given_bias.value_or(Tensor{});
     const torch::ScalarType type = working_type(input);
     const Tensor batch = input.to(type);
     const Tensor mean = moments.mean.to(type);
@@ -121,9 +114,9 @@ struct SyncBatchNormFunction : torch::autograd::Function<SyncBatchNormFunction> 
     context->saved_data["count"] = moments.count;
     context->saved_data["epsilon"] = epsilon;
     context->saved_data["statistics"] =
-        torch::IValue::make_capsule(c10::make_intrusive<HeldStatistics>(statistics));
+        c10::IValue::make_capsule(c10::make_intrusive<HeldStatistics>(statistics));
     if (input.numel() == 0) return torch::empty_like(input);
-    return normalised(batch, in_type(weight, type), in_type(bias, type), mean, variance, epsilon)
+    return normalised(batch, weight.to(type), bias.to(type), mean, variance, epsilon)
         .to(input.scalar_type());
   }
 
@@ -170,7 +163,7 @@ struct SyncBatchNormFunction : torch::autograd::Function<SyncBatchNormFunction> 
         input_slope = torch::zeros_like(input);
       } else {
         const Tensor scale = (variance.to(torch::kDouble) + epsilon).rsqrt();
-        const Tensor factor = weight.defined() ? weight.to(torch::kDouble) * scale : scale;
+        const Tensor factor = weight.to(torch::kDouble) * scale;
         const Tensor shift = (sums[0] * factor).div_(-count);
         const Tensor tilt = (sums[1] * factor).div_(-count);
         input_slope = normalised(batch, tilt.to(type), shift.to(type), mean, variance, epsilon)
@@ -178,7 +171,6 @@ struct SyncBatchNormFunction : torch::autograd::Function<SyncBatchNormFunction> 
                           .to(input.scalar_type());
       }
     }
-    if (!weight.defined()) return {input_slope, {}, {}, {}, {}, {}};
     return {input_slope,
             weight_slope.to(weight.scalar_type()),
             bias_slope.to(weight.scalar_type()),
@@ -238,8 +230,11 @@ Tensor SyncBatchNormImpl::forward(const Tensor& input) {
           .add_(moments.variance.to(running_var.scalar_type()), momentum * count / (count - 1));
     }
   }
-  return SyncBatchNormFunction::apply(input, OptionalTensor{weight}, OptionalTensor{bias}, moments,
-                                      options.eps(), statistics_);
+  const auto type = working_type(input);
+  return SyncBatchNormFunction::apply(
+      input, weight.defined() ? weight : torch::ones({input.size(1)}, type),
+      bias.defined() ? bias : torch::zeros({input.size(1)}, type), moments, options.eps(),
+      statistics_);
 }
 
 void SyncBatchNormImpl::pretty_print(std::ostream& stream) const {

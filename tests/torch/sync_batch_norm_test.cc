@@ -12,6 +12,8 @@ namespace {
 using torch::Tensor;
 using torch::nn::BatchNormOptions;
 
+using NoMomentum = std::decay_t<decltype(BatchNormOptions{1}.momentum())>;  // an empty optional
+
 constexpr int kFeatures = 5;
 
 // A batch whose features have means so far from zero that naive sums of squares lose digits.
@@ -121,7 +123,7 @@ TEST(SyncBatchNorm, KnowsEveryOption) {
   const auto contiguous = torch::MemoryFormat::Contiguous;
   for (auto each :
        {BatchNormOptions{options}.affine(false), BatchNormOptions{options}.eps(0.1),
-        BatchNormOptions{options}.momentum(c10::nullopt), BatchNormOptions{options}.momentum(0.5),
+        BatchNormOptions{options}.momentum(NoMomentum{}), BatchNormOptions{options}.momentum(0.5),
         BatchNormOptions{options}.track_running_stats(false)}) {
     expect_as_one<torch::nn::BatchNorm1d>(3, each, {20, kFeatures}, torch::kDouble, contiguous);
   }
