@@ -3,6 +3,7 @@
 #   JOBS=n    compile and test with n jobs (default: the number of cores)
 #   SETUP=:   do not look for missing packages first
 #   BENCH_ARGS='--ranks 2 --sizes 1M:64M'   what make bench or bench-network measures
+#   SLUICE_TEST_DATA=DIR                    where make bench-gradient finds cifar10-jpeg.tar.xz
 
 JOBS ?= $(shell nproc)
 SETUP ?= tools/setup
@@ -14,7 +15,7 @@ configure = cmake --preset $(1) >build/$(1).log 2>&1 || { cat build/$(1).log; ex
 build = $(call configure,$(1)); cmake --build --preset $(1) --parallel $(JOBS) $(2)
 test = ctest --preset $(1) --parallel $(JOBS)
 
-.PHONY: all test check sanitize bench bench-network format clean help setup
+.PHONY: all test check sanitize bench bench-network bench-gradient format clean help setup
 
 all: setup  ## the release build: build/release/sluice
 	@$(call build,release)
@@ -46,6 +47,13 @@ bench-network: setup  ## the same over a cluster in a box, beside what the links
 	@$(call build,bench,--target network_bench)
 	@build/bench/bench/network/network --output build/bench/network.json $(BENCH_ARGS)
 	@build/bench/bench/network/thin_tree --output build/bench/thin-tree.json
+
+bench-gradient: setup  ## training: beside DistributedDataParallel, over slow links, and what is learnt; needs root
+	@$(call build,bench,--target gradient_bench)
+	@status=0; \
+	build/bench/bench/gradient/ddp --output build/bench/ddp.json || status=$$?; \
+	bench/gradient/table --output build/bench/gradient.json || status=$$?; \
+	exit $$status
 
 format:  ## formats every C++ source
 	tools/format

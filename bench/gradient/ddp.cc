@@ -1,13 +1,14 @@
 // ddp.cc - what communication adds to a training step: Sluice beside DistributedDataParallel/Gloo.
 //
-//   ddp [--models alexnet:8,resnet18:16] [--rounds 9] [--output FILE]
+//   ddp [--models alexnet:8,resnet18:16] [--rounds 15] [--output FILE]
 //
 // Both sides train the same networks, each in processes of its own, pinned alike, with one thread a
-// rank and the same libtorch. They take turns; who is not measured sleeps. A way's overhead is what
-// its step takes beyond the same side's step without communication in the same round; of these the
-// median over the rounds. A step's time is that of the slower rank, with communication and without,
-// so that what the ranks differ by is in neither overhead. After the last round the ranks of every
-// way must hold the same weights.
+// rank and the same libtorch. They take turns; who is not measured sleeps. In a turn, steps with
+// and without communication alternate, all ranks beginning each together. A step's time is that of
+// the slower rank, with communication and without, so that what the ranks differ by is in neither
+// overhead. A way's overhead is what its step takes beyond the mean of the two steps without
+// communication around it; of these the median over the rounds. After the last round the ranks of
+// every way must hold the same weights.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -40,8 +41,7 @@ struct Options {
   std::string models = "alexnet:8,resnet18:16";
   int image = 224;
   int ranks = 2;
-  int rounds = 9;
-  int steps = 1;
+  int rounds = 15;
   bool set_to_none = false;
   double most = 0.4;
   std::string python;
@@ -71,15 +71,9 @@ std::vector<Network> parse_networks(const std::string& text) {
 struct Way {
   std::string name;
   Json options;
-  std::vector<double> steps_s = {};  // of every round
+  std::vector<double> steps_s = {};
+  std::vector<double> overheads_s = {};
 };
-
-double median_overhead(const Way& way, const Way& alone) {
-  std::vector<double> differences;
-  for (std::size_t i = 0; i < way.steps_s.size(); ++i)
-    differences.push_back(way.steps_s[i] - alone.steps_s[i]);
-  return median(differences);
-}
 
 struct Side {
   std::string name;
@@ -87,15 +81,23 @@ struct Side {
   std::vector<Way> ways;                 // the second is the default
   std::vector<double> transfers_s = {};  // of all gradients, with nothing beside it
 
-  double overhead(std::size_t way) const { return median_overhead(ways[way], ways[0]); }
+  double overhead_s(std::size_t way) const { return median(ways[way].overheads_s); }
   std::size_t best() const {
     std::size_t best = 1;
     for (std::size_t way = 2; way < ways.size(); ++way) {
-      if (overhead(way) < overhead(best)) best = way;
+      if (overhead_s(way) < overhead_s(best)) best = way;
     }
     return best;
   }
 };
+
+// Of a median, by the median of what values are away from it, as if they were normal.
+double standard_error(const std::vector<double>& values) {
+  const double middle = median(values);
+  std::vector<double> away;
+  for (const double value : values) away.push_back(std::abs(value - middle));
+  return 1.2533 * 1.4826 * median(away) / std::sqrt(static_cast<double>(values.size()));
+}
 
 std::vector<Way> our_ways() {
   const auto theta = [](double mebibytes) {
@@ -177,40 +179,50 @@ class Comparison {
     return answers;
   }
 
-  // Of a step, at the slower rank.
-  double seconds_of(Side& side, const Json& order) {
-    const std::vector<Json> answers = ask(side, order);
-    double sum = 0;
-    const std::size_t steps = answers[0].at("seconds").size();
-    for (std::size_t step = 0; step < steps; ++step) {
-      double slowest = 0;
-      for (const Json& answer : answers)
-        slowest = std::max(slowest, answer.at("seconds").at(step).get<double>());
-      sum += slowest;
+  // Of each thing that was timed, at the slowest rank.
+  std::vector<double> seconds_of(Side& side, const Json& order) {
+    std::vector<double> slowest;
+    for (const Json& answer : ask(side, order)) {
+      const auto seconds = answer.at("seconds").get<std::vector<double>>();
+      slowest.resize(seconds.size());
+      for (std::size_t i = 0; i < seconds.size(); ++i)
+        slowest[i] = std::max(slowest[i], seconds[i]);
     }
-    return sum / static_cast<double>(steps);
+    return slowest;
   }
 
   // Again where others had the cores meanwhile.
-  double slice(Side& side, const Json& order) {
+  std::vector<double> slice(Side& side, const Json& order) {
     constexpr double kMostStolen = 0.02;
     constexpr int kAttempts = 3;
-    double best_s = 0;
+    std::vector<double> best;
     double least = 1;
     for (int attempt = 0; attempt < kAttempts && least > kMostStolen; ++attempt) {
       const StolenTime stolen;
-      const double took_s = seconds_of(side, order);
-      if (const double share = stolen.share(); share < least) {
+      std::vector<double> seconds = seconds_of(side, order);
+      if (const double share = stolen.share(); best.empty() || share < least) {
         least = share;
-        best_s = took_s;
+        best = std::move(seconds);
       }
     }
     most_stolen_ = std::max(most_stolen_, least);
-    return best_s;
+    return best;
   }
 
-  Json steps_order(std::size_t way) const {
-    return {{"do", "steps"}, {"way", way}, {"warm_up", 1}, {"steps", options_.steps}};
+  // Every way once, between steps without communication, of which the very first does not count.
+  void take_turn(Side& side, int round) {
+    std::vector<std::size_t> ways{0, 0};
+    for (std::size_t i = 0; i + 1 < side.ways.size(); ++i) {
+      ways.push_back(1 + (i + static_cast<std::size_t>(round)) % (side.ways.size() - 1));
+      ways.push_back(0);
+    }
+    const std::vector<double> seconds = slice(side, {{"do", "steps"}, {"ways", ways}});
+    for (std::size_t i = 1; i < ways.size(); ++i) {
+      Way& way = side.ways[ways[i]];
+      way.steps_s.push_back(seconds[i]);
+      if (ways[i] != 0)
+        way.overheads_s.push_back(seconds[i] - (seconds[i - 1] + seconds[i + 1]) / 2);
+    }
   }
 
   void build(const Network& network) {
@@ -226,6 +238,7 @@ class Comparison {
                  {"ways", Json::array()}};
       for (Way& way : side.ways) {
         way.steps_s.clear();
+        way.overheads_s.clear();
         order["ways"].push_back(way.options);
       }
       side.transfers_s.clear();
@@ -242,24 +255,17 @@ class Comparison {
   void measure(const Network& network, Progress& progress) {
     progress.begin(network.model);
     build(network);
-    struct Turn {
-      Side* side;
-      std::size_t way;
-    };
-    std::vector<Turn> turns;
-    for (std::size_t way = 0; way < sides_[0].ways.size(); ++way) {
-      for (Side& side : sides_) turns.push_back({&side, way});
-    }
     // DistributedDataParallel makes its buckets anew after the first step, Sluice its pool.
-    for (const Turn& turn : turns) (void)seconds_of(*turn.side, steps_order(turn.way));
-    const Json transfer{{"do", "transfer"}, {"steps", 2}};
+    for (Side& side : sides_) {
+      std::vector<std::size_t> twice;
+      for (std::size_t way = 0; way < side.ways.size(); ++way) twice.insert(twice.end(), 2, way);
+      (void)seconds_of(side, {{"do", "steps"}, {"ways", twice}});
+    }
     for (int round = 0; round < options_.rounds; ++round) {
-      for (std::size_t i = 0; i < turns.size(); ++i) {
-        const Turn& turn = turns[(i + static_cast<std::size_t>(round)) % turns.size()];
-        turn.side->ways[turn.way].steps_s.push_back(slice(*turn.side, steps_order(turn.way)));
-      }
-      for (Side& side : sides_) side.transfers_s.push_back(slice(side, transfer));
-      copies_s_.push_back(slice(sides_[1], {{"do", "copy"}, {"steps", 2}}));
+      for (Side& side : sides_) take_turn(side, round);
+      for (Side& side : sides_)
+        side.transfers_s.push_back(median(slice(side, {{"do", "transfer"}, {"times", 3}})));
+      copies_s_.push_back(median(slice(sides_[1], {{"do", "copy"}, {"times", 3}})));
       progress.advance(1.0 / options_.rounds);
     }
     for (Side& side : sides_) check(side);
@@ -282,29 +288,32 @@ class Comparison {
   double print(const Network& network) {
     Side& ours = sides_[0];
     Side& theirs = sides_[1];
-    const double theirs_s = theirs.overhead(theirs.best());
+    const double theirs_s = theirs.overhead_s(theirs.best());
     const auto ratio = [&](const Side& side, std::size_t way) {
-      return theirs_s > 0 ? side.overhead(way) / theirs_s : std::numeric_limits<double>::infinity();
+      return theirs_s > 0 ? side.overhead_s(way) / theirs_s
+                          : std::numeric_limits<double>::infinity();
     };
     fmt::print("\n{}, {} images of {}x{} a rank, {} ranks, {:.1f} million parameters\n",
                network.model, network.batch, options_.image, options_.image, options_.ranks,
                static_cast<double>(parameters_) / 1e6);
-    fmt::print("  {:<7} {:<30} {:>9} {:>9} {:>9} {:>15}\n", "side", "", "a step", "without",
+    fmt::print("  {:<7} {:<30} {:>9} {:>9} {:>16} {:>15}\n", "side", "", "a step", "without",
                "overhead", "of the ddp best");
     Json row{{"model", network.model}, {"batch", network.batch}, {"parameters", parameters_}};
     for (const Side& side : sides_) {
       const double alone_s = median(side.ways[0].steps_s);
       row[side.name]["without_s"] = alone_s;
-      row[side.name]["without_rounds_s"] = side.ways[0].steps_s;
-      for (std::size_t way = 1; way < side.ways.size(); ++way) {
-        const double step_s = median(side.ways[way].steps_s);
-        fmt::print("  {:<7} {:<30} {:>9} {:>9} {:>9} {:>15.2f}\n", side.name, side.ways[way].name,
-                   format_seconds(step_s), format_seconds(alone_s),
-                   fmt::format("{:.1f} ms", 1e3 * side.overhead(way)), ratio(side, way));
-        row[side.name]["ways"].push_back({{"way", side.ways[way].name},
-                                          {"step_s", step_s},
-                                          {"overhead_s", side.overhead(way)},
-                                          {"rounds_s", side.ways[way].steps_s}});
+      for (std::size_t i = 1; i < side.ways.size(); ++i) {
+        const Way& way = side.ways[i];
+        const double error_s = standard_error(way.overheads_s);
+        fmt::print("  {:<7} {:<30} {:>9} {:>9} {:>16} {:>15.2f}\n", side.name, way.name,
+                   format_seconds(median(way.steps_s)), format_seconds(alone_s),
+                   fmt::format("{:.1f} +- {:.1f} ms", 1e3 * side.overhead_s(i), 1e3 * error_s),
+                   ratio(side, i));
+        row[side.name]["ways"].push_back({{"way", way.name},
+                                          {"step_s", median(way.steps_s)},
+                                          {"overhead_s", side.overhead_s(i)},
+                                          {"standard_error_s", error_s},
+                                          {"overheads_s", way.overheads_s}});
       }
       row[side.name]["all_reduce_alone_s"] = median(side.transfers_s);
     }
@@ -366,11 +375,8 @@ int main(int argc, char** argv) {
   app.add_option("--ranks", options.ranks, "A process each")
       ->check(CLI::Range(2, 16))
       ->capture_default_str();
-  app.add_option("--rounds", options.rounds, "Slices of every way, of which the median counts")
+  app.add_option("--rounds", options.rounds, "Turns of each side, of which the median counts")
       ->check(CLI::Range(1, 999))
-      ->capture_default_str();
-  app.add_option("--steps", options.steps, "Of a slice, after one that is not timed")
-      ->check(CLI::Range(1, 99))
       ->capture_default_str();
   app.add_flag("--set-to-none", options.set_to_none,
                "zero_grad() drops gradients, on both sides, instead of clearing them");

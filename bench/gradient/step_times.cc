@@ -255,7 +255,10 @@ class Contest {
       if (hash[0] != -hash[1])
         return fmt::format("{}: ranks have different weights", ways_[way].name);
     }
-    const std::size_t most = std::max_element(taken_.begin(), taken_.end())->second;
+    std::size_t most = 0;  // slices that were disturbed have been repeated, so ways differ
+    for (const auto& [way, taken] : taken_) {
+      if (ways_[way].exact) most = std::max(most, taken);
+    }
     std::optional<std::size_t> first;
     for (std::size_t way = 0; way < ways_.size(); ++way) {
       if (!ways_[way].exact) continue;
