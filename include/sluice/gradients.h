@@ -31,7 +31,8 @@ struct LossScaleOptions {
 };
 
 struct GradientOptions {
-  // A bucket is closed once it has this many bytes.
+  // A bucket is closed once it has this many bytes. Of no use with double buffering, where all is
+  // ready when it is sent, and goes as one.
   std::size_t theta = std::size_t{4} << 20U;
   // Instead of theta: how many gradients each bucket has, in the order of backward.
   std::vector<int> groups;

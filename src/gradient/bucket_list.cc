@@ -1,14 +1,25 @@
 #include "gradient/bucket_list.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 
 #include "plan/buckets.h"
 
 namespace sluice {
+namespace {
+
+// Every bucket pays the latency of a whole collective, which is worth it only while others are not
+// ready yet.
+std::size_t theta_of(const GradientOptions& options) {
+  return options.double_buffering ? SIZE_MAX : options.theta;
+}
+
+}  // namespace
 
 BucketList::BucketList(const Plan& plan, Step& step) : plan_{plan}, step_{&step} {
   const std::vector<GradientSize>& sizes = plan.layout.sizes();
-  whole_ranges_ = plan.options.groups.empty() ? lazy_buckets(sizes, plan.options.theta)
+  whole_ranges_ = plan.options.groups.empty() ? lazy_buckets(sizes, theta_of(plan.options))
                                               : grouped_buckets(sizes, plan.options.groups).value();
   sent_ = sizes;
   ranges_.reserve(sizes.size());
@@ -54,7 +65,7 @@ void BucketList::set_sparse(const Holding& holding) {
       sent_[position].bytes = std::max<std::size_t>(
           1, selected_elements(chunks, i, holding.step.selected) * sizeof(float));
     }
-    lazy_buckets(sent_, plan_.options.theta, ranges_);
+    lazy_buckets(sent_, theta_of(plan_.options), ranges_);
   } else {
     ranges_ = whole_ranges_;
   }

@@ -61,7 +61,11 @@ TEST(Bench, RunsWhatExplainSays) {
   // A cache of its own: nobody else measures the machine in between.
   const std::string cache = testing::TempDir() + "explain-" + std::to_string(getpid());
   setenv("SLUICE_CACHE", cache.c_str(), 1);
-  const auto rows = rows_of("--ranks 2 --sizes 4:4M --iterations 5");
+  // What is measured on a machine that is disturbed just then is used, but not kept.
+  auto rows = rows_of("--ranks 2 --sizes 4:4M --iterations 5");
+  constexpr int kMostAttempts = 50;
+  for (int attempt = 1; attempt < kMostAttempts && !std::filesystem::exists(cache); ++attempt)
+    rows = rows_of("--ranks 2 --sizes 4:4M --iterations 5");
   ASSERT_EQ(rows.size(), 21U);
   for (const auto& row : rows) {
     const Outcome outcome = shell(
