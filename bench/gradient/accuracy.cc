@@ -42,7 +42,7 @@ struct Options {
   std::string model = "smallconv";
   int ranks = 4;
   std::size_t batch = 16;  // a rank's
-  int epochs = 8;
+  int epochs = 16;
   double rate = 0.005;
   double decay = 5e-4;
   std::size_t chunk = 256;
