@@ -184,7 +184,7 @@ int run_processes(const Options& options, int ranks) {
   if (outcome.signal != 0) return 128 + outcome.signal;
   if (outcome.first_failure) {
     // A wrong result has been told by the rank that has it.
-    if (outcome.first_failure->how == fmt::format("exited with status {}", kExitNo)) return kExitNo;
+    if (outcome.first_failure->status == kExitNo) return kExitNo;
     say(fmt::format("rank {} {}", outcome.first_failure->rank, outcome.first_failure->how));
   }
   return outcome.all_well() ? kExitDone : kExitMachine;
