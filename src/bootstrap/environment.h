@@ -71,6 +71,9 @@ inline constexpr Variable kCache{"SLUICE_CACHE", "the folder where measured cons
 inline constexpr Variable kCacheHome{"XDG_CACHE_HOME", "the folder of all caches", "HOME/.cache"};
 inline constexpr Variable kHome{"HOME", "the user's folder", "nothing is kept"};
 
+inline constexpr Variable kNoColour{"NO_COLOR", "output without colours", "colours on a terminal"};
+inline constexpr Variable kTerminal{"TERM", "what the terminal can; dumb: no bar is drawn", ""};
+
 // Set by Open MPI's mpirun.
 inline constexpr Variable kOmpiRank{"OMPI_COMM_WORLD_RANK", "Open MPI: the rank", ""};
 inline constexpr Variable kOmpiSize{"OMPI_COMM_WORLD_SIZE", "Open MPI: how many ranks", ""};

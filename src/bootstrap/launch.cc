@@ -49,6 +49,12 @@ std::vector<std::string> environment_with(const Variables& added) {
   return all;
 }
 
+constexpr int kWrongInput = 2;  // as an exit status
+
+bool is_answer(const LaunchOptions& options, int status) {
+  return std::find(options.answers.begin(), options.answers.end(), status) != options.answers.end();
+}
+
 // One of the times that all ranks are started.
 struct Attempt {
   int restarts = 0;             // that came before
@@ -207,8 +213,11 @@ class Launch {
     // Ranks that were asked to end did not fail.
     if (!worst || stopping() || outcome_.signal != 0) return;
     first_failed_ = worst;
-    options_.tell(fmt::format("rank {} {}; stopping the others", global(static_cast<Rank>(*worst)),
-                              ranks_[*worst].end()->describe()));
+    const RankEnd& end = *ranks_[*worst].end();
+    if (end.by_signal || !is_answer(options_, end.number)) {
+      options_.tell(fmt::format("rank {} {}; stopping the others",
+                                global(static_cast<Rank>(*worst)), end.describe()));
+    }
     stop();
   }
 
@@ -290,9 +299,9 @@ Status check_hosts(const LaunchOptions& options) {
 bool worth_a_restart(const LaunchOptions& options, const LaunchOutcome& outcome) {
   if (!outcome.first_failure || outcome.signal != 0 || outcome.out_of_time || outcome.output_lost)
     return false;
-  const auto& last = options.last_statuses;
-  return outcome.restarts < options.max_restarts &&
-         std::find(last.begin(), last.end(), outcome.first_failure->status) == last.end();
+  const int status = outcome.first_failure->status;
+  return outcome.restarts < options.max_restarts && status != kWrongInput &&
+         !is_answer(options, status);
 }
 
 Result<LaunchOutcome> launch(const LaunchOptions& options) {

@@ -35,9 +35,11 @@ struct LaunchOptions {
   std::optional<std::chrono::milliseconds> deadline;
   std::chrono::milliseconds grace{5000};  // from SIGTERM to SIGKILL
   int max_restarts = 0;
-  std::vector<int> last_statuses{2};  // exit statuses after which a restart would change nothing
-  std::int64_t started_ns = 0;        // when the job began, since 1970, for SLUICE_STARTED; 0: now
-  int out = 1;                        // where the output goes
+  // Exit statuses with which a rank answers, having said why itself: they end the job without a
+  // word, and a restart would change nothing.
+  std::vector<int> answers;
+  std::int64_t started_ns = 0;  // when the job began, since 1970, for SLUICE_STARTED; 0: now
+  int out = 1;                  // where the output goes
   int err = 2;
   std::function<void(const std::string&)> tell = [](const std::string&) {
   };  // what happens meanwhile
@@ -65,8 +67,8 @@ struct LaunchOutcome {
 // these signals.
 Result<LaunchOutcome> launch(const LaunchOptions& options);
 
-// Whether all ranks are to be started once more: a rank failed of itself, with a status that is not
-// among the last ones, nobody asked for an end, and a restart is left.
+// Whether all ranks are to be started once more: a rank failed of itself, neither by wrong input
+// (status 2) nor with an answer, nobody asked for an end, and a restart is left.
 bool worth_a_restart(const LaunchOptions& options, const LaunchOutcome& outcome);
 
 }  // namespace sluice

@@ -119,7 +119,7 @@ TEST(Restarts, AreRefusedWhereTheyAreNoNumber) {
 }
 
 TEST(Restarts, AreWorthItAfterACrashAlone) {
-  const LaunchOptions options{.max_restarts = 2, .last_statuses = {1, 2}};
+  const LaunchOptions options{.max_restarts = 2, .answers = {1}};
   LaunchOutcome crashed;
   crashed.first_failure = {.rank = 1, .how = "was killed by SIGKILL (Killed)", .status = -1};
   EXPECT_TRUE(worth_a_restart(options, crashed));
@@ -136,6 +136,9 @@ TEST(Restarts, AreWorthItAfterACrashAlone) {
   LaunchOutcome no = crashed;
   no.first_failure->status = 1;
   EXPECT_FALSE(worth_a_restart(options, no));
+  LaunchOutcome wrong = crashed;
+  wrong.first_failure->status = 2;
+  EXPECT_FALSE(worth_a_restart(options, wrong));
   EXPECT_FALSE(worth_a_restart(options, {}));
 }
 
