@@ -47,6 +47,8 @@ TEST(Command, RefusesBadInputWithOneSentence) {
   expect_refused("SLUICE explain --ranks 4 --bytes 1M --draw", "--draw goes with --schedule");
   expect_refused("SLUICE explain --ranks 2 --bytes 1 --collective reduce --root 2",
                  "root 2 is not one of 2 ranks");
+  expect_refused("SLUICE explain --ranks 2 --bytes 1M --sparsity 1",
+                 "--sparsity is a part from 0 to less than 1");
   expect_refused("SLUICE verfy", "there is no command \"verfy\": did you mean verify?");
   expect_refused("SLUICE verify --bogus", "--bogus");
   expect_refused("SLUICE", "required");
@@ -140,6 +142,22 @@ TEST(Command, ExplainSaysWhichAndWhereItFlips) {
   const Outcome text = shell("SLUICE explain --ranks 2048 --bytes 51M --cluster abci");
   EXPECT_NE(text.out.find("Chosen: "), std::string::npos);
   EXPECT_NE(text.out.find("The choice by size:"), std::string::npos);
+}
+
+// AlexNet's gradients on 56 Gbit/s and 512 ranks are what sparse gradients were made for; a few
+// kilobytes, which cost latency alone, are not.
+TEST(Command, ExplainSaysWhetherSparseGradientsPay) {
+  const Outcome large =
+      shell("SLUICE explain --ranks 512 --bytes 122M --cluster sensetime-v --json");
+  ASSERT_EQ(large.status, 0) << large.err;
+  const auto sparse = nlohmann::json::parse(large.out)["sparse"];
+  EXPECT_EQ(sparse["pays"], true);
+  const double dense_bytes = 122.0 * 1024 * 1024;
+  // 15% of the elements, and 4 bytes for each chunk of 32 Ki elements.
+  EXPECT_NEAR(sparse["sent_bytes"], 0.15 * dense_bytes + dense_bytes / (32 * 1024), 2);
+  EXPECT_LT(sparse["predicted_us"], sparse["dense_us"]);
+  const Outcome small = shell("SLUICE explain --ranks 512 --bytes 1K --cluster sensetime-v");
+  EXPECT_NE(small.out.find("sparse gradients do not pay here"), std::string::npos) << small.out;
 }
 
 TEST(Command, DrawsEverySmallSchedule) {
