@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/text.h"
@@ -15,9 +16,10 @@ SparseOutlook sparse_outlook(const Selector& selector, const CostConstants& cons
   constexpr double kBytesOfAnElement = 4;
   SparseOutlook outlook{.sparsity = sparsity};
   const double whole = static_cast<double>(bytes);
-  const double chunks = std::ceil(whole / kBytesOfAnElement / static_cast<double>(chunk));
-  outlook.sent_bytes =
-      std::llround(whole * (1 - sparsity)) + std::llround(chunks * kBytesOfAnElement);
+  const double chunk_bytes = kBytesOfAnElement * static_cast<double>(chunk);
+  const double chosen = std::ceil(whole * (1 - sparsity) / chunk_bytes) * chunk_bytes;
+  const double norms = std::ceil(whole / chunk_bytes) * kBytesOfAnElement;
+  outlook.sent_bytes = std::llround(std::min(chosen, whole) + norms);
   outlook.dense_s = selector.choose(bytes).seconds;
   outlook.choosing_s = kPasses * whole * constants.reduce_s_per_byte;
   outlook.sparse_s = selector.choose(outlook.sent_bytes).seconds + outlook.choosing_s;

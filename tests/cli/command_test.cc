@@ -152,9 +152,8 @@ TEST(Command, ExplainSaysWhetherSparseGradientsPay) {
   ASSERT_EQ(large.status, 0) << large.err;
   const auto sparse = nlohmann::json::parse(large.out)["sparse"];
   EXPECT_EQ(sparse["pays"], true);
-  const double dense_bytes = 122.0 * 1024 * 1024;
-  // 15% of the elements, and 4 bytes for each chunk of 32 Ki elements.
-  EXPECT_NEAR(sparse["sent_bytes"], 0.15 * dense_bytes + dense_bytes / (32 * 1024), 2);
+  // Of 976 chunks of 128 KiB so many that they are 15%, and 4 bytes for each of all.
+  EXPECT_EQ(sparse["sent_bytes"], 147 * 128 * 1024 + 976 * 4);
   EXPECT_LT(sparse["predicted_us"], sparse["dense_us"]);
   const Outcome small = shell("SLUICE explain --ranks 512 --bytes 1K --cluster sensetime-v");
   EXPECT_NE(small.out.find("sparse gradients do not pay here"), std::string::npos) << small.out;
