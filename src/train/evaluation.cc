@@ -69,10 +69,13 @@ EvaluationCounts summed(EvaluationCounts own, Communicator& communicator) {
 
 }  // namespace
 
-double EvaluationCounts::accuracy() const { return percent(right, samples); }
-double EvaluationCounts::top5() const { return percent(among_5, samples); }
-double EvaluationCounts::mean_loss() const {
-  return samples == 0 ? 0 : loss / static_cast<double>(samples);
+EvaluationReport report_of(const EvaluationCounts& counts, const Data& data) {
+  EvaluationReport report{.samples = counts.samples,
+                          .right = counts.right,
+                          .accuracy = percent(counts.right, counts.samples)};
+  if (data.classes.size() >= kClassesForTop5) report.top5 = percent(counts.among_5, counts.samples);
+  if (counts.samples > 0) report.loss = counts.loss / static_cast<double>(counts.samples);
+  return report;
 }
 
 EvaluationSamples::EvaluationSamples(std::int64_t samples, int batch, int ranks, int rank)

@@ -17,6 +17,7 @@
 #include "train/data/data.h"
 #include "train/data/loader.h"
 #include "train/models/models.h"
+#include "train/trainer.h"
 
 namespace sluice {
 
@@ -29,10 +30,10 @@ struct EvaluationCounts {
   std::int64_t among_5 = 0;
   double loss = 0;  // summed over samples; cross entropy without smoothing
 
-  double accuracy() const;  // percent
-  double top5() const;
-  double mean_loss() const;
 };
+
+// Without when and how long.
+EvaluationReport report_of(const EvaluationCounts& counts, const Data& data);
 
 // The part of `samples` that is a rank's: all of them in order, nearly equal, in batches.
 class EvaluationSamples {
@@ -53,7 +54,7 @@ struct EvaluationTask {
   const Data& data;
   const Recipe& recipe;
   int batch = 1;  // a rank's
-  int loader_threads = 1;
+  int loader_threads = -1;  // below 0: as the data needs
   std::function<void(std::int64_t done)> tell;  // samples of this rank; may be empty
 };
 

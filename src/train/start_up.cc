@@ -9,6 +9,7 @@
 #include "train/initial_weights.h"
 #include "train/models/batch_norm.h"
 #include "train/optim/make_optimizer.h"
+#include "train/resumption.h"
 
 namespace sluice {
 namespace {
@@ -28,11 +29,6 @@ std::future<Joined> join_beside(const CommunicatorMaker& make_communicator) {
     Communicator communicator = make_communicator();
     return Joined{std::move(communicator), seconds_since(begin)};
   });
-}
-
-int image_side(const Recipe& recipe, const Data& data) {
-  return recipe.augmentation == AugmentationKind::ResizedCrop || data.height == 0 ? recipe.image
-                                                                                  : data.height;
 }
 
 void set_batch_norms(const Recipe& recipe, Communicator& communicator, Model& network) {
@@ -75,7 +71,7 @@ Result<Workshop> start_up(const CommunicatorMaker& make_communicator, const Data
   Result<std::shared_ptr<Model>> network =
       make_model(recipe.model, {.input = {.classes = classes,
                                           .channels = data.value().channels,
-                                          .image = image_side(recipe, data.value())},
+                                          .image = recipe.image},
                                 .seed = recipe.seed,
                                 .zero_init_last_gamma = recipe.zero_init_last_gamma});
   if (!network.ok()) return network.status();
@@ -92,17 +88,45 @@ Result<Workshop> start_up(const CommunicatorMaker& make_communicator, const Data
   told.communicator_s = joined.seconds;
   told.joining_s = seconds_since(begin);
 
-  begin = Clock::now();
   Communicator& communicator = joined.communicator;
+  begin = Clock::now();
+  Recipe trained = recipe;
+  FoundCheckpoint found;
+  if (options.resume) {
+    Result<FoundCheckpoint> looked = load_latest(options.run_folder / kCheckpoints, communicator);
+    if (!looked.ok()) return looked.status();
+    found = std::move(looked).value();
+    notes.insert(notes.end(), found.refused.begin(), found.refused.end());
+  } else if (!options.run_folder.empty()) {
+    found.run = draw_run(communicator);
+  }
+  if (found.checkpoint) {
+    Result<Recipe> resumed =
+        resumed_recipe(found.checkpoint->state(), recipe, data.value());
+    if (!resumed.ok()) return resumed.status();
+    trained = std::move(resumed).value();
+  }
+  told.checkpoint_s = seconds_since(begin);
+
+  begin = Clock::now();
   const auto samples = static_cast<std::int64_t>(data.value().train->size());
-  Result<TrainingPlan> plan = plan_training(recipe, communicator.size(), samples);
+  Result<TrainingPlan> plan = plan_training(trained, communicator.size(), samples);
   if (!plan.ok()) return plan.status();
-  set_batch_norms(recipe, communicator, *network.value());
+  set_batch_norms(trained, communicator, *network.value());
   auto parallel = std::make_unique<DataParallel>(*network.value(), communicator,
-                                                 gradient_options(recipe, plan.value()));
-  auto optimizer = make_optimizer(recipe, network.value()->parameters());
+                                                 gradient_options(trained, plan.value()));
+  auto optimizer = make_optimizer(trained, network.value()->parameters());
   optimizer->follow(*parallel);
   told.gradients_s = seconds_since(begin);
+
+  if (found.checkpoint) {
+    begin = Clock::now();
+    const Status applied = found.checkpoint->apply(
+        {.network = *network.value(), .optimizer = *optimizer, .parallel = *parallel});
+    if (!applied.ok()) return applied;
+    told.checkpoint_s += seconds_since(begin);
+    told.first_step = found.checkpoint->state().step;
+  }
 
   told.ranks = communicator.size();
   told.data = data.value().description;
@@ -116,16 +140,21 @@ Result<Workshop> start_up(const CommunicatorMaker& make_communicator, const Data
   told.steps = plan.value().steps;
   told.epochs = plan.value().epoch_at(plan.value().steps);
   told.global_batch = plan.value().epochs.front().global_batch;
-  return Workshop{.waits = std::make_unique<Timeline>(0),
-                  .traced = std::make_unique<Timeline>(kTracedEvents),
-                  .communicator = std::move(communicator),
-                  .data = std::move(data).value(),
-                  .plan = std::move(plan).value(),
-                  .network = std::move(network).value(),
-                  .optimizer = std::move(optimizer),
-                  .parallel = std::move(parallel),
-                  .start_up = std::move(told),
-                  .notes = std::move(notes)};
+  Workshop workshop{.waits = std::make_unique<Timeline>(0),
+                    .traced = std::make_unique<Timeline>(kTracedEvents),
+                    .communicator = std::move(communicator),
+                    .data = std::move(data).value(),
+                    .plan = std::move(plan).value(),
+                    .network = std::move(network).value(),
+                    .optimizer = std::move(optimizer),
+                    .parallel = std::move(parallel),
+                    .recipe = std::move(trained),
+                    .resumed = std::nullopt,
+                    .run = found.run,
+                    .start_up = std::move(told),
+                    .notes = std::move(notes)};
+  if (found.checkpoint) workshop.resumed = found.checkpoint->state();
+  return workshop;
 }
 
 }  // namespace sluice

@@ -8,6 +8,8 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "gradient/timeline.h"
@@ -16,6 +18,7 @@
 #include "sluice/status.h"
 #include "sluice/torch/data_parallel.h"
 #include "sluice/torch/momentum_optimizer.h"
+#include "train/checkpoint.h"
 #include "train/data/data.h"
 #include "train/models/models.h"
 #include "train/trainer.h"
@@ -35,7 +38,10 @@ struct Workshop {
   std::shared_ptr<Model> network;
   std::unique_ptr<MomentumOptimizer> optimizer;
   std::unique_ptr<DataParallel> parallel;
-  StartUp start_up;                // all but what a checkpoint takes, and the total
+  Recipe recipe;                  // as it is trained: a resumed run keeps its global batch
+  std::optional<TrainingState> resumed;  // what it goes on from
+  std::uint64_t run = 0;                 // for CheckpointWriter
+  StartUp start_up;                      // all but the total
   std::vector<std::string> notes;  // sentences for the user
 };
 

@@ -6,24 +6,33 @@
 #include <cmath>
 #include <utility>
 
+#include "torch/weights.h"
+#include "train/averaged_statistics.h"
+#include "train/checkpoint_folder.h"
 #include "train/evaluation.h"
-#include "train/loading.h"
+#include "train/initial_weights.h"
+#include "train/resumption.h"
 
 namespace sluice {
 namespace {
 
 constexpr std::int64_t kMostNotFinite = 20;  // steps in a row
 
+std::uint64_t hash_of_weights(const Model& network) {
+  NamedTensors weights;
+  for (const auto& item : network.named_parameters()) weights.emplace_back(item.key(), item.value());
+  return hash_of(weights);
+}
+
 }  // namespace
 
 TrainingLoop::TrainingLoop(const TrainingTerms& terms, Workshop workshop)
     : terms_{terms},
-      recipe_{terms.options.recipe},
       workshop_{std::move(workshop)},
+      recipe_{workshop_.recipe},
       journal_{terms.options, terms.events, workshop_.communicator.rank() == 0},
       steps_{workshop_, recipe_},
-      pulse_{workshop_.communicator},
-      numbers_{workshop_.plan} {
+      pulse_{workshop_.communicator} {
   summary_.ranks = workshop_.communicator.size();
   summary_.target = terms.options.target > 0 ? terms.options.target : recipe_.target;
 }
@@ -44,24 +53,41 @@ Result<TrainingSummary> TrainingLoop::run() {
   if (end_ == TrainingEnd::Done && !summary_.last) {
     if (Status status = evaluate(); !status.ok()) return status;
   }
-  if (Status status = save(); !status.ok()) return status;
+  if (end_ != TrainingEnd::NotFinite) {
+    if (Status status = save(); !status.ok()) return status;
+  }
+  keep_results();
   conclude();
   return summary_;
 }
 
 Status TrainingLoop::prepare() {
   const TrainingPlan& plan = workshop_.plan;
-  sampler_ = std::make_unique<Sampler>(plan, workshop_.communicator.rank(), recipe_.seed);
-  loader_ = std::make_unique<Loader>(
-      *workshop_.data.train,
-      training_loading(recipe_, workshop_.data, terms_.options.loader_threads),
-      [this](std::int64_t number) {
-        const BatchPlace place = numbers_.place_of(number);
-        return sampler_->samples(place.step, place.part);
-      },
-      numbers_.first_of(step_), numbers_.first_of(plan.steps));
+  const std::filesystem::path& folder = terms_.options.run_folder;
+  step_ = first_step_ = workshop_.start_up.first_step;
+  if (workshop_.resumed) {
+    saved_step_ = step_;
+    const TrainingState& then = *workshop_.resumed;
+    if (then.best_accuracy >= 0)
+      summary_.best = EvaluationReport{.step = then.best_step,
+                                       .epoch = plan.epoch_at(then.best_step),
+                                       .accuracy = then.best_accuracy};
+  }
+  if (!folder.empty()) {
+    writer_ = std::make_unique<CheckpointWriter>(
+        CheckpointWriter::Options{.folder = folder / kCheckpoints,
+                                  .rank = workshop_.communicator.rank(),
+                                  .ranks = workshop_.communicator.size(),
+                                  .run = workshop_.run});
+  }
+  batches_ = std::make_unique<TrainingBatches>(
+      TrainingBatchesOptions{.recipe = recipe_,
+                             .plan = plan,
+                             .data = workshop_.data,
+                             .rank = workshop_.communicator.rank(),
+                             .loader_threads = terms_.options.loader_threads,
+                             .first_step = step_});
   trace_ = std::make_unique<StepTrace>(steps_, plan.steps - step_);
-  first_step_ = workshop_.start_up.first_step = step_;
   workshop_.start_up.total_s = elapsed_s();
   if (Status status = journal_.begin(workshop_.start_up); !status.ok()) return status;
   for (const std::string& note : workshop_.notes) journal_.note(note);
@@ -71,7 +97,7 @@ Status TrainingLoop::prepare() {
 
 Status TrainingLoop::take_step() {
   trace_->before(step_ - first_step_);
-  Result<StepOutcome> taken = steps_.take(step_, *loader_);
+  Result<StepOutcome> taken = steps_.take(step_, *batches_);
   if (!taken.ok()) return taken.status();
   const StepOutcome& outcome = taken.value();
   ++step_;
@@ -139,16 +165,11 @@ Status TrainingLoop::evaluate() {
                             }},
                        workshop_.communicator);
   if (!counted.ok()) return counted.status();
-  const EvaluationCounts& counts = counted.value();
-  EvaluationReport report{.step = step_,
-                          .epoch = epoch(),
-                          .samples = counts.samples,
-                          .right = counts.right,
-                          .accuracy = counts.accuracy(),
-                          .loss = counts.mean_loss(),
-                          .seconds = seconds_since(begin),
-                          .elapsed_s = elapsed_s()};
-  if (workshop_.data.classes.size() >= kClassesForTop5) report.top5 = counts.top5();
+  EvaluationReport report = report_of(counted.value(), workshop_.data);
+  report.step = step_;
+  report.epoch = epoch();
+  report.seconds = seconds_since(begin);
+  report.elapsed_s = elapsed_s();
   report.best = !summary_.best || report.accuracy > summary_.best->accuracy;
   if (report.best) summary_.best = report;
   summary_.last = report;
@@ -163,8 +184,61 @@ Status TrainingLoop::evaluate() {
   return {};
 }
 
+// Whether what this step has led to is worth keeping, at every rank.
+bool TrainingLoop::healthy() {
+  std::int32_t finite = not_finite_ == 0 ? 1 : 0;
+  for (const torch::Tensor& weights : workshop_.network->parameters())
+    finite = finite != 0 && weights.isfinite().all().item<bool>() ? 1 : 0;
+  workshop_.communicator
+      .all_reduce(&finite, 1, {.type = DataType::I32, .op = ReduceOp::Min})
+      .wait();
+  return finite != 0;
+}
+
+// A checkpoint that cannot be written is no reason to end: the disk may have room again later.
 Status TrainingLoop::save() {
+  if (!writer_ || saved_step_ == step_) return {};
+  const auto begin = std::chrono::steady_clock::now();
+  if (!healthy()) {
+    journal_.note(fmt::format("step {} has no checkpoint: its loss or weights are not finite", step_));
+    return {};
+  }
+  TrainingState state = state_at(step_, recipe_, workshop_.plan, workshop_.data);
+  if (summary_.last && summary_.last->step == step_) state.accuracy = summary_.last->accuracy;
+  if (summary_.best) {
+    state.best_accuracy = summary_.best->accuracy;
+    state.best_step = summary_.best->step;
+  }
+  const Status status = writer_->save(state, {.network = *workshop_.network,
+                                              .optimizer = *workshop_.optimizer,
+                                              .parallel = *workshop_.parallel});
+  saved_step_ = step_;
+  if (!status.ok()) journal_.note(status.message());
+  const double seconds = seconds_since(begin);
+  summary_.checkpoint_s += seconds;
+  journal_.checkpointed(
+      {.step = step_,
+       .epoch = epoch(),
+       .path = checkpoint_path(terms_.options.run_folder / kCheckpoints, step_),
+       .seconds = seconds});
+  meter_.begin();
   return {};
+}
+
+// What others can use: the weights, with statistics that are everybody's; and the steps traced.
+void TrainingLoop::keep_results() {
+  if (!writer_) return;
+  const AveragedStatistics averaged{*workshop_.network, workshop_.communicator};
+  const Status written = writer_->finish();
+  if (!written.ok()) journal_.note(written.message());
+  const int rank = workshop_.communicator.rank();
+  if (rank != 0) return;
+  const std::filesystem::path& folder = terms_.options.run_folder;
+  const Status traced = write_trace(folder / "timeline.json", *workshop_.traced, rank);
+  if (!traced.ok()) journal_.note(traced.message());
+  if (end_ == TrainingEnd::NotFinite) return;
+  const Status exported = export_weights(*workshop_.network, folder / "weights.pt");
+  if (!exported.ok()) journal_.note(exported.message());
 }
 
 void TrainingLoop::conclude() {
@@ -189,6 +263,7 @@ void TrainingLoop::conclude() {
         "this batch, or the warm-up too short",
         kMostNotFinite, step_, summary_.rate);
   }
+  summary_.weights_hash = hash_of_weights(*workshop_.network);
   summary_.steps = step_;
   summary_.epochs = epoch();
   if (summary_.last) {
@@ -198,7 +273,7 @@ void TrainingLoop::conclude() {
   summary_.start_up = workshop_.start_up;
   summary_.startup_s = workshop_.start_up.total_s;
   summary_.train_s = meter_.all().seconds;
-  summary_.broken_images = loader_->skipped();
+  summary_.broken_images = batches_->skipped();
   summary_.notes = journal_.notes();
   summary_.total_s = elapsed_s();
   journal_.end(summary_);

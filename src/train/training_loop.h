@@ -12,15 +12,14 @@
 #include <optional>
 
 #include "sluice/status.h"
-#include "train/batch_numbers.h"
-#include "train/data/loader.h"
-#include "train/data/sampler.h"
+#include "train/checkpoint_writer.h"
 #include "train/journal.h"
 #include "train/pulse.h"
 #include "train/start_up.h"
 #include "train/step_meter.h"
 #include "train/step_trace.h"
 #include "train/trainer.h"
+#include "train/training_batches.h"
 #include "train/training_step.h"
 
 namespace sluice {
@@ -48,13 +47,14 @@ class TrainingLoop {
   Status evaluate();
   Status save();
   bool healthy();
+  void keep_results();
   void conclude();
   double epoch() const { return workshop_.plan.epoch_at(step_); }
   double elapsed_s() const { return seconds_since(terms_.start); }
 
   TrainingTerms terms_;
-  const Recipe& recipe_;
   Workshop workshop_;
+  const Recipe& recipe_;
   Journal journal_;
   TrainingStep steps_;
   std::int64_t step_ = 0;  // done
@@ -65,9 +65,9 @@ class TrainingLoop {
   StepMeter meter_;
   Pulse pulse_;
   std::unique_ptr<StepTrace> trace_;
-  BatchNumbers numbers_;
-  std::unique_ptr<Sampler> sampler_;
-  std::unique_ptr<Loader> loader_;
+  std::unique_ptr<TrainingBatches> batches_;
+  std::unique_ptr<CheckpointWriter> writer_;  // where there is a folder
+  std::int64_t saved_step_ = -1;
 };
 
 }  // namespace sluice

@@ -12,6 +12,7 @@ TrainingStep::TrainingStep(Workshop& workshop, const Recipe& recipe)
     : workshop_{workshop},
       recipe_{recipe},
       rates_{rate_schedule(recipe, workshop.plan)},
+      warm_up_{dynamic_cast<RmspropWarmUp*>(workshop.optimizer.get())},
       timeline_{workshop.waits.get()} {
   trace(false);
 }
@@ -59,16 +60,17 @@ double TrainingStep::backward(const Batch& batch, const EpochPlan& epoch, bool l
   return loss.item<double>() * part;
 }
 
-Result<StepOutcome> TrainingStep::take(std::int64_t step, Loader& loader) {
+Result<StepOutcome> TrainingStep::take(std::int64_t step, TrainingBatches& batches) {
   const EpochPlan& epoch = workshop_.plan.epoch_of(step);
-  StepOutcome outcome{.rate = rate_at(rates_, workshop_.plan.epoch_at(step))};
+  const double epoch_now = workshop_.plan.epoch_at(step);
+  StepOutcome outcome{.rate = rate_at(rates_, epoch_now)};
   workshop_.optimizer->zero_grad(true);
   workshop_.network->seed_dropout(
       mixed({recipe_.seed, static_cast<std::uint64_t>(step),
              static_cast<std::uint64_t>(workshop_.communicator.rank())}));
   const double waited_before = waited_s();
   for (int i = 0; i < epoch.accumulate; ++i) {
-    Result<const Batch*> batch = loader.next();
+    Result<const Batch*> batch = batches.next();
     if (!batch.ok()) return batch.status();
     outcome.loss += backward(*batch.value(), epoch, i + 1 == epoch.accumulate);
     outcome.images += static_cast<std::int64_t>(batch.value()->count);
@@ -79,6 +81,7 @@ Result<StepOutcome> TrainingStep::take(std::int64_t step, Loader& loader) {
   outcome.warning = std::move(finished.warning);
   note("optimizer", [&] {
     workshop_.optimizer->set_lr(outcome.rate);
+    if (warm_up_ != nullptr) warm_up_->set_epoch(epoch_now);
     workshop_.optimizer->step();
   });
   return outcome;

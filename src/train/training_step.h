@@ -11,8 +11,9 @@
 
 #include "plan/rate_schedule.h"
 #include "sluice/status.h"
-#include "train/data/loader.h"
+#include "sluice/torch/rmsprop_warm_up.h"
 #include "train/start_up.h"
+#include "train/training_batches.h"
 
 namespace sluice {
 
@@ -31,8 +32,8 @@ class TrainingStep {
   // All must outlive it.
   TrainingStep(Workshop& workshop, const Recipe& recipe);
 
-  // `loader` brings the step's batches next. Throws Error, as DataParallel does.
-  Result<StepOutcome> take(std::int64_t step, Loader& loader);
+  // `batches` brings those of the step next. Throws Error, as DataParallel does.
+  Result<StepOutcome> take(std::int64_t step, TrainingBatches& batches);
   // With double buffering: the update that the last step has only started.
   void flush();
 
@@ -48,6 +49,7 @@ class TrainingStep {
   Workshop& workshop_;
   const Recipe& recipe_;
   RateSchedule rates_;
+  RmspropWarmUp* warm_up_;  // where that is the optimizer
   Timeline* timeline_;  // of the step under way
 };
 

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "sluice/torch/lars.h"
+#include "sluice/torch/rmsprop_warm_up.h"
 #include "sluice/torch/sgd.h"
 
 namespace sluice {
@@ -19,6 +20,19 @@ std::unique_ptr<MomentumOptimizer> make_optimizer(const Recipe& recipe,
                                               .eps = recipe.lars_eps,
                                               .rate_place = recipe.rate_place,
                                               .momentum_correction = recipe.momentum_correction});
+  }
+  if (recipe.optimizer == OptimizerKind::RmspropWarmUp) {
+    return std::make_unique<RmspropWarmUp>(
+        std::move(parameters),
+        RmspropWarmUpOptions{.lr = recipe.rate,
+                             .momentum = recipe.momentum,
+                             .weight_decay = recipe.weight_decay,
+                             .decay_one_dimensional = recipe.decay_one_dimensional,
+                             .rms_lr = recipe.rms_rate,
+                             .rms_decay = recipe.rms_decay,
+                             .eps = recipe.rms_eps,
+                             .center = recipe.rms_center,
+                             .period = recipe.rms_period});
   }
   return std::make_unique<Sgd>(std::move(parameters),
                                SgdOptions{.lr = recipe.rate,
