@@ -10,6 +10,7 @@
 #include "train/averaged_statistics.h"
 #include "train/checkpoint_folder.h"
 #include "train/evaluation.h"
+#include "train/gradient_traffic.h"
 #include "train/initial_weights.h"
 #include "train/resumption.h"
 
@@ -263,6 +264,8 @@ void TrainingLoop::conclude() {
         "this batch, or the warm-up too short",
         kMostNotFinite, step_, summary_.rate);
   }
+  summary_.bytes_sent = gradient_bytes_sent(recipe_, workshop_.plan, *workshop_.network,
+                                            communicator, first_step_, step_);
   summary_.weights_hash = hash_of_weights(*workshop_.network);
   summary_.steps = step_;
   summary_.epochs = epoch();
