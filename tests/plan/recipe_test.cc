@@ -186,7 +186,7 @@ std::map<std::string, std::string> as_map(const RecipeSettings& settings) {
 }
 
 TEST(Recipe, SettingsAreReadBackToTheSame) {
-  const Recipe recipe = with({"about=\"a \\\"b\\\" \\\\ c\"", "drops=[[0.5,0.1]]", "groups=[65]",
+  const Recipe recipe = with({"about=\"a \\\"b\\\" \\\\ c\"", "drops=[[0.5,0.1]]", "groups=[20,39]",
                               "batch_phases=[[1,16],[2,32]]", "crop_area=[0.1,0.30000000000000004]",
                               "rate=0.1", "epochs=1e5", "theta=1K", "weight_decay=1e-9"});
   const RecipeSettings settings = settings_of(recipe);

@@ -44,7 +44,7 @@ TEST(TrainingPlan, RunOnIsOneStream) {
     for (const int batch : {1, 7, 33, 50}) {
       const TrainingPlan plan =
           plan_training(recipe_with(epochs, batch, EpochEnd::RunOn), 2, 100).value();
-      EXPECT_EQ(plan.steps, std::ceil(std::llround(epochs * 100) / (2.0 * batch)));
+      EXPECT_EQ(plan.steps, std::ceil(std::round(epochs * 100) / (2.0 * batch)));
       for (std::int64_t step = 0; step < plan.steps; ++step) {
         ASSERT_EQ(plan.first_sample(step), step * 2 * batch);
         ASSERT_DOUBLE_EQ(plan.epoch_at(step), static_cast<double>(step) * 2 * batch / 100);
