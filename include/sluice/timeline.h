@@ -1,5 +1,10 @@
 // timeline.h - when what was computed, waited for and sent at one rank.
 //
+//   sluice::Timeline timeline{100'000};
+//   parallel.set_timeline(&timeline);                     // a DataParallel, which tells it
+//   ...                                                   // steps
+//   file << timeline.chrome_trace(comm.rank());
+//
 // Room for a fixed number of events is made at the start; what does not fit is counted, not kept.
 // Thread-safety: add() from any thread. The rest is for the compute thread, and the readers among
 // it want that no bucket is under way.
