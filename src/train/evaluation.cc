@@ -38,8 +38,8 @@ void count(const torch::Tensor& scores, const torch::Tensor& labels, bool top5,
     const torch::Tensor five = std::get<1>(scores.topk(5, 1));
     counts.among_5 += five.eq(labels.unsqueeze(1)).sum().item<std::int64_t>();
   }
-  counts.loss +=
-      cross_entropy(scores, labels, CrossEntropyFuncOptions().reduction(torch::kSum)).item<double>();
+  counts.loss += cross_entropy(scores, labels, CrossEntropyFuncOptions().reduction(torch::kSum))
+                     .item<double>();
 }
 
 Result<EvaluationCounts> count_right(const EvaluationTask& task, Loader& loader,

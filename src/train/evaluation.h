@@ -29,7 +29,6 @@ struct EvaluationCounts {
   std::int64_t right = 0;
   std::int64_t among_5 = 0;
   double loss = 0;  // summed over samples; cross entropy without smoothing
-
 };
 
 // Without when and how long.
@@ -53,8 +52,8 @@ struct EvaluationTask {
   Model& network;
   const Data& data;
   const Recipe& recipe;
-  int batch = 1;  // a rank's
-  int loader_threads = -1;  // below 0: as the data needs
+  int batch = 1;                                // a rank's
+  int loader_threads = -1;                      // below 0: as the data needs
   std::function<void(std::int64_t done)> tell;  // samples of this rank; may be empty
 };
 

@@ -17,8 +17,7 @@ double sent_share(const Communicator& communicator, std::size_t count,
       communicator.algorithm_for(Collective::AllReduce, count, {.algorithm = asked_for});
   const Result<const Algorithm*> algorithm = find_algorithm(name);
   if (!algorithm.ok()) return 0;
-  const Result<Shape> shape =
-      complete_shape(*algorithm.value(), {.ranks = communicator.size()});
+  const Result<Shape> shape = complete_shape(*algorithm.value(), {.ranks = communicator.size()});
   return shape.ok() ? algorithm.value()->sent(shape.value(), communicator.rank()).value() : 0;
 }
 
@@ -52,8 +51,8 @@ double gradient_bytes_sent(const Recipe& recipe, const TrainingPlan& plan, const
   const double bucket = options.double_buffering
                             ? step_bytes
                             : std::min(step_bytes, static_cast<double>(options.theta));
-  return bytes * sent_share(communicator, static_cast<std::size_t>(bucket / width),
-                            options.algorithm);
+  return bytes *
+         sent_share(communicator, static_cast<std::size_t>(bucket / width), options.algorithm);
 }
 
 }  // namespace sluice

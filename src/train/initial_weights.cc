@@ -49,9 +49,8 @@ Result<Stored> stored_in(const std::filesystem::path& path) {
   try {
     archive->load_from(path.string());
   } catch (const c10::Error& error) {
-    return Status{Code::InvalidInput,
-                  fmt::format("{} holds no weights that can be read: {}", path.string(),
-                              error.what_without_backtrace())};
+    return Status{Code::InvalidInput, fmt::format("{} holds no weights that can be read: {}",
+                                                  path.string(), error.what_without_backtrace())};
   }
   return Stored{[archive](const std::string& name, bool is_buffer) {
     return read(*archive, name, is_buffer);

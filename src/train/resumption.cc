@@ -44,12 +44,13 @@ TrainingState state_at(std::int64_t step, const Recipe& recipe, const TrainingPl
 }
 
 Result<Recipe> resumed_recipe(const TrainingState& then, const Recipe& now, const Data& data) {
-  // Where nothing was asked for it is the one that came about.
+  // Where none is asked for it is the one that came about, on however many ranks.
   Recipe recipe = now;
   auto settings = then.settings;
-  if (now.global_batch == 0) {
-    recipe.global_batch = static_cast<std::int64_t>(noted(then, kGlobalBatch));
-    settings[kGlobalBatch] = "0";
+  const auto global_batch = static_cast<std::int64_t>(noted(then, kGlobalBatch));
+  if (now.global_batch == 0 || now.global_batch == global_batch) {
+    recipe.global_batch = global_batch;
+    settings[kGlobalBatch] = fmt::format("{}", now.global_batch);
   }
   if (Status status = may_continue(settings, stored_epoch(then), now); !status.ok()) return status;
   if (Status status = same(then, kSamples, "samples", data.train->size()); !status.ok())

@@ -50,14 +50,10 @@ std::string_view name(TrainingEnd end) {
 }
 
 ordered_json start_up_json(const StartUp& start_up) {
-  return {{"before_s", start_up.before_s},
-          {"data_s", start_up.data_s},
-          {"model_s", start_up.model_s},
-          {"communicator_s", start_up.communicator_s},
-          {"joining_s", start_up.joining_s},
-          {"gradients_s", start_up.gradients_s},
-          {"checkpoint_s", start_up.checkpoint_s},
-          {"total_s", start_up.total_s}};
+  return {{"before_s", start_up.before_s},         {"data_s", start_up.data_s},
+          {"model_s", start_up.model_s},           {"communicator_s", start_up.communicator_s},
+          {"joining_s", start_up.joining_s},       {"gradients_s", start_up.gradients_s},
+          {"checkpoint_s", start_up.checkpoint_s}, {"total_s", start_up.total_s}};
 }
 
 ordered_json summary_json(const TrainingSummary& summary) {

@@ -41,9 +41,10 @@ void set_batch_norms(const Recipe& recipe, Communicator& communicator, Model& ne
 std::vector<std::string> fallbacks(const Recipe& recipe) {
   std::vector<std::string> notes;
   if (recipe.compute != Compute::F32) {
-    notes.push_back(fmt::format("the recipe computes in {}, which this machine's CPU cannot do "
-                                "quickly: forward and backward are in f32",
-                                recipe.compute == Compute::F16 ? "f16" : "bf16"));
+    notes.push_back(
+        fmt::format("the recipe computes in {}, which this machine's CPU cannot do "
+                    "quickly: forward and backward are in f32",
+                    recipe.compute == Compute::F16 ? "f16" : "bf16"));
   }
   return notes;
 }
@@ -68,12 +69,11 @@ Result<Workshop> start_up(const CommunicatorMaker& make_communicator, const Data
 
   begin = Clock::now();
   const auto classes = static_cast<int>(data.value().classes.size());
-  Result<std::shared_ptr<Model>> network =
-      make_model(recipe.model, {.input = {.classes = classes,
-                                          .channels = data.value().channels,
-                                          .image = recipe.image},
-                                .seed = recipe.seed,
-                                .zero_init_last_gamma = recipe.zero_init_last_gamma});
+  Result<std::shared_ptr<Model>> network = make_model(
+      recipe.model,
+      {.input = {.classes = classes, .channels = data.value().channels, .image = recipe.image},
+       .seed = recipe.seed,
+       .zero_init_last_gamma = recipe.zero_init_last_gamma});
   if (!network.ok()) return network.status();
   std::vector<std::string> notes = fallbacks(recipe);
   if (options.init) {
@@ -101,8 +101,7 @@ Result<Workshop> start_up(const CommunicatorMaker& make_communicator, const Data
     found.run = draw_run(communicator);
   }
   if (found.checkpoint) {
-    Result<Recipe> resumed =
-        resumed_recipe(found.checkpoint->state(), recipe, data.value());
+    Result<Recipe> resumed = resumed_recipe(found.checkpoint->state(), recipe, data.value());
     if (!resumed.ok()) return resumed.status();
     trained = std::move(resumed).value();
   }

@@ -12,10 +12,10 @@
 #include <string>
 #include <vector>
 
-#include "gradient/timeline.h"
 #include "plan/training_plan.h"
 #include "sluice/communicator.h"
 #include "sluice/status.h"
+#include "sluice/timeline.h"
 #include "sluice/torch/data_parallel.h"
 #include "sluice/torch/momentum_optimizer.h"
 #include "train/checkpoint.h"
@@ -38,11 +38,11 @@ struct Workshop {
   std::shared_ptr<Model> network;
   std::unique_ptr<MomentumOptimizer> optimizer;
   std::unique_ptr<DataParallel> parallel;
-  Recipe recipe;                  // as it is trained: a resumed run keeps its global batch
+  Recipe recipe;                         // as it is trained: a resumed run keeps its global batch
   std::optional<TrainingState> resumed;  // what it goes on from
   std::uint64_t run = 0;                 // for CheckpointWriter
   StartUp start_up;                      // all but the total
-  std::vector<std::string> notes;  // sentences for the user
+  std::vector<std::string> notes;        // sentences for the user
 };
 
 // Since `begin`, in seconds.

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <filesystem>
 
-#include "gradient/timeline.h"
 #include "sluice/status.h"
+#include "sluice/timeline.h"
 #include "train/training_step.h"
 
 namespace sluice {

@@ -22,8 +22,7 @@ TrainingBatches::Part::Part(const TrainingBatchesOptions& options, const BatchNu
 TrainingBatches::TrainingBatches(const TrainingBatchesOptions& options) : numbers_{options.plan} {
   const TrainingPlan& plan = options.plan;
   const double augmented_epochs = options.recipe.augmentation_epochs;
-  const std::int64_t turn =
-      augmented_epochs > 0 ? plan.step_at(augmented_epochs) : plan.steps;
+  const std::int64_t turn = augmented_epochs > 0 ? plan.step_at(augmented_epochs) : plan.steps;
   const auto add = [&](bool augmented, std::int64_t first, std::int64_t last) {
     if (first >= last) return;
     parts_.push_back(std::make_unique<Part>(options, numbers_, augmented, numbers_.first_of(first),

@@ -21,7 +21,8 @@ constexpr std::int64_t kMostNotFinite = 20;  // steps in a row
 
 std::uint64_t hash_of_weights(const Model& network) {
   NamedTensors weights;
-  for (const auto& item : network.named_parameters()) weights.emplace_back(item.key(), item.value());
+  for (const auto& item : network.named_parameters())
+    weights.emplace_back(item.key(), item.value());
   return hash_of(weights);
 }
 
@@ -50,6 +51,7 @@ Result<TrainingSummary> TrainingLoop::run() {
       return status;
     }
   }
+  hear(pulse_.finish());
   // A run that was complete when it was resumed still says how good it is.
   if (end_ == TrainingEnd::Done && !summary_.last) {
     if (Status status = evaluate(); !status.ok()) return status;
@@ -125,7 +127,7 @@ void TrainingLoop::hear(const Beat& beat) {
   if (beat.steps == 0) return;
   const double step_s = beat.seconds / beat.steps;
   summary_.loss = beat.loss / beat.steps;
-  if (beat.told_to_stop > 0) end_ = TrainingEnd::Signal;
+  if (beat.told_to_stop > 0 && !end_) end_ = TrainingEnd::Signal;
   if (beat.hopeless > 0) end_ = TrainingEnd::NotFinite;
   journal_.stepped({.step = step_,
                     .steps = workshop_.plan.steps,
@@ -154,17 +156,14 @@ Status TrainingLoop::between_steps() {
 Status TrainingLoop::evaluate() {
   const auto begin = std::chrono::steady_clock::now();
   const std::int64_t samples = workshop_.start_up.validation_samples;
-  Result<EvaluationCounts> counted =
-      sluice::evaluate({.network = *workshop_.network,
-                        .data = workshop_.data,
-                        .recipe = recipe_,
-                        .batch = recipe_.batch,
-                        .loader_threads = terms_.options.loader_threads,
-                        .tell =
-                            [&](std::int64_t done) {
-                              journal_.evaluating(done * summary_.ranks, samples);
-                            }},
-                       workshop_.communicator);
+  Result<EvaluationCounts> counted = sluice::evaluate(
+      {.network = *workshop_.network,
+       .data = workshop_.data,
+       .recipe = recipe_,
+       .batch = recipe_.batch,
+       .loader_threads = terms_.options.loader_threads,
+       .tell = [&](std::int64_t done) { journal_.evaluating(done * summary_.ranks, samples); }},
+      workshop_.communicator);
   if (!counted.ok()) return counted.status();
   EvaluationReport report = report_of(counted.value(), workshop_.data);
   report.step = step_;
@@ -190,8 +189,7 @@ bool TrainingLoop::healthy() {
   std::int32_t finite = not_finite_ == 0 ? 1 : 0;
   for (const torch::Tensor& weights : workshop_.network->parameters())
     finite = finite != 0 && weights.isfinite().all().item<bool>() ? 1 : 0;
-  workshop_.communicator
-      .all_reduce(&finite, 1, {.type = DataType::I32, .op = ReduceOp::Min})
+  workshop_.communicator.all_reduce(&finite, 1, {.type = DataType::I32, .op = ReduceOp::Min})
       .wait();
   return finite != 0;
 }
@@ -201,7 +199,8 @@ Status TrainingLoop::save() {
   if (!writer_ || saved_step_ == step_) return {};
   const auto begin = std::chrono::steady_clock::now();
   if (!healthy()) {
-    journal_.note(fmt::format("step {} has no checkpoint: its loss or weights are not finite", step_));
+    journal_.note(
+        fmt::format("step {} has no checkpoint: its loss or weights are not finite", step_));
     return {};
   }
   TrainingState state = state_at(step_, recipe_, workshop_.plan, workshop_.data);
@@ -217,11 +216,10 @@ Status TrainingLoop::save() {
   if (!status.ok()) journal_.note(status.message());
   const double seconds = seconds_since(begin);
   summary_.checkpoint_s += seconds;
-  journal_.checkpointed(
-      {.step = step_,
-       .epoch = epoch(),
-       .path = checkpoint_path(terms_.options.run_folder / kCheckpoints, step_),
-       .seconds = seconds});
+  journal_.checkpointed({.step = step_,
+                         .epoch = epoch(),
+                         .path = checkpoint_path(terms_.options.run_folder / kCheckpoints, step_),
+                         .seconds = seconds});
   meter_.begin();
   return {};
 }
@@ -244,7 +242,6 @@ void TrainingLoop::keep_results() {
 
 void TrainingLoop::conclude() {
   Communicator& communicator = workshop_.communicator;
-  hear(pulse_.finish());
   const StepSpan& steady = meter_.steady();
   std::array<double, 3> sums{static_cast<double>(steady.images), steady.seconds, steady.waited_s};
   communicator.all_reduce(sums.data(), sums.size(), {.type = DataType::F64}).wait();
@@ -260,7 +257,8 @@ void TrainingLoop::conclude() {
   }
   if (end_ == TrainingEnd::NotFinite) {
     summary_.why = fmt::format(
-        "the loss was not finite for {} steps, up to step {}: the rate, {:.3g}, may be too high for "
+        "the loss was not finite for {} steps, up to step {}: the rate, {:.3g}, may be too high "
+        "for "
         "this batch, or the warm-up too short",
         kMostNotFinite, step_, summary_.rate);
   }

@@ -44,8 +44,8 @@ double TrainingStep::backward(const Batch& batch, const EpochPlan& epoch, bool l
                       (static_cast<double>(epoch.batch) * static_cast<double>(epoch.accumulate));
   torch::Tensor loss;
   note("forward", [&, &images = images, &labels = labels] {
-    loss = smoothed_cross_entropy(workshop_.network->forward(images), labels,
-                                  recipe_.label_smoothing);
+    loss =
+        smoothed_cross_entropy(workshop_.network->forward(images), labels, recipe_.label_smoothing);
   });
   const double factor = part * workshop_.parallel->loss_scale();
   const torch::Tensor scaled = factor == 1 ? loss : loss * factor;

@@ -50,7 +50,7 @@ class TrainingStep {
   const Recipe& recipe_;
   RateSchedule rates_;
   RmspropWarmUp* warm_up_;  // where that is the optimizer
-  Timeline* timeline_;  // of the step under way
+  Timeline* timeline_;      // of the step under way
 };
 
 }  // namespace sluice

@@ -71,7 +71,8 @@ TEST(AveragedStatistics, AreTheMeanForAWhileAndThenAsTheyWere) {
       const AveragedStatistics averaged{*model, communicator};
       EXPECT_TRUE(torch::allclose(running_mean(*model), (own[0] + own[1]) / 2));
     }
-    EXPECT_TRUE(torch::equal(running_mean(*model), own[static_cast<std::size_t>(communicator.rank())]));
+    EXPECT_TRUE(
+        torch::equal(running_mean(*model), own[static_cast<std::size_t>(communicator.rank())]));
   });
 }
 

@@ -49,7 +49,8 @@ TEST(Metrics, ResumedDropWhatIsTakenAgain) {
   metrics.write(StepReport{.step = 5, .elapsed_s = 9});
   const auto all = lines(path);
   ASSERT_EQ(all.size(), 5U);
-  for (int step = 1; step <= 5; ++step) EXPECT_EQ(all[static_cast<std::size_t>(step - 1)]["step"], step);
+  for (int step = 1; step <= 5; ++step)
+    EXPECT_EQ(all[static_cast<std::size_t>(step - 1)]["step"], step);
 }
 
 TEST(Metrics, StayFewInALongRun) {

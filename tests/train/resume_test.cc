@@ -128,8 +128,7 @@ TEST(Resume, RefusesWhatWouldChangeThePastByName) {
   run.options.recipe.momentum = 0.5;
   for (const Result<TrainingSummary>& end : try_tiny(run)) {
     ASSERT_FALSE(end.ok());
-    EXPECT_NE(end.status().message().find("momentum"), std::string::npos)
-        << end.status().message();
+    EXPECT_NE(end.status().message().find("momentum"), std::string::npos) << end.status().message();
   }
   run.options.recipe = tiny_recipe();
   run.data.train = 64;

@@ -86,10 +86,10 @@ std::vector<Result<TrainingSummary>> try_tiny(const TinyRun& run) {
   std::vector<std::optional<Result<TrainingSummary>>> ends(static_cast<std::size_t>(run.ranks));
   run_torch_ranks(run.ranks, [&](Communicator& communicator) {
     const auto rank = static_cast<std::size_t>(communicator.rank());
-    ends[rank] = train_on([&]() -> Result<Data> { return tiny_data(run.data); },
-                          [&] { return communicator; }, run.options,
-                          rank == 0 ? run.heard : nullptr,
-                          run.stops == nullptr ? no_stop : (*run.stops)[rank]);
+    ends[rank] =
+        train_on([&]() -> Result<Data> { return tiny_data(run.data); },
+                 [&] { return communicator; }, run.options, rank == 0 ? run.heard : nullptr,
+                 run.stops == nullptr ? no_stop : (*run.stops)[rank]);
   });
   std::vector<Result<TrainingSummary>> results;
   for (auto& end : ends) results.push_back(std::move(*end));

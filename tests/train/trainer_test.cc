@@ -139,8 +139,7 @@ TEST(Trainer, ARankThatIsToldToStopStopsAll) {
   };
   TrainerOptions options{.recipe = tiny_recipe()};
   options.recipe.epochs = 1e6;
-  const auto ends =
-      try_tiny({.options = options, .ranks = 2, .heard = &heard, .stops = &stops});
+  const auto ends = try_tiny({.options = options, .ranks = 2, .heard = &heard, .stops = &stops});
   for (const Result<TrainingSummary>& end : ends) {
     ASSERT_TRUE(end.ok()) << end.status().message();
     EXPECT_EQ(end.value().end, TrainingEnd::Signal);

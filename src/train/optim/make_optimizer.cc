@@ -46,8 +46,7 @@ std::unique_ptr<MomentumOptimizer> make_optimizer(const Recipe& recipe,
 
 GradientOptions gradient_options(const Recipe& recipe, const TrainingPlan& plan) {
   const std::int64_t dense = plan.step_at(recipe.sparse_dense_epochs);
-  const std::int64_t ramped =
-      plan.step_at(recipe.sparse_dense_epochs + recipe.sparse_ramp_epochs);
+  const std::int64_t ramped = plan.step_at(recipe.sparse_dense_epochs + recipe.sparse_ramp_epochs);
   return {.theta = recipe.theta,
           .groups = recipe.groups,
           .wire = recipe.wire,
