@@ -38,7 +38,7 @@ struct TrainerOptions {
   double target = 0;                          // percent; 0: the recipe's
   std::int64_t step_limit = 0;  // steps in all, a resumed run's before it too; 0: none
   int threads = 0;              // that compute; 0: as libtorch has them
-  int loader_threads = 1;
+  int loader_threads = -1;      // that read images; below 0: none for those in memory, else one
   // When the clock of startup_s, total_s and seconds_to_target began; none: this process' start.
   std::optional<std::chrono::steady_clock::time_point> start;
 };
@@ -153,6 +153,7 @@ struct TrainingSummary {
   // checkpoints apart; of all ranks.
   double images_per_s = 0;
   double exposed_comm_fraction = 0;        // mean over ranks
+  std::uint64_t weights_hash = 0;          // of the last weights: the same at all ranks
   std::int64_t skipped_steps = 0;          // after overflows
   double bytes_sent = 0;                   // for gradients, by this rank
   bool bytes_counted = false;              // by the engine; else computed from sizes and algorithm
@@ -174,7 +175,7 @@ struct EvaluatorOptions {
   std::string data = "demo";
   int batch = 0;  // a rank's; 0: the recipe's
   int threads = 0;
-  int loader_threads = 1;
+  int loader_threads = -1;
   std::optional<std::chrono::steady_clock::time_point> start;
 };
 
