@@ -12,7 +12,7 @@
 namespace sluice::cli {
 
 RankThreads share_threads(int threads, bool decodes) {
-  if (!decodes) return {.compute = std::max(1, threads), .loader = 1};
+  if (!decodes) return {.compute = std::max(1, threads), .loader = 0};
   const int loader = std::max(1, threads / 4);
   return {.compute = std::max(1, threads - loader), .loader = loader};
 }

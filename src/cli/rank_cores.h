@@ -14,8 +14,7 @@ struct RankThreads {
   int loader = 1;
 };
 
-// Images that must be decoded take threads of their own out of the rank's; what is in memory takes
-// next to nothing.
+// Images that must be decoded take threads of their own out of the rank's; those in memory none.
 RankThreads share_threads(int threads, bool decodes);
 
 // Pins this process to its share of the node's cores and sets OMP_NUM_THREADS, as `sluice launch`

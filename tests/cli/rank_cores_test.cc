@@ -17,7 +17,10 @@ TEST(RankThreads, LoaderThreadsCount) {
 }
 
 TEST(RankThreads, WhatIsInMemoryTakesNone) {
-  for (const int threads : {1, 2, 16}) EXPECT_EQ(share_threads(threads, false).compute, threads);
+  for (const int threads : {1, 2, 16}) {
+    EXPECT_EQ(share_threads(threads, false).compute, threads);
+    EXPECT_EQ(share_threads(threads, false).loader, 0);
+  }
 }
 
 TEST(RankThreads, AreThoseOfTheLauncher) {

@@ -15,7 +15,7 @@ TEST(TrainRecipes, EachTakesTwentySteps) {
   const TrainingPlace place;
   for (const RecipeSummary& recipe : known_recipes()) {
     const Outcome outcome = place.train(
-        "--ranks 2 --data random:64x64 --set image=64 --set batch=2 --steps 20 --json "
+        "--ranks 2 --data random:64 --set image=64 --set batch=2 --steps 20 --json "
         "--keep-nothing --recipe " +
         recipe.name);
     ASSERT_EQ(outcome.status, 0) << recipe.name << "\n" << outcome.err;

@@ -13,6 +13,7 @@
 #include "train/data/image_files.h"
 #include "train/data/mnist.h"
 #include "train/data/pack.h"
+#include "train/data/random_images.h"
 
 namespace sluice {
 namespace {
@@ -47,6 +48,7 @@ constexpr std::array kKinds = {
     Kind{"cifar10", "DIR",
          [](const Path& place, const DataOptions&) { return open_cifar10(place); }},
     Kind{"images", "DIR", open_images},
+    Kind{"random", "SIDE", [](const Path& side, const DataOptions&) { return open_random(side); }},
     Kind{"pack", "FILE", [](const Path& place, const DataOptions&) { return open_pack(place); }},
 };
 

@@ -1,5 +1,5 @@
 // data.h - the data of a training, by the word that a user gives: demo, mnist:DIR, cifar10:DIR,
-// images:DIR or pack:FILE.
+// images:DIR, pack:FILE, or random:SIDE to measure with.
 #pragma once
 
 #include <cstddef>
