@@ -59,8 +59,7 @@ TEST(Resample, BlendsPixels) {
         for (std::size_t x = 0; x < outputs; ++x) {
           float sum = 0;
           for (std::size_t k = 0; k < taps; ++k) {
-            const float product =
-                table.weights[x * taps + k] * row[(table.first[x] + k) * 3 + c];
+            const float product = table.weights[x * taps + k] * row[(table.first[x] + k) * 3 + c];
             sum += product;
           }
           const float scaled = sum * scale[c];

@@ -197,6 +197,10 @@ Status read_index(PackFile& file) {
   file.records.resize(count);
   reader.take(file.records.data(), count * sizeof(PackRecord));
   if (file.header.channels == 0 || file.header.channels > 4) return wrong;
+  if (file.header.storage != static_cast<std::uint32_t>(Storage::File) &&
+      file.header.storage != static_cast<std::uint32_t>(Storage::Interleaved)) {
+    return refuse(file.path, "has a wrong header: it holds neither pixels nor JPEG files");
+  }
   for (std::uint32_t channel = 0; channel < file.header.channels; ++channel) {
     file.normalization.mean.push_back(reader.take<double>());
     file.normalization.deviation.push_back(reader.take<double>());

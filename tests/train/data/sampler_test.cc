@@ -115,8 +115,8 @@ TEST(Sampler, StepsMayComeInAnyOrder) {
   }
   Sampler backward{plan, 0, 1};
   for (std::int64_t step = plan.steps - 1; step >= 0; --step) {
-    EXPECT_TRUE(std::ranges::equal(backward.samples(step, 0),
-                                   expected[static_cast<std::size_t>(step)]));
+    EXPECT_TRUE(
+        std::ranges::equal(backward.samples(step, 0), expected[static_cast<std::size_t>(step)]));
   }
 }
 
