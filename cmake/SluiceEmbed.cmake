@@ -1,17 +1,21 @@
-# Writes a source file that holds the clusters/*.toml of an explicit list of names.
+# Writes a source file that holds the FOLDER/*.toml of an explicit list of names, as the function
+# embedded_FOLDER() that plan/embedded_files.h declares.
+#
+#   sluice_embed(clusters abci generic)      # OUTPUT: embedded_clusters.cc in the binary folder
 
-function(sluice_embed_clusters output)
+function(sluice_embed folder)
   set(rows "")
   foreach(name IN LISTS ARGN)
-    set(file "${PROJECT_SOURCE_DIR}/clusters/${name}.toml")
+    set(file "${PROJECT_SOURCE_DIR}/${folder}/${name}.toml")
     set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${file}")
     file(READ "${file}" text)
     string(APPEND rows "    {\"${name}\", R\"toml(${text})toml\"},\n")
   endforeach()
-  set(head "#include \"plan/embedded_clusters.h\"\n\nnamespace sluice {\nnamespace {\n\n")
-  string(APPEND head "constexpr EmbeddedCluster kClusters[] = {\n")
+  set(head "#include \"plan/embedded_files.h\"\n\nnamespace sluice {\nnamespace {\n\n")
+  string(APPEND head "constexpr EmbeddedFile kFiles[] = {\n")
   set(tail "};\n\n}  // namespace\n\n")
-  string(APPEND tail "std::span<const EmbeddedCluster> embedded_clusters() { return kClusters; }\n\n")
+  string(APPEND tail "std::span<const EmbeddedFile> embedded_${folder}() { return kFiles; }\n\n")
   string(APPEND tail "}  // namespace sluice\n")
-  file(CONFIGURE OUTPUT "${output}" CONTENT "${head}${rows}${tail}" @ONLY)
+  file(CONFIGURE OUTPUT "${CMAKE_CURRENT_BINARY_DIR}/embedded_${folder}.cc"
+       CONTENT "${head}${rows}${tail}" @ONLY)
 endfunction()

@@ -22,6 +22,7 @@
 #include "base/text.h"
 #include "bench/allreduce/progress.h"
 #include "bench/gradient/images.h"
+#include "plan/rate_schedule.h"
 #include "sluice/communicator.h"
 #include "sluice/torch/data_parallel.h"
 #include "sluice/torch/sgd.h"
@@ -29,7 +30,6 @@
 #include "train/data/sampler.h"
 #include "train/loss.h"
 #include "train/models/models.h"
-#include "train/optim/rate_schedule.h"
 
 namespace sluice::bench {
 namespace {
@@ -120,11 +120,12 @@ class Trainee {
         images_.train,
         {.normalization = images_.normalization, .augmentation = Augmentation{}, .seed = seed_}};
     const auto steps = static_cast<std::int64_t>(sampler.steps());
+    const auto warm_up = static_cast<double>(steps / 2);
     const RateSchedule schedule{
         .base = options_.rate,
-        .warm_up = {.steps = steps / 2, .from = 0.1},
-        .decay = PolynomialRate{.steps = options_.epochs * steps - steps / 2}};
-    std::int64_t taken = 0;
+        .warm_up = {.length = warm_up, .from = 0.1},
+        .decay = PolynomialRate{.length = static_cast<double>(options_.epochs * steps) - warm_up}};
+    double taken = 0;  // steps
     for (int epoch = 0; epoch < options_.epochs; ++epoch) {
       sampler.start_epoch(static_cast<std::uint64_t>(epoch));
       for (std::size_t step = 0; step < sampler.steps(); ++step) {
@@ -133,8 +134,9 @@ class Trainee {
         optimizer_.zero_grad();
         smoothed_cross_entropy(scored.scores, scored.labels, 0).backward();
         parallel_.finish();
-        optimizer_.set_lr(rate_at(schedule, taken++));
+        optimizer_.set_lr(rate_at(schedule, taken));
         optimizer_.step();
+        taken += 1;
       }
     }
     if (!parallel_.flush().empty) optimizer_.step();

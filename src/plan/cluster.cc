@@ -4,11 +4,9 @@
 #include <toml++/toml.h>
 
 #include <algorithm>
-#include <fstream>
-#include <iterator>
 
 #include "base/text.h"
-#include "plan/embedded_clusters.h"
+#include "plan/toml_file.h"
 
 namespace sluice {
 namespace {
@@ -99,7 +97,7 @@ class Table {
   std::string full(std::string_view key) const { return fmt::format("{}{}", path_, key); }
   void refuse(const toml::source_region& where, std::string_view what) {
     if (!status_.ok()) return;
-    status_ = {Code::InvalidInput, fmt::format("{}, line {}: {}", source_, where.begin.line, what)};
+    status_ = {Code::InvalidInput, fmt::format("{}: {}", place_of(source_, where), what)};
   }
 
   const toml::table& table_;
@@ -134,45 +132,21 @@ int Cluster::switch_of(std::string_view host, std::string_view address) const {
 
 std::vector<std::string_view> built_in_clusters() {
   std::vector<std::string_view> names;
-  for (const EmbeddedCluster& cluster : embedded_clusters()) names.push_back(cluster.name);
+  for (const EmbeddedFile& cluster : embedded_clusters()) names.push_back(cluster.name);
   return names;
 }
 
 Result<Cluster> find_cluster(const std::string& name_or_path) {
-  for (const EmbeddedCluster& cluster : embedded_clusters()) {
-    if (cluster.name == name_or_path) return parse_cluster(cluster.toml, name_or_path + ".toml");
-  }
-  constexpr std::streamsize kMostBytes = 1 << 20;
-  std::ifstream file{name_or_path, std::ios::binary};
-  std::string text(static_cast<std::size_t>(kMostBytes) + 1, '\0');
-  file.read(text.data(), kMostBytes + 1);
-  if (!file.is_open() || file.bad()) {
-    const auto names = built_in_clusters();
-    const std::string_view nearest = nearest_name(name_or_path, names);
-    return Status{
-        Code::InvalidArgument,
-        fmt::format("there is no cluster and no file {}: {}", quote(name_or_path),
-                    nearest.empty() ? fmt::format("choose from {}", fmt::join(names, ", "))
-                                    : fmt::format("did you mean {}?", nearest))};
-  }
-  if (file.gcount() > kMostBytes) {
-    return Status{Code::InvalidInput,
-                  fmt::format("{} is too long for a cluster file", name_or_path)};
-  }
-  text.resize(static_cast<std::size_t>(file.gcount()));
-  return parse_cluster(text, name_or_path);
+  const Result<TomlText> found = find_toml("cluster", name_or_path, embedded_clusters());
+  if (!found.ok()) return found.status();
+  return parse_cluster(found.value().text, found.value().source);
 }
 
 Result<Cluster> parse_cluster(std::string_view toml_text, const std::string& source) {
-  toml::table root;
-  try {
-    root = toml::parse(toml_text, source);
-  } catch (const toml::parse_error& error) {
-    return Status{Code::InvalidInput, fmt::format("{}, line {}: {}", source,
-                                                  error.source().begin.line, error.description())};
-  }
+  const Result<toml::table> root = parse_toml(toml_text, source);
+  if (!root.ok()) return root.status();
   Cluster cluster;
-  Table top{root, "", source};
+  Table top{root.value(), "", source};
   cluster.name = top.word("name");
   cluster.ranks_per_node = static_cast<int>(top.number("ranks_per_node", 1, 1 << 16));
   const toml::table* const between = top.table("between");

@@ -19,17 +19,15 @@
 #include <torch/types.h>
 
 #include <cstddef>
-#include <cstdint>
 #include <memory>
 #include <vector>
 
+#include "sluice/rate_place.h"
 #include "sluice/torch/arrivals.h"
 
 namespace sluice {
 
 class DataParallel;
-
-enum class RatePlace : std::uint8_t { Outside, Folded };
 
 class MomentumOptimizer : public torch::optim::Optimizer {
  public:

@@ -1,18 +1,19 @@
-#include "train/optim/rate_schedule.h"
+#include "plan/rate_schedule.h"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 namespace sluice {
 namespace {
 
 TEST(RateSchedule, IsConstantUnlessToldOtherwise) {
-  for (const std::int64_t step : {0, 1, 1000}) EXPECT_EQ(rate_at({.base = 0.3}, step), 0.3);
+  for (const double position : {0, 1, 1000}) EXPECT_EQ(rate_at({.base = 0.3}, position), 0.3);
 }
 
 TEST(RateSchedule, WarmsUpInEqualParts) {
-  const RateSchedule schedule{.base = 8, .warm_up = {.steps = 4, .from = 0.25}};
+  const RateSchedule schedule{.base = 8, .warm_up = {.length = 4, .from = 0.25}};
   EXPECT_DOUBLE_EQ(rate_at(schedule, 0), 2);
   EXPECT_DOUBLE_EQ(rate_at(schedule, 1), 3.5);
   EXPECT_DOUBLE_EQ(rate_at(schedule, 3), 6.5);
@@ -22,7 +23,7 @@ TEST(RateSchedule, WarmsUpInEqualParts) {
 
 TEST(RateSchedule, DropsAtItsSteps) {
   const RateSchedule schedule{.base = 2,
-                              .warm_up = {.steps = 10},
+                              .warm_up = {.length = 10},
                               .decay = SteppedRate{{{30, 0.1}, {60, 0.01}, {80, 0.5}}}};
   EXPECT_DOUBLE_EQ(rate_at(schedule, 5), 1);
   EXPECT_DOUBLE_EQ(rate_at(schedule, 29), 2);
@@ -35,14 +36,14 @@ TEST(RateSchedule, DropsAtItsSteps) {
 // Fujitsu's MLPerf run: rate 13, warm-up 540 steps, power 2.2 over 780 steps, end 0.0325.
 TEST(RateSchedule, FollowsThePolynomialOfAPublishedRun) {
   const RateSchedule schedule{.base = 13,
-                              .warm_up = {.steps = 540},
-                              .decay = PolynomialRate{.steps = 780, .power = 2.2, .end = 0.0025}};
-  for (std::int64_t step = 0; step < 1350; ++step) {
-    const auto s = static_cast<double>(step);
+                              .warm_up = {.length = 540},
+                              .decay = PolynomialRate{.length = 780, .power = 2.2, .end = 0.0025}};
+  for (int step = 0; step < 1350; ++step) {
+    const double s = step;
     const double p = std::min(s - 540, 780.0) / 780;
     const double expected =
         step < 540 ? 13 * s / 540 : 13 * ((1 - 0.0025) * std::pow(1 - p, 2.2) + 0.0025);
-    ASSERT_NEAR(rate_at(schedule, step), expected, 1e-12) << step;
+    ASSERT_NEAR(rate_at(schedule, s), expected, 1e-12) << step;
   }
   EXPECT_DOUBLE_EQ(rate_at(schedule, 1349), 0.0325);
 }
