@@ -18,6 +18,7 @@ void add_verify(CLI::App& app, int& exit_status);
 void add_explain(CLI::App& app, int& exit_status);
 void add_launch(CLI::App& app, int& exit_status);
 void add_bench(CLI::App& app, int& exit_status);
+void add_data(CLI::App& app, int& exit_status);
 void add_doctor(CLI::App& app, int& exit_status);
 
 }  // namespace sluice::cli

@@ -50,6 +50,7 @@ int main(int argc, char** argv) {
       "  sluice explain --ranks 2048 --bytes 51M  which algorithm, and why\n"
       "  sluice launch -n 4 -- ./train            start 4 ranks of a program on this machine\n"
       "  sluice bench allreduce                   how fast all-reduces are on this machine\n"
+      "  sluice data pack photos photos.pack      images as one file, for fast training\n"
       "  sluice doctor                            what was found on this machine\n"
       "'sluice COMMAND --help' shows a command's options and more examples.");
   int exit_status = sluice::cli::kExitDone;
@@ -57,6 +58,7 @@ int main(int argc, char** argv) {
   sluice::cli::add_explain(app, exit_status);
   sluice::cli::add_launch(app, exit_status);
   sluice::cli::add_bench(app, exit_status);
+  sluice::cli::add_data(app, exit_status);
   sluice::cli::add_doctor(app, exit_status);
 
   try {
