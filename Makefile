@@ -17,7 +17,7 @@ configure = cmake --preset $(1) >build/$(1).log 2>&1 || { cat build/$(1).log; ex
 build = $(call configure,$(1)); cmake --build --preset $(1) --parallel $(JOBS) $(2)
 test = ctest --preset $(1) --parallel $(JOBS)
 
-.PHONY: all train test check sanitize bench bench-network bench-gradient format clean help setup
+.PHONY: all train test check sanitize bench bench-network bench-gradient bench-data format clean help setup
 
 all: setup  ## the release build: build/release/sluice
 	@$(call build,release)
@@ -59,6 +59,10 @@ bench-gradient: setup  ## training: beside DistributedDataParallel, over slow li
 	build/bench/bench/gradient/ddp --output build/bench/ddp.json || status=$$?; \
 	bench/gradient/table --output build/bench/gradient.json || status=$$?; \
 	exit $$status
+
+bench-data: setup  ## images from files to the network, beside bare libjpeg-turbo
+	@$(call build,bench,--target data_pipeline)
+	@build/bench/bench/train/data_pipeline --output build/bench/data.json
 
 format:  ## formats every C++ source
 	tools/format

@@ -128,21 +128,21 @@ void draw_demo(std::uint64_t sample, std::span<std::uint8_t> pixels) {
   assert(pixels.size() == std::size_t{kDemoSide} * kDemoSide);
   Drawing drawing{sample};
   const Figure& figure = kFigures[sample % kFigures.size()];
-  const double size = drawing.uniform(5.5, 10);  // half its side, in pixels
+  const double size = drawing.uniform(7.5, 11);  // half its side, in pixels
   const double room = kDemoSide / 2.0 - size;
   const Point centre{kDemoSide / 2.0 + drawing.uniform(-room, room),
                      kDemoSide / 2.0 + drawing.uniform(-room, room)};
   const Point axis = drawing.direction();
-  const double thickness = drawing.uniform(1.2, 2.4);
+  const double thickness = drawing.uniform(1.4, 2.4);
   const double behind = drawing.uniform(60, 195);
-  const double contrast = drawing.uniform(45, 60) * (drawing.coin() ? 1 : -1);
-  const double noise = drawing.uniform(10, 30);
-  // A scratch, as dark or light as a figure.
+  const double contrast = drawing.uniform(85, 120) * (drawing.coin() ? 1 : -1);
+  const double noise = drawing.uniform(5, 16);
+  // A scratch, fainter than a figure.
   const Point start{drawing.uniform(0, kDemoSide), drawing.uniform(0, kDemoSide)};
   const Point course = drawing.direction();
   const double length = drawing.uniform(3, 6);
   const Segment scratch{start, {start.x + length * course.x, start.y + length * course.y}};
-  const double scratch_contrast = drawing.uniform(30, 60) * (drawing.coin() ? 1 : -1);
+  const double scratch_contrast = drawing.uniform(20, 40) * (drawing.coin() ? 1 : -1);
 
   std::size_t next = 0;
   for (int y = 0; y < kDemoSide; ++y) {
