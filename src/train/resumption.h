@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "plan/models.h"
 #include "plan/recipe.h"
 #include "plan/training_plan.h"
 #include "sluice/status.h"
