@@ -2,10 +2,25 @@
 
 namespace sluice {
 
+void BatchNormImpl::_check_input_dim(const torch::Tensor& input) {
+  TORCH_CHECK(input.dim() == 4, "batch normalisation of images got a tensor of ", input.dim(),
+              " dimensions");
+}
+
 torch::Tensor BatchNormImpl::forward(const torch::Tensor& input) {
-  if (synchronised_.is_empty()) return BatchNorm2dImpl::forward(input);
-  synchronised_->train(is_training());
-  return synchronised_->forward(input);
+  if (!synchronised_.is_empty()) {
+    synchronised_->train(is_training());
+    return synchronised_->forward(input);
+  }
+  _check_input_dim(input);
+  if (is_training()) num_batches_tracked += 1;
+  return torch::batch_norm(input, weight, bias, running_mean, running_var, is_training(),
+                           *options.momentum(), options.eps(),
+                           at::globalContext().userEnabledCuDNN());
+}
+
+void BatchNormImpl::pretty_print(std::ostream& stream) const {
+  stream << "sluice::BatchNorm(" << options.num_features() << ")";
 }
 
 void BatchNormImpl::synchronise(const Communicator& group) {

@@ -6,14 +6,18 @@
 
 #include <torch/nn/modules/batchnorm.h>
 
+#include <ostream>
+
 #include "sluice/communicator.h"
 #include "sluice/torch/sync_batch_norm.h"
 
 namespace sluice {
 
-class BatchNormImpl final : public torch::nn::BatchNorm2dImpl {
+// Not derived from torch::nn::BatchNorm2d, which libtorch 1.13 does not export all of.
+class BatchNormImpl final
+    : public torch::nn::NormImplBase<2, BatchNormImpl, torch::nn::BatchNormOptions> {
  public:
-  using BatchNorm2dImpl::BatchNorm2dImpl;
+  using NormImplBase::NormImplBase;
 
   torch::Tensor forward(const torch::Tensor& input);
 
@@ -24,7 +28,11 @@ class BatchNormImpl final : public torch::nn::BatchNorm2dImpl {
   // For other ranks, so far.
   double waited_s() const { return synchronised_.is_empty() ? 0 : synchronised_->waited_s(); }
 
+  void pretty_print(std::ostream& stream) const override;
+
  private:
+  void _check_input_dim(const torch::Tensor& input) override;
+
   SyncBatchNorm synchronised_{nullptr};  // its tensors are ours; it is no module of the network's
 };
 TORCH_MODULE(BatchNorm);
