@@ -4,7 +4,7 @@
 namespace sluice {
 namespace {
 
-Status refuse(const char* what) {
+Status without_jpeg(const char* what) {
   return {Code::InvalidInput,
           std::string{what} +
               ": Sluice was built without JPEG (install libturbojpeg0-dev and build it again)"};
@@ -15,14 +15,14 @@ Status refuse(const char* what) {
 JpegDecoder::JpegDecoder() : handle_{nullptr} {}
 JpegDecoder::~JpegDecoder() = default;
 Status JpegDecoder::begin(std::span<const std::uint8_t>, int&, int&) {
-  return refuse("cannot be read");
+  return without_jpeg("cannot be read");
 }
-Status JpegDecoder::finish(int, Pixels&) { return refuse("cannot be read"); }
+Status JpegDecoder::finish(int, Pixels&) { return without_jpeg("cannot be read"); }
 
 JpegEncoder::JpegEncoder() : handle_{nullptr} {}
 JpegEncoder::~JpegEncoder() = default;
 Status JpegEncoder::encode(const PixelView&, int, std::vector<std::uint8_t>&) {
-  return refuse("cannot be written as JPEG");
+  return without_jpeg("cannot be written as JPEG");
 }
 
 }  // namespace sluice

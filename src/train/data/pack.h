@@ -1,7 +1,7 @@
 // pack.h - pack:FILE: all images of a data set in one file that is mapped into memory.
 //
 // docs/pack-format.md says what the file holds. Opening reads header and index and proves them by
-// their checksum; a record is proven when it is read, so damage costs one image and is named.
+// their checksum; a record is proven when it is first read, so damage costs one image and is named.
 #pragma once
 
 #include <cstdint>

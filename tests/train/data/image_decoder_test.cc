@@ -103,7 +103,9 @@ TEST(ImageDecoder, ReadsJpegAtAPartOfItsSize) {
     ASSERT_EQ(small.size(), static_cast<std::size_t>(width * height * 3));
     for (int y = 0; y < height; ++y) {
       for (int x = 0; x < width; ++x) {
-        const auto at = static_cast<std::size_t>((y * width + x) * 3);
+        const auto at = (static_cast<std::size_t>(y) * static_cast<std::size_t>(width) +
+                         static_cast<std::size_t>(x)) *
+                        3;
         EXPECT_NEAR(small[at], 255.0 * (x + 0.5) / width, 6);
         EXPECT_NEAR(small[at + 1], 255.0 * (y + 0.5) / height, 6);
       }

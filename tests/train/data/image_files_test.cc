@@ -105,7 +105,7 @@ TEST_F(Photographs, AViewIsCutFromTheMiddleOrFromARandomPart) {
   // The middle 420x420: columns 110 to 530 of 640, rows 30 to 450 of 480.
   for (int y = 0; y < 32; ++y) {
     for (int x = 0; x < 32; ++x) {
-      const auto at = static_cast<std::size_t>(y * 32 + x);
+      const auto at = static_cast<std::size_t>(y) * 32 + static_cast<std::size_t>(x);
       ASSERT_NEAR(out[at], 255 * (110 + 420 * (x + 0.5) / 32) / 640, 3);
       ASSERT_NEAR(out[1024 + at], 255 * (30 + 420 * (y + 0.5) / 32) / 480, 3);
     }

@@ -69,7 +69,7 @@ TEST_F(Pack, MakesLargeImagesSmaller) {
   EXPECT_EQ(image.width, 50);
   for (int y = 0; y < 40; ++y) {
     for (int x = 0; x < 50; ++x) {
-      const auto at = static_cast<std::size_t>(y * 50 + x);
+      const auto at = static_cast<std::size_t>(y) * 50 + static_cast<std::size_t>(x);
       ASSERT_NEAR(image.pixels[at], 255 * (x + 0.5) / 50, 8);
       ASSERT_NEAR(image.pixels[2000 + at], 255 * (y + 0.5) / 40, 8);
     }

@@ -62,7 +62,8 @@ TEST(Resizer, TakesTheMeanUnderEveryPixel) {
     const auto channels = static_cast<std::size_t>(one.channels);
     const Normalization normalization{std::vector<double>(channels, 100),
                                       std::vector<double>(channels, 50)};
-    const auto plane = static_cast<std::size_t>(one.size.height * one.size.width);
+    const auto plane =
+        static_cast<std::size_t>(one.size.height) * static_cast<std::size_t>(one.size.width);
     for (const bool flipped : {false, true}) {
       std::vector<float> out(channels * plane);
       Resizer{}.resize(pixels.view(), one.crop, one.size, flipped, normalization, out.data());
