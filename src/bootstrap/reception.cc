@@ -7,6 +7,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/secret.h"
+
 namespace sluice {
 namespace {
 
@@ -20,16 +22,6 @@ int milliseconds_until(Clock::time_point until) {
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now());
   return static_cast<int>(
       std::clamp<std::int64_t>(left.count(), 0, std::chrono::milliseconds{kNap}.count()));
-}
-
-// Takes as long for a guess that begins well as for one that does not.
-bool same_token(std::string_view said, std::string_view own) {
-  unsigned difference = said.size() == own.size() ? 0 : 1;
-  for (std::size_t i = 0; i < said.size(); ++i) {
-    const char other = own.empty() ? '\0' : own[i % own.size()];
-    difference |= static_cast<unsigned char>(said[i] ^ other);
-  }
-  return difference == 0;
 }
 
 }  // namespace
@@ -168,7 +160,7 @@ std::string Reception::reason_to_refuse(const Message& message,
         message.version, kRendezvousVersion);
   }
   if (!hello) return "it does not speak as a rank does";
-  if (!same_token(hello->token, meeting_.token)) return "its token is not that of this job";
+  if (!same_secret(hello->token, meeting_.token)) return "its token is not that of this job";
   if (hello->ranks != meeting_.ranks)
     return fmt::format("it counts {} ranks, not {}", hello->ranks, meeting_.ranks);
   if (hello->rank >= meeting_.ranks)

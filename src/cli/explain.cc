@@ -9,9 +9,11 @@
 #include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/draw.h"
+#include "cli/sparse_outlook.h"
 #include "engine/constants.h"
 #include "engine/override.h"
 #include "plan/cluster.h"
+#include "sluice/gradients.h"
 #include "sluice/schedule_text.h"
 #include "sluice/select.h"
 
@@ -26,6 +28,7 @@ struct Options {
   std::string grid;
   std::string cluster = "generic";
   std::string segments;
+  double sparsity = 0.85;
   int root = 0;
   bool schedule = false;
   bool draw = false;
@@ -36,6 +39,7 @@ constexpr const char* kThisMachine = "this-machine";
 constexpr int kMostExplainedRanks = 1 << 13;  // `direct` has ranks^2 messages to add up
 constexpr std::int64_t kLeastFlip = 4;
 constexpr std::int64_t kMostFlip = std::int64_t{1} << 36;
+constexpr std::int64_t kSparseChunk = SparseOptions{}.chunk;
 
 [[noreturn]] void refuse(std::string sentence) {
   throw Error{Status{Code::InvalidArgument, std::move(sentence)}};
@@ -127,6 +131,13 @@ nlohmann::ordered_json to_json(const Candidate& candidate) {
           {"lanes", candidate.lanes}};
 }
 
+std::optional<SparseOutlook> outlook_of(const Question& question, const Options& options,
+                                        const Selector& selector) {
+  if (question.collective != Collective::AllReduce || question.ranks == 1) return std::nullopt;
+  return sparse_outlook(selector, question.cluster.constants, question.bytes, options.sparsity,
+                        kSparseChunk);
+}
+
 void print_choice(const Question& question, const Options& options, const Selector& selector) {
   const std::vector<Candidate> candidates = selector.candidates(question.bytes);
   const auto flips = selector.flips(kLeastFlip, kMostFlip);
@@ -139,6 +150,7 @@ void print_choice(const Question& question, const Options& options, const Select
   }
   const bool not_priced = !wanted.empty() && asked->algorithm->name != wanted;
   const std::string_view chosen = not_priced ? wanted : asked->algorithm->name;
+  const std::optional<SparseOutlook> sparse = outlook_of(question, options, selector);
   if (options.json) {
     nlohmann::ordered_json json{{"collective", name(question.collective)},
                                 {"ranks", question.ranks},
@@ -151,6 +163,13 @@ void print_choice(const Question& question, const Options& options, const Select
     for (const auto& flip : flips) {
       json["flips"].push_back(
           {{"from_bytes", flip.bytes}, {"algorithm", flip.candidate.algorithm->name}});
+    }
+    if (sparse) {
+      json["sparse"] = {{"sparsity", sparse->sparsity},
+                        {"sent_bytes", sparse->sent_bytes},
+                        {"predicted_us", sparse->sparse_s * 1e6},
+                        {"dense_us", sparse->dense_s * 1e6},
+                        {"pays", sparse->pays()}};
     }
     fmt::print("{}\n", json.dump(2));
     return;
@@ -194,6 +213,7 @@ void print_choice(const Question& question, const Options& options, const Select
             : std::string(14, ' '),
         flips[i].candidate.algorithm->name);
   }
+  if (sparse) fmt::print("\n{}\n", show(*sparse));
 }
 
 void print_schedule_of(const Question& question, const Options& options, const Selector& selector) {
@@ -240,6 +260,8 @@ void run(const Options& options) {
     refuse(fmt::format("root {} is not one of {} ranks", options.root, question.ranks));
   }
   if (options.draw && !options.schedule) refuse("--draw goes with --schedule");
+  if (!(options.sparsity >= 0 && options.sparsity < 1))
+    refuse(fmt::format("--sparsity is a part from 0 to less than 1, not {}", options.sparsity));
   const Selector selector{
       question.collective,
       question.topology,
@@ -272,6 +294,10 @@ void add_explain(CLI::App& app, int& exit_status) {
       ->capture_default_str();
   command->add_option("--segments", options->segments,
                       "Segments a tree, with --schedule and --algorithm");
+  command
+      ->add_option("--sparsity", options->sparsity,
+                   "Of an all-reduce of gradients: the part held back, to tell whether it pays")
+      ->capture_default_str();
   command->add_option("--root", options->root, "Root of broadcast and reduce")
       ->capture_default_str();
   command->add_flag("--schedule", options->schedule,

@@ -35,9 +35,12 @@ inline constexpr int kNoteTag = 3;
 // So much of a payload goes with its header, and keeps the link busy while MPI arranges for the
 // rest.
 inline constexpr std::size_t kInlineBytes = std::size_t{32} << 10U;
-inline constexpr std::size_t kSegmentBytes = std::size_t{1} << 20U;
-inline constexpr std::uint64_t kSegments = 4;  // outstanding in each direction
-inline constexpr std::uint64_t kHeaders = 8;   // likewise
+// Few enough that Open MPI over TCP sends them at once (it does so up to 64 KiB, its own header
+// included). For longer ones it asks the receiver first, whose answer waits behind all that the
+// receiver is itself sending: in a ring everybody's answers do.
+inline constexpr std::size_t kSegmentBytes = std::size_t{60} << 10U;
+inline constexpr std::uint64_t kSegments = 64;  // outstanding in each direction
+inline constexpr std::uint64_t kHeaders = 8;    // likewise
 
 // MPI has nothing to sleep on but to be asked again: naps, short ones while something moves.
 class NappingSleeper : public Sleeper {

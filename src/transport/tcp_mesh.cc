@@ -13,6 +13,7 @@
 #include <optional>
 #include <string_view>
 
+#include "base/secret.h"
 #include "transport/socket_address.h"
 
 namespace sluice {
@@ -54,14 +55,10 @@ void make_watchful(int socket) {
   set(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, kUnacknowledgedMs);
 }
 
-// Takes the same time wherever the first difference is.
-bool same_token(const TcpHello& hello, const std::string& token) {
-  TcpHello own;
-  token.copy(own.token, sizeof own.token - 1);
-  unsigned difference = 0;
-  for (std::size_t i = 0; i < sizeof own.token; ++i)
-    difference |= static_cast<unsigned char>(own.token[i] ^ hello.token[i]);
-  return difference == 0;
+// As much of it as a hello has room for.
+bool knows_token(const TcpHello& hello, std::string_view token) {
+  return same_secret({hello.token, strnlen(hello.token, sizeof hello.token)},
+                     token.substr(0, sizeof hello.token - 1));
 }
 
 class Joining {
@@ -210,7 +207,7 @@ class Joining {
         if (got > 0) caller.heard += static_cast<std::size_t>(got);
         if (caller.heard < sizeof caller.hello)
           return now - caller.since > kSilentCaller || ++strangers > kMostStrangers;
-        if (caller.hello.magic != TcpHello::kMagic || !same_token(caller.hello, door_.token))
+        if (caller.hello.magic != TcpHello::kMagic || !knows_token(caller.hello, door_.token))
           return true;
       }
       const TcpHello& hello = caller.hello;

@@ -70,16 +70,41 @@ bool enter_namespace(const std::string& name) {
   return entered;
 }
 
+// A process of its own that removes the namespaces when the pipe's other end is closed, however its
+// holder ends.
+Fd start_janitor(const std::string& prefix) {
+  const std::string wait_and_remove = fmt::format(
+      "cat; for name in $(ip netns list | grep -o '^{}-[a-z0-9]*'); do"
+      " ip netns pids $name | xargs -r kill -9; ip netns del $name; done",
+      prefix);
+  std::array<int, 2> ends{};
+  if (pipe2(ends.data(), O_CLOEXEC) != 0) return {};
+  const pid_t child = fork();
+  if (child == 0) {
+    setsid();  // what stops the holder must not stop it
+    const int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    if (dup2(ends[0], 0) < 0 || dup2(nowhere, 1) < 0 || dup2(nowhere, 2) < 0 || fork() != 0)
+      _exit(0);
+    execlp("sh", "sh", "-c", wait_and_remove.c_str(), nullptr);
+    _exit(127);
+  }
+  close(ends[0]);
+  waitpid(child, nullptr, 0);
+  return Fd{ends[1]};
+}
+
 }  // namespace
 
 ClusterBox::ClusterBox(const BoxOptions& options) : options_{options} {
   static std::atomic<int> boxes{0};
   prefix_ = fmt::format("sluice-{}-{}", getpid(), boxes++);
+  janitor_ = start_janitor(prefix_);
 }
 
 ClusterBox::ClusterBox(ClusterBox&& other) noexcept
     : options_{std::move(other.options_)},
       prefix_{std::move(other.prefix_)},
+      janitor_{std::move(other.janitor_)},
       namespaces_{std::exchange(other.namespaces_, {})} {}
 
 ClusterBox::~ClusterBox() {

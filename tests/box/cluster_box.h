@@ -3,7 +3,7 @@
 // Every host is a namespace with one interface, whose link to its switch has a rate in each
 // direction. Hosts may be in groups: each group then has a switch of its own, and a link, also with
 // a rate, to a switch above. The switches are namespaces too, so no packet ever leaves the box, and
-// all of it goes with the object. Needs Linux, root, ip and tc.
+// all of it goes with the object, or with the process that is killed. Needs Linux, root, ip and tc.
 #pragma once
 
 #include <sys/types.h>
@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "base/fd.h"
 #include "sluice/status.h"
 
 namespace sluice::box {
@@ -84,6 +85,7 @@ class ClusterBox {
 
   BoxOptions options_;
   std::string prefix_;
+  Fd janitor_;                           // removes all when it is closed, as it is by any death
   std::vector<std::string> namespaces_;  // made so far
 };
 

@@ -9,6 +9,7 @@
 
 #include <array>
 #include <chrono>
+#include <csignal>
 #include <filesystem>
 #include <thread>
 #include <vector>
@@ -183,6 +184,31 @@ TEST(ClusterBox, LeavesNothingBehind) {
   int status = 0;
   waitpid(forgotten, &status, 0);
   EXPECT_TRUE(WIFSIGNALED(status)) << "a process of the box ends with it";
+}
+
+TEST(ClusterBox, GoesWithAProcessThatIsKilled) {
+  std::array<int, 2> ends{};
+  ASSERT_EQ(pipe2(ends.data(), O_CLOEXEC), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(kLongest);
+    const auto made = ClusterBox::make({.hosts = 2});
+    const std::string name = made.ok() ? made.value().host_name(0) : "";
+    const bool told = write(ends[1], name.c_str(), name.size() + 1) > 0;
+    while (told) pause();
+    _exit(1);
+  }
+  std::array<char, 100> name{};
+  close(ends[1]);
+  ASSERT_GT(read(ends[0], name.data(), name.size()), 0);
+  close(ends[0]);
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+  if (name[0] == '\0') GTEST_SKIP() << "there can be no box here";
+  const std::filesystem::path place = std::filesystem::path{"/var/run/netns"} / name.data();
+  for (const auto until = Clock::now() + 10s; exists(place) && Clock::now() < until;)
+    std::this_thread::sleep_for(20ms);
+  EXPECT_FALSE(exists(place));
 }
 
 }  // namespace

@@ -47,6 +47,8 @@ TEST(Command, RefusesBadInputWithOneSentence) {
   expect_refused("SLUICE explain --ranks 4 --bytes 1M --draw", "--draw goes with --schedule");
   expect_refused("SLUICE explain --ranks 2 --bytes 1 --collective reduce --root 2",
                  "root 2 is not one of 2 ranks");
+  expect_refused("SLUICE explain --ranks 2 --bytes 1M --sparsity 1",
+                 "--sparsity is a part from 0 to less than 1");
   expect_refused("SLUICE verfy", "there is no command \"verfy\": did you mean verify?");
   expect_refused("SLUICE verify --bogus", "--bogus");
   expect_refused("SLUICE", "required");
@@ -140,6 +142,21 @@ TEST(Command, ExplainSaysWhichAndWhereItFlips) {
   const Outcome text = shell("SLUICE explain --ranks 2048 --bytes 51M --cluster abci");
   EXPECT_NE(text.out.find("Chosen: "), std::string::npos);
   EXPECT_NE(text.out.find("The choice by size:"), std::string::npos);
+}
+
+// AlexNet's gradients on 56 Gbit/s and 512 ranks are what sparse gradients were made for; a few
+// kilobytes, which cost latency alone, are not.
+TEST(Command, ExplainSaysWhetherSparseGradientsPay) {
+  const Outcome large =
+      shell("SLUICE explain --ranks 512 --bytes 122M --cluster sensetime-v --json");
+  ASSERT_EQ(large.status, 0) << large.err;
+  const auto sparse = nlohmann::json::parse(large.out)["sparse"];
+  EXPECT_EQ(sparse["pays"], true);
+  // Of 976 chunks of 128 KiB so many that they are 15%, and 4 bytes for each of all.
+  EXPECT_EQ(sparse["sent_bytes"], 147 * 128 * 1024 + 976 * 4);
+  EXPECT_LT(sparse["predicted_us"], sparse["dense_us"]);
+  const Outcome small = shell("SLUICE explain --ranks 512 --bytes 1K --cluster sensetime-v");
+  EXPECT_NE(small.out.find("sparse gradients do not pay here"), std::string::npos) << small.out;
 }
 
 TEST(Command, DrawsEverySmallSchedule) {
