@@ -3,7 +3,8 @@
 include(CMakePackageConfigHelpers)
 set(config_folder "${CMAKE_INSTALL_LIBDIR}/cmake/sluice")
 
-install(TARGETS sluice EXPORT sluice-targets ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+install(TARGETS sluice sluice_data_library EXPORT sluice-targets
+        ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
 install(TARGETS sluice_cli RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/sluice" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"
         FILES_MATCHING PATTERN "*.h")
