@@ -6,6 +6,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "tests/torch/torch_ranks.h"
 #include "tests/train/tiny_training.h"
 
 namespace sluice {
@@ -183,6 +184,36 @@ TEST(Trainer, LeavesItsRecordMetricsAndTimeline) {
   EXPECT_EQ(seen["backward"], 8);
   EXPECT_EQ(seen["optimizer"], 8);
   EXPECT_EQ(timeline["dropped"], 0);
+}
+
+TEST(Trainer, ACheckpointIsEvaluatedAsTheRunWas) {
+  const TemporaryFolder folder;
+  TrainerOptions options{.recipe = tiny_recipe(), .run_folder = folder.path() / "run"};
+  options.recipe.model = "smallconv";
+  options.recipe.epochs = 0.01;
+  const std::atomic<int> no_stop{0};
+  std::vector<EvaluationReport> evaluated(3);
+  std::int64_t right = 0;
+  std::int64_t steps = 0;
+  run_torch_ranks(2, [&](Communicator& communicator) {
+    const Result<TrainingSummary> trained =
+        train([&] { return communicator; }, options, nullptr, no_stop);
+    ASSERT_TRUE(trained.ok()) << trained.status().message();
+    if (communicator.rank() != 0) return;
+    right = trained.value().last->right;
+    steps = trained.value().steps;
+  });
+  run_torch_ranks(3, [&](Communicator& communicator) {
+    const Result<EvaluationReport> report = evaluate_checkpoint(
+        [&] { return communicator; }, {.checkpoint = options.run_folder}, nullptr);
+    ASSERT_TRUE(report.ok()) << report.status().message();
+    evaluated[static_cast<std::size_t>(communicator.rank())] = report.value();
+  });
+  for (const EvaluationReport& report : evaluated) {
+    EXPECT_EQ(report.samples, 2000);
+    EXPECT_EQ(report.right, right);
+    EXPECT_EQ(report.step, steps);
+  }
 }
 
 TEST(Trainer, EveryBatchNormTrains) {
