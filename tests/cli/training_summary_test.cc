@@ -54,7 +54,7 @@ TEST(TrainingSummary, SaysAllThatAReaderAsks) {
         "2,605 images/s, 1,302 a rank",
         "1.02 s to the first step: process 0.70, data 0.11, model 0.02",
         "0.30 s till all ranks had met, 0.20 of it beside data and model",
-        "96.2% of a step is computing, 3.8% waits", "1.5 GiB", "1.0 MiB a step", "runs/demo-1"})
+        "96.2% of a step is computing, 3.8% waits", "1.5 GiB", "1 MiB a step", "runs/demo-1"})
     EXPECT_TRUE(has(text, part)) << part << text;
   EXPECT_FALSE(has(text, "target"));
   EXPECT_FALSE(has(text, "to go on"));
