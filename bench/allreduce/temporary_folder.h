@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <string>
 
+#include "base/remove_folder.h"
 #include "sluice/status.h"
 
 namespace sluice::bench {
@@ -18,10 +19,7 @@ class TemporaryFolder {
     if (mkdtemp(path_.data()) == nullptr)
       throw Error{Status{Code::InvalidInput, fmt::format("{} cannot be made", path_)}};
   }
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
+  ~TemporaryFolder() { remove_folder(path_); }
   TemporaryFolder(const TemporaryFolder&) = delete;
   TemporaryFolder& operator=(const TemporaryFolder&) = delete;
 

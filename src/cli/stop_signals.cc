@@ -1,6 +1,7 @@
 #include "cli/stop_signals.h"
 
 #include <csignal>
+#include <initializer_list>
 
 namespace sluice::cli {
 namespace {

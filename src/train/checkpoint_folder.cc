@@ -8,6 +8,8 @@
 #include <string_view>
 #include <system_error>
 
+#include "base/remove_folder.h"
+
 namespace sluice {
 namespace {
 
@@ -46,7 +48,7 @@ std::optional<PartHeader> whole(const std::filesystem::path& checkpoint) {
 void discard(const std::filesystem::path& checkpoint) {
   std::error_code error;
   std::filesystem::remove(part_path(checkpoint, PartHeader::kCommon), error);
-  std::filesystem::remove_all(checkpoint, error);
+  remove_folder(checkpoint);
 }
 
 }  // namespace

@@ -132,7 +132,7 @@ struct TrainingSummary {
   std::int64_t steps = 0;                // done in all, those before a resume too
   double epochs = 0;                     // likewise
   double rate = 0;                       // of the last step
-  double loss = 0;                       // of the last steps, mean over ranks
+  double loss = 0;                       // mean over ranks of this run's last ten steps
   std::optional<EvaluationReport> last;  // evaluation
   std::optional<EvaluationReport> best;
   double accuracy = 0;  // of the last evaluation, percent

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cmath>
+#include <numeric>
 #include <utility>
 
 #include "torch/weights.h"
@@ -18,6 +19,7 @@ namespace sluice {
 namespace {
 
 constexpr std::int64_t kMostNotFinite = 20;  // steps in a row
+constexpr std::size_t kLastLosses = 10;      // that the summary's loss is the mean of
 
 std::uint64_t hash_of_weights(const Model& network) {
   NamedTensors weights;
@@ -108,6 +110,8 @@ Status TrainingLoop::take_step() {
   summary_.skipped_steps += outcome.skipped ? 1 : 0;
   if (!outcome.warning.empty()) journal_.note(outcome.warning);
   not_finite_ = std::isfinite(outcome.loss) ? 0 : not_finite_ + 1;
+  last_losses_.push_back(outcome.loss);
+  if (last_losses_.size() > kLastLosses) last_losses_.pop_front();
 
   const StepSpan span = meter_.end(outcome.images, outcome.waited_s);
   const std::optional<Beat> beat =
@@ -126,7 +130,6 @@ Status TrainingLoop::take_step() {
 void TrainingLoop::hear(const Beat& beat) {
   if (beat.steps == 0) return;
   const double step_s = beat.seconds / beat.steps;
-  summary_.loss = beat.loss / beat.steps;
   if (beat.told_to_stop > 0 && !end_) end_ = TrainingEnd::Signal;
   if (beat.hopeless > 0) end_ = TrainingEnd::NotFinite;
   journal_.stepped({.step = step_,
@@ -134,7 +137,7 @@ void TrainingLoop::hear(const Beat& beat) {
                     .epoch = epoch(),
                     .epochs = workshop_.start_up.epochs,
                     .rate = summary_.rate,
-                    .loss = summary_.loss,
+                    .loss = beat.loss / beat.steps,
                     .images_per_s = beat.images / beat.seconds * summary_.ranks,
                     .exposed_comm_fraction = beat.waited_s / beat.seconds,
                     .elapsed_s = elapsed_s(),
@@ -243,12 +246,15 @@ void TrainingLoop::keep_results() {
 void TrainingLoop::conclude() {
   Communicator& communicator = workshop_.communicator;
   const StepSpan& steady = meter_.steady();
-  std::array<double, 3> sums{static_cast<double>(steady.images), steady.seconds, steady.waited_s};
+  std::array<double, 4> sums{static_cast<double>(steady.images), steady.seconds, steady.waited_s,
+                             std::accumulate(last_losses_.begin(), last_losses_.end(), 0.0)};
   communicator.all_reduce(sums.data(), sums.size(), {.type = DataType::F64}).wait();
   if (sums[1] > 0) {
     summary_.images_per_s = sums[0] / sums[1] * summary_.ranks;
     summary_.exposed_comm_fraction = sums[2] / sums[1];
   }
+  if (!last_losses_.empty())
+    summary_.loss = sums[3] / static_cast<double>(last_losses_.size()) / summary_.ranks;
   summary_.end = *end_;
   if (end_ == TrainingEnd::Signal) {
     std::int32_t signal = terms_.stop.load(std::memory_order_relaxed);

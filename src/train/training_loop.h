@@ -8,6 +8,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
 
@@ -60,6 +61,7 @@ class TrainingLoop {
   std::int64_t step_ = 0;  // done
   std::int64_t first_step_ = 0;
   std::int64_t not_finite_ = 0;  // losses in a row, up to now
+  std::deque<double> last_losses_;
   std::optional<TrainingEnd> end_;
   TrainingSummary summary_;
   StepMeter meter_;

@@ -22,7 +22,8 @@ using NamedDict = torch::OrderedDict<std::string, Tensor>;
 
 constexpr const char* kParameters = "parameters/";
 constexpr const char* kBuffers = "buffers/";
-constexpr const char* kOptimizer = "optimizer";
+constexpr const char* kOptimizer = "optimizer/";
+constexpr const char* kArchive = "optimizer";
 
 std::span<const std::byte> bytes_of(const Tensor& tensor) {
   return {static_cast<const std::byte*>(tensor.data_ptr()), tensor.nbytes()};
@@ -52,24 +53,46 @@ std::map<std::string, std::string> parted(std::string_view text) {
   return pairs;
 }
 
+Tensor tensor_over(const Section& section, const torch::TensorOptions& options) {
+  return torch::from_blob(const_cast<std::byte*>(section.data.data()), section.shape, options);
+}
+
 // In memory that is reused.
-void save(torch::optim::Optimizer& optimizer, std::vector<std::byte>& to) {
-  // They are made at the first step, and would be missed by who loads what is saved before it.
-  if (auto* const own = dynamic_cast<MomentumOptimizer*>(&optimizer)) own->velocities();
-  torch::serialize::OutputArchive archive;
-  optimizer.save(archive);
+void pack(torch::serialize::OutputArchive& archive, std::vector<std::byte>& to) {
   to.clear();
   archive.save_to([&](const void* data, std::size_t bytes) {
-    const auto* const from = static_cast<const std::byte*>(data);
-    to.insert(to.end(), from, from + bytes);
+    const auto* const begin = static_cast<const std::byte*>(data);
+    to.insert(to.end(), begin, begin + bytes);
     return bytes;
   });
 }
 
+torch::ScalarType scalar_type(DataType type) {
+  for (const torch::ScalarType each :
+       {torch::kFloat, torch::kDouble, torch::kHalf, torch::kBFloat16, torch::kInt, torch::kLong}) {
+    if (data_type(each) == type) return each;
+  }
+  return torch::kByte;
+}
+
+// What an optimizer of Sluice's remembers, as load() wants it.
+std::vector<std::byte> archive_of(const Part& part) {
+  torch::serialize::OutputArchive archive;
+  for (const Section& section : part.sections()) {
+    if (!section.name.starts_with(kOptimizer) || !section.type) continue;
+    archive.write(section.name.substr(std::strlen(kOptimizer)),
+                  tensor_over(section, scalar_type(*section.type)), true);
+  }
+  std::vector<std::byte> bytes;
+  pack(archive, bytes);
+  return bytes;
+}
+
 Status restore(const Part& part, torch::optim::Optimizer& optimizer) {
-  SectionReader from{part};
-  const std::span<const std::byte> saved = from.values<std::byte>(kOptimizer);
-  if (!from.status().ok()) return from.status();
+  const Section* const stored = part.find(kArchive);
+  const std::vector<std::byte> made =
+      stored == nullptr ? archive_of(part) : std::vector<std::byte>{};
+  const std::span<const std::byte> saved = stored == nullptr ? std::span{made} : stored->data;
   torch::serialize::InputArchive archive;
   archive.load_from(reinterpret_cast<const char*>(saved.data()), saved.size());
   optimizer.load(archive);
@@ -99,36 +122,48 @@ Status restore(const Part& part, const char* prefix, const NamedDict& tensors) {
   for (const auto& item : tensors) {
     Tensor own = item.value();
     const Section& section = *part.find(prefix + item.key());
-    own.copy_(torch::from_blob(const_cast<std::byte*>(section.data.data()), section.shape,
-                               own.options().requires_grad(false)));
+    own.copy_(tensor_over(section, own.scalar_type()));
   }
   return {};
 }
 
 }  // namespace
 
-void TrainingSnapshot::copy(const NamedDict& tensors, const char* prefix,
-                            std::vector<Tensor>& copies, SectionList& to) {
+void TrainingSnapshot::copy(const Named& tensors, const char* prefix, std::vector<Tensor>& copies,
+                            SectionList& to) {
   const torch::NoGradGuard no_grad;
   copies.resize(tensors.size());
   std::size_t i = 0;
-  for (const auto& item : tensors) {
-    const Tensor& tensor = item.value();
+  for (const auto& [name, tensor] : tensors) {
     Tensor& copy = copies[i++];
     const std::optional<DataType> type = data_type(tensor.scalar_type());
     if (!type)
       throw Error{Status{Code::InvalidArgument,
-                         fmt::format("'{}' is of type {}, which a checkpoint cannot hold",
-                                     item.key(), c10::toString(tensor.scalar_type()))}};
+                         fmt::format("'{}' is of type {}, which a checkpoint cannot hold", name,
+                                     c10::toString(tensor.scalar_type()))}};
     if (!copy.defined() || copy.sizes() != tensor.sizes() ||
         copy.scalar_type() != tensor.scalar_type())
       copy = torch::empty(tensor.sizes(), torch::TensorOptions{tensor.scalar_type()});
     copy.copy_(tensor);
-    to.add({.name = prefix + item.key(),
+    to.add({.name = prefix + name,
             .type = type,
             .shape = tensor.sizes().vec(),
             .data = bytes_of(copy)});
   }
+}
+
+void TrainingSnapshot::copy_optimizer(torch::optim::Optimizer& optimizer) {
+  auto* const own = dynamic_cast<MomentumOptimizer*>(&optimizer);
+  if (own == nullptr) {
+    torch::serialize::OutputArchive archive;
+    optimizer.save(archive);
+    pack(archive, archive_);
+    common_.add_view<std::byte>(kArchive, archive_);
+    return;
+  }
+  // They are made at the first step, and would be missed by who loads what is saved before it.
+  own->velocities();
+  copy(own->memory(), kOptimizer, velocities_, common_);
 }
 
 void TrainingSnapshot::take(const TrainingState& state, const TrainingObjects& objects,
@@ -136,7 +171,7 @@ void TrainingSnapshot::take(const TrainingState& state, const TrainingObjects& o
   common_.clear();
   own_.clear();
   objects.parallel.reducer().capture(reducer_);
-  copy(objects.network.named_buffers(), kBuffers, buffers_, own_);
+  copy(objects.network.named_buffers().pairs(), kBuffers, buffers_, own_);
   add_own(reducer_, own_);
   if (!with_common) return;
 
@@ -147,9 +182,8 @@ void TrainingSnapshot::take(const TrainingState& state, const TrainingObjects& o
   common_.add_value("accuracy", state.accuracy);
   common_.add_value("best_accuracy", state.best_accuracy);
   common_.add_value("best_step", state.best_step);
-  copy(objects.network.named_parameters(), kParameters, parameters_, common_);
-  save(objects.optimizer, optimizer_);
-  common_.add_view<std::byte>(kOptimizer, optimizer_);
+  copy(objects.network.named_parameters().pairs(), kParameters, parameters_, common_);
+  copy_optimizer(objects.optimizer);
   add_common(reducer_, common_);
 }
 

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gradient/reducer_state.h"
@@ -27,15 +28,18 @@ class TrainingSnapshot {
   std::span<const Section> own() const { return own_.sections(); }
 
  private:
-  void copy(const torch::OrderedDict<std::string, torch::Tensor>& tensors, const char* prefix,
-            std::vector<torch::Tensor>& copies, SectionList& to);
+  using Named = std::vector<std::pair<std::string, torch::Tensor>>;
+  static void copy(const Named& tensors, const char* prefix, std::vector<torch::Tensor>& copies,
+                   SectionList& to);
+  void copy_optimizer(torch::optim::Optimizer& optimizer);
 
   SectionList common_;
   SectionList own_;
   ReducerState reducer_;
   std::vector<torch::Tensor> parameters_;
   std::vector<torch::Tensor> buffers_;
-  std::vector<std::byte> optimizer_;
+  std::vector<torch::Tensor> velocities_;  // and what else an optimizer of Sluice's has
+  std::vector<std::byte> archive_;         // of another optimizer
 };
 
 // Puts back what was taken. `own` may be made up from several.

@@ -5,6 +5,7 @@
 #include <fstream>
 #include <set>
 
+#include "base/remove_folder.h"
 #include "bench/allreduce/temporary_folder.h"
 #include "train/mean_part.h"
 #include "train/section_list.h"
@@ -71,7 +72,7 @@ TEST_F(CheckpointFolder, EveryFileOfACheckpointCounts) {
   write(5);
   write(9, -1, PartHeader::kCommon);
   EXPECT_EQ(refusal(), "common: it is missing");
-  fs::remove_all(checkpoint_path(path_, 9));
+  remove_folder(checkpoint_path(path_, 9));
   write(9, -1, 1);
   EXPECT_EQ(refusal(), "rank-1: it is missing");
   write(9);
@@ -84,7 +85,7 @@ TEST_F(CheckpointFolder, EveryFileOfACheckpointCounts) {
   EXPECT_EQ(refusal(), "rank-0: it is another file of a checkpoint");
   std::ofstream{file} << "# a recipe";
   EXPECT_EQ(refusal(), "rank-0: it is no checkpoint of Sluice's");
-  fs::remove_all(checkpoint_path(path_, 9));
+  remove_folder(checkpoint_path(path_, 9));
   fs::copy(checkpoint_path(path_, 5), checkpoint_path(path_, 9));
   EXPECT_EQ(refusal(), "it is of step 5");
 }

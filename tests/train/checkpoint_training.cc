@@ -1,18 +1,28 @@
 #include "tests/train/checkpoint_training.h"
 
+#include "sluice/torch/lars.h"
+#include "sluice/torch/rmsprop_warm_up.h"
+#include "sluice/torch/sgd.h"
+
 namespace sluice {
 
-CheckpointTraining::CheckpointTraining(Communicator& comm, const GradientOptions& options,
-                                       bool lars)
+CheckpointTraining::CheckpointTraining(Communicator& comm, const GradientOptions& options, Way way)
     : network{Setting{.type = torch::kFloat, .normalise = true}, std::nullopt},
       rank_{comm.rank()},
       ranks_{comm.size()} {
-  if (lars) {
-    optimizer = std::make_unique<Lars>(network->parameters(),
-                                       LarsOptions{.lr = 1, .weight_decay = 0.01, .eta = 0.05});
-  } else {
-    optimizer =
-        std::make_unique<Sgd>(network->parameters(), SgdOptions{.lr = 0.05, .weight_decay = 0.01});
+  const std::vector<torch::Tensor> parameters = network->parameters();
+  switch (way) {
+    case Way::Sgd:
+      optimizer = std::make_unique<Sgd>(parameters, SgdOptions{.lr = 0.05, .weight_decay = 0.01});
+      break;
+    case Way::Lars:
+      optimizer = std::make_unique<Lars>(parameters,
+                                         LarsOptions{.lr = 1, .weight_decay = 0.01, .eta = 0.05});
+      break;
+    case Way::Rmsprop:
+      optimizer = std::make_unique<RmspropWarmUp>(
+          parameters, RmspropWarmUpOptions{.lr = 0.05, .weight_decay = 0.01});
+      break;
   }
   parallel.emplace(*network, comm, options);
   optimizer->follow(*parallel);

@@ -7,8 +7,7 @@
 #include <string>
 
 #include "sluice/torch/data_parallel.h"
-#include "sluice/torch/lars.h"
-#include "sluice/torch/sgd.h"
+#include "sluice/torch/momentum_optimizer.h"
 #include "tests/torch/training.h"
 #include "train/checkpoint.h"
 
@@ -17,7 +16,8 @@ namespace sluice {
 // With plain batch norm, whose running statistics differ from rank to rank.
 class CheckpointTraining {
  public:
-  CheckpointTraining(Communicator& comm, const GradientOptions& options, bool lars = false);
+  enum class Way : std::uint8_t { Sgd, Lars, Rmsprop };
+  CheckpointTraining(Communicator& comm, const GradientOptions& options, Way way = Way::Sgd);
 
   void step(int number);
   TrainingObjects objects() { return {*network, *optimizer, *parallel}; }

@@ -9,6 +9,7 @@
 
 #include "base/mix.h"
 #include "base/random.h"
+#include "base/remove_folder.h"
 #include "tests/torch/torch_ranks.h"
 #include "train/data/memory_dataset.h"
 #include "train/train_on.h"
@@ -71,10 +72,7 @@ TemporaryFolder::TemporaryFolder() {
   path_ = name;
 }
 
-TemporaryFolder::~TemporaryFolder() {
-  std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
-}
+TemporaryFolder::~TemporaryFolder() { remove_folder(path_); }
 
 void Heard::stepped(const StepReport& report) {
   steps.push_back(report);
