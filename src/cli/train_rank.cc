@@ -143,7 +143,8 @@ int fail(const Error& error, Rank rank) {
       std::this_thread::sleep_for(std::chrono::milliseconds{10});
     if (stop_signals().load() != 0) return kExitUsage;
   }
-  const std::string who = rank == 0 ? "" : fmt::format("rank {}: ", rank);
+  // What the engine says names its rank already.
+  const std::string who = rank == 0 || !input ? "" : fmt::format("rank {}: ", rank);
   fmt::print(stderr, "sluice{}: {}{}\n", input ? "" : " train", who, error.what());
   return input ? kExitUsage : kExitMachine;
 }

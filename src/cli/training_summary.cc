@@ -15,8 +15,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// "1.23 s" beside others in one column of meaning: two decimals always.
-std::string seconds(double value) { return fmt::format("{:.2f} s", value); }
+std::string epochs_text(double epochs) {
+  return fmt::format("{:.4g} {}", epochs, epochs == 1 ? "epoch" : "epochs");
+}
 
 std::string ending(const TrainingSummary& summary) {
   switch (summary.end) {
@@ -54,8 +55,8 @@ std::string accuracy(const TrainingSummary& summary) {
   if (!summary.last) return fmt::format("not evaluated; loss {:.4f} in training", summary.loss);
   std::string text = percent_text(summary.last->accuracy);
   if (summary.last->top5) text += fmt::format(", top-5 {}", percent_text(*summary.last->top5));
-  text += fmt::format(" of {} images after {:.4g} epochs", with_commas(summary.last->samples),
-                      summary.last->epoch);
+  text += fmt::format(" of {} images after {}", with_commas(summary.last->samples),
+                      epochs_text(summary.last->epoch));
   if (summary.best && summary.best->step != summary.last->step)
     text += fmt::format("; best {} after {:.4g}", percent_text(summary.best->accuracy),
                         summary.best->epoch);
@@ -77,17 +78,16 @@ std::string times(const TrainingSummary& summary) {
 }
 
 std::string start_up(const StartUp& parts) {
-  std::string text =
-      fmt::format("{} to the first step: process {}, data {}, model {}, gradients {}",
-                  seconds(parts.total_s), seconds(parts.before_s), seconds(parts.data_s),
-                  seconds(parts.model_s), seconds(parts.gradients_s));
-  if (parts.checkpoint_s > 0) text += fmt::format(", checkpoint {}", seconds(parts.checkpoint_s));
-  if (parts.ranks > 1) {
-    text += fmt::format("; joining took {}, {} of it beside data and model",
-                        seconds(parts.communicator_s),
-                        seconds(std::max(0.0, parts.communicator_s - parts.joining_s)));
-  }
+  std::string text = fmt::format(
+      "{:.2f} s to the first step: process {:.2f}, data {:.2f}, model {:.2f}, gradients {:.2f}",
+      parts.total_s, parts.before_s, parts.data_s, parts.model_s, parts.gradients_s);
+  if (parts.first_step > 0) text += fmt::format(", checkpoint {:.2f}", parts.checkpoint_s);
   return text;
+}
+
+std::string joining(const StartUp& parts) {
+  return fmt::format("{:.2f} s till all ranks had met, {:.2f} of it beside data and model",
+                     parts.communicator_s, std::max(0.0, parts.communicator_s - parts.joining_s));
 }
 
 std::string overlap(const TrainingSummary& summary) {
@@ -137,6 +137,7 @@ std::string summary_text(const TrainingSummary& summary, const SummaryContext& c
                                 with_commas(summary.steps), summary.loss));
   rows.emplace_back("data", summary.start_up.data);
   rows.emplace_back("start-up", start_up(summary.start_up));
+  if (summary.ranks > 1) rows.emplace_back("joining", joining(summary.start_up));
   rows.emplace_back("overlap", overlap(summary));
   rows.emplace_back("network", network(summary, steps));
   if (summary.skipped_steps > 0) {
@@ -145,6 +146,11 @@ std::string summary_text(const TrainingSummary& summary, const SummaryContext& c
   }
   rows.emplace_back("run",
                     context.run_folder.empty() ? "nothing was kept" : context.run_folder.string());
+  const bool early = summary.end == TrainingEnd::Signal || summary.end == TrainingEnd::StepLimit;
+  if (early && !context.run_folder.empty()) {
+    rows.emplace_back("to go on",
+                      fmt::format("sluice train --resume --run {}", context.run_folder.string()));
+  }
 
   std::string rule;
   for (std::size_t i = 0; i < columns_of(title); ++i) rule += "─";
@@ -171,10 +177,10 @@ Json evaluation_json(const EvaluationReport& evaluation) {
 std::string evaluation_text(const EvaluationReport& evaluation) {
   std::string text = fmt::format("accuracy {}", percent_text(evaluation.accuracy));
   if (evaluation.top5) text += fmt::format(", top-5 {}", percent_text(*evaluation.top5));
-  return text +
-         fmt::format(" ({} of {} images), loss {:.4f}; trained for {:.4g} epochs, {} steps\n",
-                     with_commas(evaluation.right), with_commas(evaluation.samples),
-                     evaluation.loss, evaluation.epoch, with_commas(evaluation.step));
+  return text + fmt::format(" ({} of {} images), loss {:.4f}; trained for {}, {} steps\n",
+                            with_commas(evaluation.right), with_commas(evaluation.samples),
+                            evaluation.loss, epochs_text(evaluation.epoch),
+                            with_commas(evaluation.step));
 }
 
 Json summary_json(const TrainingSummary& summary, const SummaryContext& context) {

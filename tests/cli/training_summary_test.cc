@@ -51,11 +51,13 @@ TEST(TrainingSummary, SaysAllThatAReaderAsks) {
   for (const char* const part :
        {"demo trained: lenet, 61,706 parameters, 2 ranks", "97.85% of 2,000 images after 8 epochs",
         "best 97.90% after 7", "41 s in all: start-up 1.0 s, steps 37 s, evaluation 2.7 s",
-        "2,605 images/s, 1,302 a rank", "1.02 s to the first step: process 0.70 s, data 0.11 s",
-        "joining took 0.30 s, 0.20 s of it beside data and model",
-        "96.2% of a step is computing, 3.8% waits", "1.5 GiB", "1.0 MiB a step", "runs/demo-1"})
+        "2,605 images/s, 1,302 a rank",
+        "1.02 s to the first step: process 0.70, data 0.11, model 0.02",
+        "0.30 s till all ranks had met, 0.20 of it beside data and model",
+        "96.2% of a step is computing, 3.8% waits", "1.5 GiB", "1 MiB a step", "runs/demo-1"})
     EXPECT_TRUE(has(text, part)) << part << text;
   EXPECT_FALSE(has(text, "target"));
+  EXPECT_FALSE(has(text, "to go on"));
   EXPECT_FALSE(has(text, "\033"));
 }
 
@@ -68,6 +70,12 @@ TEST(TrainingSummary, TellsWhetherTheTargetWasReached) {
   summary.seconds_to_target = 31;
   EXPECT_TRUE(has(summary_text(summary, kContext), "97.00% reached 31 s after the start"));
   EXPECT_EQ(summary_json(summary, kContext)["target_met"], true);
+}
+
+TEST(TrainingSummary, AStoppedRunSaysHowToGoOn) {
+  TrainingSummary summary = made_up();
+  summary.end = TrainingEnd::Signal;
+  EXPECT_TRUE(has(summary_text(summary, kContext), "sluice train --resume --run runs/demo-1\n"));
 }
 
 TEST(TrainingSummary, JsonHoldsWhatIsPromised) {

@@ -48,8 +48,8 @@ constexpr std::array kKinds = {
     Kind{"cifar10", "DIR",
          [](const Path& place, const DataOptions&) { return open_cifar10(place); }},
     Kind{"images", "DIR", open_images},
-    Kind{"random", "SIDE", [](const Path& side, const DataOptions&) { return open_random(side); }},
     Kind{"pack", "FILE", [](const Path& place, const DataOptions&) { return open_pack(place); }},
+    Kind{"random", "SIDE", [](const Path& side, const DataOptions&) { return open_random(side); }},
 };
 
 Status refuse(std::string why) { return {Code::InvalidArgument, std::move(why)}; }
