@@ -1,7 +1,7 @@
 // step_times.cc - what a training step costs over slow links, by how its gradients travel.
 //
 //   step_times --hosts 2 --batch 448 --ratio 0.45         communication is 0.45 of computation
-//   step_times --hosts 4 --batch 80 --plain 3.06          a plain step is 3.06 times an unlimited
+//   step_times --hosts 4 --batch 200 --plain 3.06          a plain step is 3.06 times an unlimited
 //   one
 //
 // Hosts are network namespaces with shaped links, a rank on each (tests/box/cluster_box.h). The
@@ -366,7 +366,7 @@ int main(int argc, char** argv) {
   app.add_option("--output", options.output, "A file for the results as JSON");
   app.footer(
       "Exit status: 0 done, 2 wrong usage, no such box here or a wrong result.\nExample:\n"
-      "  step_times --hosts 4 --batch 80 --plain 3.06");
+      "  step_times --hosts 4 --batch 200 --plain 3.06");
   try {
     app.parse(argc, argv);
     if (options.plain > 0 && !options.ways.empty()) options.ways.emplace_back("plain");
