@@ -40,7 +40,9 @@ std::string data_of_checkpoint(const std::filesystem::path& checkpoint) {
   for (int up = 0; up < 4; ++up, folder = folder.parent_path()) {
     std::ifstream file{folder / "run.json"};
     const auto document = nlohmann::json::parse(file, nullptr, false);
-    if (document.is_object() && document.value("data", "") != "") return document["data"];
+    if (!document.is_object()) continue;
+    std::string data = document.value("data", "");
+    if (!data.empty()) return data;
   }
   throw Error{Status{Code::InvalidArgument,
                      fmt::format("no run.json near {} says what data it is for: give --data",
