@@ -23,6 +23,7 @@ class TemporaryFolder {
   TemporaryFolder(const TemporaryFolder&) = delete;
   TemporaryFolder& operator=(const TemporaryFolder&) = delete;
 
+  std::filesystem::path path() const { return path_; }
   // Makes a folder of that name in it and returns its path.
   std::string make(const std::string& name) const {
     const std::filesystem::path folder = std::filesystem::path{path_} / name;

@@ -1,7 +1,6 @@
 #include "tests/train/tiny_training.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <array>
 #include <atomic>
@@ -9,7 +8,6 @@
 
 #include "base/mix.h"
 #include "base/random.h"
-#include "base/remove_folder.h"
 #include "tests/torch/torch_ranks.h"
 #include "train/data/memory_dataset.h"
 #include "train/train_on.h"
@@ -65,14 +63,6 @@ Recipe tiny_recipe() {
   recipe.seed = 5;
   return recipe;
 }
-
-TemporaryFolder::TemporaryFolder() {
-  std::string name = (std::filesystem::temp_directory_path() / "sluice_test.XXXXXX").string();
-  if (mkdtemp(name.data()) == nullptr) ADD_FAILURE() << "no temporary folder";
-  path_ = name;
-}
-
-TemporaryFolder::~TemporaryFolder() { remove_folder(path_); }
 
 void Heard::stepped(const StepReport& report) {
   steps.push_back(report);

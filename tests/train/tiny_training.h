@@ -1,11 +1,11 @@
 // tiny_training.h - trainings of seconds: images drawn here, ranks as threads.
 #pragma once
 
-#include <filesystem>
 #include <functional>
 #include <string>
 #include <vector>
 
+#include "bench/allreduce/temporary_folder.h"
 #include "sluice/status.h"
 #include "train/data/data.h"
 #include "train/trainer.h"
@@ -25,18 +25,7 @@ Data tiny_data(const TinyData& wanted = {});
 // lenet on tiny_data(), a rank's batch 8, two epochs of 12 global steps of 8 at one rank.
 Recipe tiny_recipe();
 
-// Removed with all that is in it.
-class TemporaryFolder {
- public:
-  TemporaryFolder();
-  ~TemporaryFolder();
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
+using bench::TemporaryFolder;
 
 // What a run told.
 struct Heard final : TrainingEvents {
