@@ -4,7 +4,7 @@
 #   SETUP=:   do not look for missing packages first
 #   TRAIN_ARGS='--recipe cifar10 --data cifar10:DIR'   what make train trains (default: the demo)
 #   BENCH_ARGS='--ranks 2 --sizes 1M:64M'   what make bench or bench-network measures
-#   SLUICE_TEST_DATA=DIR                    where make bench-gradient finds cifar10-jpeg.tar.xz
+#   SLUICE_TEST_DATA=DIR                    where make bench-gradient and bench-learning find cifar10-jpeg.tar.xz
 
 JOBS ?= $(shell nproc)
 SETUP ?= tools/setup
@@ -17,7 +17,7 @@ configure = cmake --preset $(1) >build/$(1).log 2>&1 || { cat build/$(1).log; ex
 build = $(call configure,$(1)); cmake --build --preset $(1) --parallel $(JOBS) $(2)
 test = ctest --preset $(1) --parallel $(JOBS)
 
-.PHONY: all train test check sanitize bench bench-network bench-gradient bench-data format clean help setup
+.PHONY: all train test check sanitize bench bench-network bench-gradient bench-data bench-learning format clean help setup
 
 all: setup  ## the release build: build/release/sluice
 	@$(call build,release)
@@ -63,6 +63,13 @@ bench-gradient: setup  ## training: beside DistributedDataParallel, over slow li
 bench-data: setup  ## images from files to the network, beside bare libjpeg-turbo
 	@$(call build,bench,--target data_pipeline)
 	@build/bench/bench/train/data_pipeline --output build/bench/data.json
+
+bench-learning: setup  ## what training learns: beside plain libtorch, and by global batch; an hour of two cores
+	@$(call build,bench,--target sluice_cli plain_training)
+	@status=0; \
+	bench/train/learning curve || status=$$?; \
+	bench/train/learning batches || status=$$?; \
+	exit $$status
 
 format:  ## formats every C++ source
 	tools/format

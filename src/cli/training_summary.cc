@@ -35,22 +35,6 @@ std::string ending(const TrainingSummary& summary) {
   return "";
 }
 
-std::string ending_word(TrainingEnd end) {
-  switch (end) {
-    case TrainingEnd::Done:
-      return "done";
-    case TrainingEnd::Target:
-      return "target";
-    case TrainingEnd::StepLimit:
-      return "step_limit";
-    case TrainingEnd::Signal:
-      return "signal";
-    case TrainingEnd::NotFinite:
-      return "not_finite";
-  }
-  return "";
-}
-
 std::string accuracy(const TrainingSummary& summary) {
   if (!summary.last) return fmt::format("not evaluated; loss {:.4f} in training", summary.loss);
   std::string text = percent_text(summary.last->accuracy);
@@ -190,7 +174,7 @@ Json summary_json(const TrainingSummary& summary, const SummaryContext& context)
       {"model", context.model},
       {"data", parts.data},
       {"ranks", summary.ranks},
-      {"end", ending_word(summary.end)},
+      {"end", word_of(summary.end)},
       {"images_per_s", summary.images_per_s},
       {"accuracy", summary.last ? Json(summary.last->accuracy) : Json(nullptr)},
       {"top5", summary.last && summary.last->top5 ? Json(*summary.last->top5) : Json(nullptr)},
@@ -215,7 +199,8 @@ Json summary_json(const TrainingSummary& summary, const SummaryContext& context)
         {"communicator_s", parts.communicator_s},
         {"joining_s", parts.joining_s},
         {"gradients_s", parts.gradients_s},
-        {"checkpoint_s", parts.checkpoint_s}}},
+        {"checkpoint_s", parts.checkpoint_s},
+        {"processor_s", parts.processor_s}}},
       {"run", context.run_folder.empty() ? Json(nullptr) : Json(context.run_folder.string())},
       {"weights_hash", fmt::format("{:016x}", summary.weights_hash)},
       {"notes", summary.notes}};

@@ -264,10 +264,10 @@ void CommunicatorState::poll() {
 
 // The collective found out by itself that it cannot go on: says because of whom.
 void CommunicatorState::break_off(const Status& status) {
+  watch_.look();  // first: what a peer that gave up was calling comes with the news
   fail_if_mismatched();
   if (has_failed()) return;
   if (status.code() == Code::Mismatch) return fail_mismatched(running().differs());
-  watch_.look();
   const Blame blame = watch_.standstill(running());
   const bool lost = status.code() == Code::PeerLost;
   fail({status.code(), fmt::format("{}: {}", who_where(), lost ? blame.how : status.message())},

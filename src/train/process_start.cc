@@ -35,4 +35,10 @@ std::chrono::steady_clock::time_point process_start() {
                    std::chrono::duration<double>{age});
 }
 
+double processor_s() {
+  timespec used{};
+  if (clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used) != 0) return 0;
+  return static_cast<double>(used.tv_sec) + static_cast<double>(used.tv_nsec) * 1e-9;
+}
+
 }  // namespace sluice

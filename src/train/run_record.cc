@@ -33,31 +33,16 @@ std::string now() {
   return {text.data(), length};
 }
 
-std::string_view name(TrainingEnd end) {
-  switch (end) {
-    case TrainingEnd::Done:
-      return "done";
-    case TrainingEnd::Target:
-      return "target";
-    case TrainingEnd::StepLimit:
-      return "step limit";
-    case TrainingEnd::Signal:
-      return "signal";
-    case TrainingEnd::NotFinite:
-      return "not finite";
-  }
-  return "";
-}
-
 ordered_json start_up_json(const StartUp& start_up) {
   return {{"before_s", start_up.before_s},         {"data_s", start_up.data_s},
           {"model_s", start_up.model_s},           {"communicator_s", start_up.communicator_s},
           {"joining_s", start_up.joining_s},       {"gradients_s", start_up.gradients_s},
-          {"checkpoint_s", start_up.checkpoint_s}, {"total_s", start_up.total_s}};
+          {"checkpoint_s", start_up.checkpoint_s}, {"total_s", start_up.total_s},
+          {"processor_s", start_up.processor_s}};
 }
 
 ordered_json summary_json(const TrainingSummary& summary) {
-  ordered_json json{{"end", name(summary.end)},
+  ordered_json json{{"end", word_of(summary.end)},
                     {"steps", summary.steps},
                     {"epochs", summary.epochs},
                     {"loss", summary.loss},

@@ -21,6 +21,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "plan/recipe.h"
@@ -65,6 +66,7 @@ struct StartUp {
   double gradients_s = 0;     // pools, and the check that all ranks have the same weights
   double checkpoint_s = 0;    // reading it
   double total_s = 0;         // from the start to the first step
+  double processor_s = 0;     // of this rank's processor time until then
 };
 
 struct StepReport {
@@ -122,6 +124,23 @@ enum class TrainingEnd : std::uint8_t {
   Signal,     // some rank was told to stop
   NotFinite,  // the loss was not, for too long
 };
+
+// As files and JSON documents call it.
+constexpr std::string_view word_of(TrainingEnd end) {
+  switch (end) {
+    case TrainingEnd::Done:
+      return "done";
+    case TrainingEnd::Target:
+      return "target";
+    case TrainingEnd::StepLimit:
+      return "step_limit";
+    case TrainingEnd::Signal:
+      return "signal";
+    case TrainingEnd::NotFinite:
+      return "not_finite";
+  }
+  return "";
+}
 
 struct TrainingSummary {
   TrainingEnd end = TrainingEnd::Done;

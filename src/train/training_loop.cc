@@ -13,6 +13,7 @@
 #include "train/evaluation.h"
 #include "train/gradient_traffic.h"
 #include "train/initial_weights.h"
+#include "train/process_start.h"
 #include "train/resumption.h"
 
 namespace sluice {
@@ -94,6 +95,7 @@ Status TrainingLoop::prepare() {
                              .first_step = step_});
   trace_ = std::make_unique<StepTrace>(steps_, plan.steps - step_);
   workshop_.start_up.total_s = elapsed_s();
+  workshop_.start_up.processor_s = processor_s();
   if (Status status = journal_.begin(workshop_.start_up); !status.ok()) return status;
   for (const std::string& note : workshop_.notes) journal_.note(note);
   meter_.begin();

@@ -1,4 +1,5 @@
 // `sluice train` under kills and signals: nothing is lost, nobody stays behind.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -6,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/random.h"
 #include "tests/bootstrap/ending.h"
 #include "tests/cli/training_place.h"
 
@@ -36,9 +38,9 @@ std::string weights_of(const Outcome& outcome) {
              : "none: " + outcome.out + outcome.err;
 }
 
-std::string undisturbed_weights() {
+std::string undisturbed_weights(const std::string& command = kTrain, int deadline_s = 60) {
   const TrainingPlace place;
-  return weights_of(shell(place.in(kTrain)));
+  return weights_of(shell(place.in(command), deadline_s));
 }
 
 TEST(TrainFaults, AKilledRankIsRestartedAndTheWeightsAreTheSame) {
@@ -53,6 +55,34 @@ TEST(TrainFaults, AKilledRankIsRestartedAndTheWeightsAreTheSame) {
     EXPECT_TRUE(has(outcome.err, "goes on after step ")) << outcome.err;
     EXPECT_EQ(weights_of(outcome), expected);
   }
+}
+
+// The victim is any rank; the moment anything from the first of a start to some seconds later.
+TEST(TrainFaults, TwentyKillsAtRandomMomentsLeaveTheSameWeights) {
+  constexpr int kKills = 20;
+  constexpr int kDeadlineS = 200;
+  const std::string longer =
+      "SLUICE train --ranks 2 --run run --set epochs=16 --set checkpoint_every=0.2 --json ";
+  const std::string expected = undisturbed_weights(longer, kDeadlineS);
+  Random random{4};
+  std::string kills;
+  for (int i = 0; i < kKills; ++i)
+    kills += fmt::format("strike {:.3f} {}; ", static_cast<double>(random.below(2500)) / 1000,
+                         random.below(2) == 0 ? "head" : "tail");
+  const TrainingPlace place;
+  const Outcome outcome = shell(
+      place.in(
+          kRanks +
+          "strike() { while kill -0 $p && { [ $(ranks | wc -l) -lt 2 ] || [ \"$(ranks)\" = "
+          "\"$last\" ]; }; do sleep 0.01; done; sleep $1; last=\"$(ranks)\"; kill -KILL $(echo "
+          "\"$last\" | $2 -n 1); };" +
+          longer + fmt::format("--max-restarts {} >out & p=$!; ", kKills) + kills +
+          "wait $p; s=$?; cat out; exit $s"),
+      kDeadlineS);
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_TRUE(has(outcome.err, fmt::format("sluice train: restart {0} of {0}: rank ", kKills)))
+      << outcome.err;
+  EXPECT_EQ(weights_of(outcome), expected);
 }
 
 TEST(TrainFaults, WithoutRestartsAKilledRankEndsItAndItSaysHowToGoOn) {
@@ -86,8 +116,11 @@ TEST(TrainFaults, ResumingTakesMoreEpochsAndRefusesAnotherPast) {
   const Outcome refused = place.train("--ranks 2 --run run --resume --set momentum=0.5");
   EXPECT_EQ(refused.status, 2) << refused.err;
   EXPECT_TRUE(has(refused.err, "momentum")) << refused.err;
-  const Outcome longer = place.train("--ranks 2 --run run --resume --set target=99 --json");
-  EXPECT_EQ(longer.status, 1) << longer.err;
+  const Outcome longer = place.train("--ranks 2 --run run --resume --set epochs=0.3 --json");
+  EXPECT_EQ(longer.status, 0) << longer.err;
+  EXPECT_GT(json::parse(longer.out)["epochs"], 0.29) << longer.out;
+  const Outcome another = place.train("--ranks 2 --run run --resume --set target=99 --json");
+  EXPECT_EQ(another.status, 1) << another.err;
 }
 
 TEST(TrainFaults, NoRankStaysBehindWhenTheCommandIsKilled) {
@@ -116,6 +149,22 @@ TEST(TrainFaults, RestartsOfSluiceLaunchResumeToo) {
   const Outcome outcome = shell(place.in(
       kRanks + kSaved + "SLUICE launch -n 2 --no-prefix --max-restarts 2 -- SLUICE train " + kRun +
       " >out & p=$!; saved 2; kill -KILL $(ranks | head -n 1); wait $p; s=$?; cat out; exit $s"));
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_EQ(weights_of(outcome), expected);
+}
+
+// Each host's launcher sees its own ranks fail, and both count alike.
+TEST(TrainFaults, RestartsOnSeveralHostsMeetAgain) {
+  const std::string expected = undisturbed_weights();
+  const TrainingPlace place;
+  const Outcome outcome = shell(place.in(
+      kRanks + kSaved +
+      "export SLUICE_TOKEN=among-us OMP_NUM_THREADS=1; host() { exec SLUICE launch -n 1 --hosts 2 "
+      "--host $1 --master "
+      "127.0.0.1:21141 --no-prefix --max-restarts 2 -- SLUICE train " +
+      kRun +
+      "; }; host 1 >other 2>&1 & q=$!; host 0 >out & p=$!; saved 2; kill -KILL $(ranks); wait $p; "
+      "s=$?; wait $q || s=9; cat other >&2; cat out; exit $s"));
   EXPECT_EQ(outcome.status, 0) << outcome.err;
   EXPECT_EQ(weights_of(outcome), expected);
 }

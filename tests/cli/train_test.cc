@@ -38,6 +38,21 @@ TEST(Train, TrainsEvaluatesAndSaysWhatItCameTo) {
   EXPECT_EQ(place.train("--ranks 1 --evaluate run --target 100").status, 1);
 }
 
+TEST(Train, StartsFromSavedWeights) {
+  const TrainingPlace place;
+  const Outcome first = place.train("--ranks 2 --run first --set epochs=0.5 --json");
+  ASSERT_EQ(first.status, 0) << first.err;
+  // A step at no rate to speak of: what it evaluates is what it started from.
+  const Outcome second = place.train(
+      "--ranks 1 --run second --init first/weights.pt --set rate=1e-20 --set epochs=0.01 --json");
+  ASSERT_EQ(second.status, 0) << second.err;
+  EXPECT_EQ(json::parse(second.out)["accuracy"], json::parse(first.out)["accuracy"]);
+  const Outcome wrong = place.train("--ranks 2 --run third --init nothing.pt --steps 1");
+  EXPECT_EQ(wrong.status, 2);
+  EXPECT_TRUE(has(wrong.err, "nothing.pt")) << wrong.err;
+  EXPECT_FALSE(std::filesystem::exists(place.folder() / "third" / "run.json"));
+}
+
 TEST(Train, ARunIsNeverWrittenOver) {
   const TrainingPlace place;
   ASSERT_EQ(place.train("--ranks 1 --run run --steps 5").status, 0);
