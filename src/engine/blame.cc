@@ -74,6 +74,8 @@ Blame Watch::dead(Rank rank) const {
 Blame Watch::blamed_by(Rank rank) const {
   const Rank culprit = group_.board(rank).blamed.load(std::memory_order_relaxed) - 1;
   if (culprit == kOwn) return {rank, fmt::format("rank {} gave up", rank)};
+  if (ran_ahead(rank, culprit))
+    return {rank, fmt::format("rank {} is in a later collective", rank), true};
   if (culprit == group_.rank()) {
     return {culprit, fmt::format("rank {} gave up because of this rank", rank)};
   }
@@ -84,6 +86,17 @@ Blame Watch::blamed_by(Rank rank) const {
   return {culprit, stopped.empty()
                        ? fmt::format("rank {} gave up because of rank {}", rank, culprit)
                        : fmt::format("rank {} is stopped ({})", culprit, stopped)};
+}
+
+// Whether that rank, which found that another calls something else, has itself gone past the
+// collective in which this one still needs it, and the other has not.
+bool Watch::ran_ahead(Rank rank, Rank of) const {
+  const auto entered = [&](Rank whose) {
+    return group_.board(whose).entered.load(std::memory_order_acquire);
+  };
+  const std::uint64_t own = entered(group_.rank());
+  return group_.board(rank).failed.load(std::memory_order_relaxed) == kMismatched &&
+         entered(rank) > own && entered(of) <= own;
 }
 
 Blame Watch::furthest_behind(const Running& running) const {

@@ -1,8 +1,9 @@
 // blame.h - who is to blame when a collective does not go on.
 //
 // A rank that died or left without having given up itself is a cause; a rank that gave up says on
-// its board whom it blamed, so all survivors name the same one. When only time has passed, it is a
-// stopped process or one that has fallen silent, else the rank furthest behind that waits for
+// its board whom it blamed, so all survivors name the same one; of two that do not call the same,
+// it is the one that went on to a later collective without this rank. When only time has passed, it
+// is a stopped process or one that has fallen silent, else the rank furthest behind that waits for
 // nobody.
 // Thread-safety: one thread at a time.
 #pragma once
@@ -19,7 +20,8 @@ namespace sluice {
 
 struct Blame {
   Rank culprit = kOwn;
-  std::string how;  // "rank 2 is lost (process 17 is gone)"
+  std::string how;          // "rank 2 is lost (process 17 is gone)"
+  bool mismatched = false;  // it calls another collective than this rank
 };
 
 class Watch {
@@ -41,6 +43,7 @@ class Watch {
   bool is_cut_off() const;
   Blame dead(Rank rank) const;
   Blame blamed_by(Rank rank) const;
+  bool ran_ahead(Rank rank, Rank of) const;
   Blame furthest_behind(const Running& running) const;
 
   const Group& group_;

@@ -269,6 +269,7 @@ void CommunicatorState::break_off(const Status& status) {
   if (has_failed()) return;
   if (status.code() == Code::Mismatch) return fail_mismatched(running().differs());
   const Blame blame = watch_.standstill(running());
+  if (blame.mismatched) return fail_mismatched(blame.culprit);
   const bool lost = status.code() == Code::PeerLost;
   fail({status.code(), fmt::format("{}: {}", who_where(), lost ? blame.how : status.message())},
        blame.culprit);
@@ -277,12 +278,13 @@ void CommunicatorState::break_off(const Status& status) {
 // Tells the peers, who then need not find out by themselves, and blame the same rank.
 void CommunicatorState::fail(Status status, Rank culprit) {
   if (has_failed()) return;
+  const bool mismatched = status.code() == Code::Mismatch;
   failure_ = std::move(status);
   failed_.store(true, std::memory_order_release);
   endpoint_.withdraw();
   Board& own = group().own_board();
   own.blamed.store(culprit + 1, std::memory_order_relaxed);
-  own.failed.store(1, std::memory_order_seq_cst);
+  own.failed.store(mismatched ? kMismatched : kFailed, std::memory_order_seq_cst);
   for (Rank peer = 0; peer < group().size(); ++peer) {
     if (peer != group().rank() && group().is_local(peer)) group().ring(peer);
   }
@@ -377,8 +379,13 @@ void CommunicatorState::look_after_peers() {
   group().own_board().step.store(running().step(), std::memory_order_relaxed);
   tell_wait(running().waits_for());
   fail_if_mismatched();
-  if (const auto blame = watch_.loss(running()); blame && !has_failed())
+  const std::optional<Blame> blame = watch_.loss(running());
+  if (!blame || has_failed()) return;
+  if (blame->mismatched) {
+    fail_mismatched(blame->culprit);
+  } else {
     fail({Code::PeerLost, fmt::format("{}: {}", who_where(), blame->how)}, blame->culprit);
+  }
 }
 
 // Whom the present collective waits for, on the board; kOwn: for nobody any more.
@@ -397,6 +404,7 @@ void CommunicatorState::stall(std::chrono::milliseconds waited) {
   look_after_peers();
   if (is_idle() || has_failed()) return;
   const Blame blame = watch_.standstill(running());
+  if (blame.mismatched) return fail_mismatched(blame.culprit);
   fail({Code::DeadlineExceeded, fmt::format("{}: no data for {:.3g} s; {}", who_where(),
                                             static_cast<double>(waited.count()) / 1000, blame.how)},
        blame.culprit);

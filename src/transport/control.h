@@ -63,11 +63,15 @@ struct Board {
   std::atomic<std::int32_t> step;                     // reached in it
   std::atomic<std::int32_t> waits_for;                // rank + 1; 0 for nobody
   std::atomic<std::int32_t> blamed;                   // rank + 1 that it failed because of
-  std::atomic<std::uint32_t> failed;                  // its communicator is poisoned
+  std::atomic<std::uint32_t> failed;                  // its communicator is poisoned: how, below
 
   Note note() const;
   void write(const Note& note);
 };
+
+// Board::failed
+constexpr std::uint32_t kFailed = 1;
+constexpr std::uint32_t kMismatched = 2;  // ranks do not call the same collective
 
 struct Desk {  // all that is one rank's
   alignas(kLine) Bell bell;

@@ -120,6 +120,28 @@ TEST(Communicator, ARankThatAsksForSomethingElseIsToldSoByName) {
   }
 }
 
+// Its own broadcast asks nothing of the others, so it is a collective ahead before anybody notices.
+TEST(Communicator, OfTwoThatDisagreeTheOthersNameTheOneThatWentOnWithoutThem) {
+  run_ranks(7, [](Communicator& comm) {
+    comm.set_deadline(std::chrono::seconds{5});
+    std::vector<float> data(60);
+    try {
+      if (comm.rank() == 3) comm.broadcast(data.data(), 4, {.root = 3}).wait();
+      comm.all_reduce(data.data(), data.size()).wait();
+      ADD_FAILURE() << "it went unnoticed at rank " << comm.rank();
+    } catch (const Error& error) {
+      const std::string what = error.what();
+      if (comm.rank() == 3) {
+        EXPECT_NE(what.find("rank 3: it calls"), std::string::npos) << what;
+      } else {
+        EXPECT_TRUE(what.find("but rank 3 calls") != std::string::npos ||
+                    what.find("because of rank 3") != std::string::npos)
+            << what;
+      }
+    }
+  });
+}
+
 TEST(Communicator, APeerThatDoesNotComeIsNamedAndLaterCallsFailAtOnce) {
   run_ranks(3, [](Communicator& comm) {
     std::vector<float> data(100'000, 1);
