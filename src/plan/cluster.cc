@@ -68,8 +68,9 @@ Result<Cluster> parse_cluster(std::string_view toml_text, const std::string& sou
   TomlTable links{*between, "between.", source};
   constexpr double kBytesPerGbit = 1e9 / 8;
   cluster.constants.between.bandwidth_bytes_per_s =
-      links.number("gbit_per_s", kLeastRate, kMostRate) * kBytesPerGbit *
-      links.number("efficiency", kLeastRate, 1);
+      links.number("gbit_per_s", kLeastRate, kMostRate) * kBytesPerGbit;
+  cluster.between_efficiency = links.number("efficiency", kLeastRate, 1);
+  cluster.constants.between.bandwidth_bytes_per_s *= cluster.between_efficiency;
   cluster.constants.between.latency_s = links.number("latency_us", 0, kMostLatencyUs) * 1e-6;
   if (Status status = links.finish(); !status.ok()) return status;
 

@@ -21,6 +21,7 @@ struct Cluster {
   CostConstants constants;
   std::vector<std::vector<std::string>> switches;  // hosts behind each, by name or address
   // For the simulator alone.
+  double between_efficiency = 1;  // what is left of the NICs' rate in constants.between
   NetworkShape network;
   std::string device;               // what a rank computes on
   bool steady = false;              // devices of one clock: no rank lags behind the others

@@ -1,0 +1,108 @@
+#include "simulate/what_if.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <charconv>
+#include <functional>
+
+#include "base/text.h"
+
+namespace sluice {
+namespace {
+
+constexpr double kMost = 1e9;
+constexpr double kLeast = 1e-6;
+
+struct Key {
+  std::string_view name;
+  double least;
+  double most;
+  void (*set)(WhatIf& what_if, double value);
+};
+
+void set_levels(WhatIf& what_if, double oversubscription) {
+  for (SwitchLevel& level : what_if.cluster.network.levels)
+    level.oversubscription = oversubscription;
+}
+
+constexpr std::array kKeys{
+    Key{"between.gbit_per_s", kLeast, kMost,
+        [](WhatIf& w, double v) {
+          w.cluster.constants.between.bandwidth_bytes_per_s =
+              v * 1e9 / 8 * w.cluster.between_efficiency;
+        }},
+    Key{"between.efficiency", kLeast, 1,
+        [](WhatIf& w, double v) {
+          w.cluster.constants.between.bandwidth_bytes_per_s *= v / w.cluster.between_efficiency;
+          w.cluster.between_efficiency = v;
+        }},
+    Key{"between.latency_us", 0, kMost,
+        [](WhatIf& w, double v) { w.cluster.constants.between.latency_s = v * 1e-6; }},
+    Key{"inside.gbyte_per_s", kLeast, kMost,
+        [](WhatIf& w, double v) { w.cluster.constants.inside.bandwidth_bytes_per_s = v * 1e9; }},
+    Key{"inside.latency_us", 0, kMost,
+        [](WhatIf& w, double v) { w.cluster.constants.inside.latency_s = v * 1e-6; }},
+    Key{"reduce.gbyte_per_s", kLeast, kMost,
+        [](WhatIf& w, double v) { w.cluster.constants.reduce_s_per_byte = 1 / (v * 1e9); }},
+    Key{"oversubscription", 1, kMost, set_levels},
+    Key{"striped", 0, 1, [](WhatIf& w, double v) { w.cluster.network.striped = v != 0; }},
+    Key{"staging_gbyte_per_s", 0, kMost,
+        [](WhatIf& w, double v) { w.cluster.network.staging_bytes_per_s = v * 1e9; }},
+    Key{"background", 0, 1, [](WhatIf& w, double v) { w.conditions.background = v; }},
+    Key{"slow_node", 0, kMost,
+        [](WhatIf& w, double v) { w.conditions.slow_node = static_cast<int>(v); }},
+    Key{"slow_part", 0, 1, [](WhatIf& w, double v) { w.conditions.slow_part = v; }},
+    Key{"lanes", 1, 64, [](WhatIf& w, double v) { w.lanes = static_cast<int>(v); }},
+    Key{"jitter_us", 0, kMost, [](WhatIf& w, double v) { w.jitter_s = v * 1e-6; }},
+    Key{"jitter_seed", 0, kMost,
+        [](WhatIf& w, double v) { w.seed = static_cast<std::uint64_t>(v); }},
+};
+
+Status set(WhatIf& what_if, const Key& key, std::string_view text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size() || !(value >= key.least) ||
+      !(value <= key.most)) {
+    return {Code::InvalidArgument,
+            fmt::format("--what-if {}: {} must be a number from {} to {}, not {}", key.name,
+                        key.name, key.least, key.most, quote(text))};
+  }
+  key.set(what_if, value);
+  return {};
+}
+
+}  // namespace
+
+Status apply(WhatIf& what_if, const std::vector<std::string>& settings, bool with_recipe) {
+  for (const std::string& setting : settings) {
+    const std::size_t equals = setting.find('=');
+    if (equals == std::string::npos || equals == 0) {
+      return {Code::InvalidArgument,
+              fmt::format("--what-if {} must be key=value, like between.gbit_per_s=400",
+                          quote(setting))};
+    }
+    const std::string_view name = std::string_view{setting}.substr(0, equals);
+    const std::string_view value = std::string_view{setting}.substr(equals + 1);
+    const Key* found = nullptr;
+    std::vector<std::string_view> names;
+    for (const Key& key : kKeys) {
+      names.push_back(key.name);
+      if (key.name == name) found = &key;
+    }
+    if (found != nullptr) {
+      if (Status status = set(what_if, *found, value); !status.ok()) return status;
+    } else if (with_recipe) {
+      what_if.recipe.push_back(setting);
+    } else {
+      const std::string_view nearest = nearest_name(name, names);
+      return {Code::InvalidArgument,
+              fmt::format("--what-if {}: there is no such key without a recipe; {}", setting,
+                          nearest.empty() ? fmt::format("choose from {}", fmt::join(names, ", "))
+                                          : fmt::format("did you mean {}?", nearest))};
+    }
+  }
+  return {};
+}
+
+}  // namespace sluice

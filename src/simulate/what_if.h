@@ -1,0 +1,27 @@
+// what_if.h - a cluster, its condition and a recipe with something changed:
+// "between.gbit_per_s=400".
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "plan/cluster.h"
+#include "simulate/network.h"
+#include "sluice/status.h"
+
+namespace sluice {
+
+struct WhatIf {
+  Cluster cluster;
+  Conditions conditions;
+  int lanes = 1;
+  double jitter_s = 0;              // each rank is late by as much at the most, at random
+  std::uint64_t seed = 1;           // of what is random
+  std::vector<std::string> recipe;  // settings that are the recipe's: "theta=1M"
+};
+
+// One key=value after the other. Keys that are none of the cluster's or the run's are left for the
+// recipe; without a recipe they are refused, with the nearest key.
+Status apply(WhatIf& what_if, const std::vector<std::string>& settings, bool with_recipe);
+
+}  // namespace sluice
