@@ -54,6 +54,7 @@ constexpr std::array kKeys{
         [](WhatIf& w, double v) { w.conditions.slow_node = static_cast<int>(v); }},
     Key{"slow_part", 0, 1, [](WhatIf& w, double v) { w.conditions.slow_part = v; }},
     Key{"lanes", 1, 64, [](WhatIf& w, double v) { w.lanes = static_cast<int>(v); }},
+    Key{"grid_rows", 1, kMost, [](WhatIf& w, double v) { w.grid_rows = static_cast<int>(v); }},
     Key{"jitter_us", 0, kMost, [](WhatIf& w, double v) { w.jitter_s = v * 1e-6; }},
     Key{"jitter_seed", 0, kMost,
         [](WhatIf& w, double v) { w.seed = static_cast<std::uint64_t>(v); }},

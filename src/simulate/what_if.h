@@ -15,8 +15,9 @@ struct WhatIf {
   Cluster cluster;
   Conditions conditions;
   int lanes = 1;
-  double jitter_s = 0;              // each rank is late by as much at the most, at random
-  std::uint64_t seed = 1;           // of what is random
+  int grid_rows = 0;       // of a grid that is not the nodes: so many rows of ranks; 0: the nodes
+  double jitter_s = 0;     // each rank is late by as much at the most, at random
+  std::uint64_t seed = 1;  // of what is random
   std::vector<std::string> recipe;  // settings that are the recipe's: "theta=1M"
 };
 

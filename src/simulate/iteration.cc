@@ -1,0 +1,145 @@
+#include "simulate/iteration.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/mix.h"
+#include "base/random.h"
+#include "simulate/backward.h"
+#include "sluice/select.h"
+
+namespace sluice {
+namespace {
+
+// Adding up what is held back and choosing chunks: 0.5 to 2 ms [M?].
+constexpr double kSparseSelection = 1e-3;
+
+double latest(const std::vector<double>& times) {
+  return *std::max_element(times.begin(), times.end());
+}
+
+// How late each rank comes, evenly between 0 and the most.
+std::vector<double> lateness(const WhatIf& world, int ranks) {
+  constexpr double kBits = 1ULL << 53U;
+  std::vector<double> late;
+  for (int rank = 0; rank < ranks; ++rank) {
+    Random random{mixed({world.seed, static_cast<std::uint64_t>(rank)})};
+    late.push_back(world.jitter_s * static_cast<double>(random.next() >> 11U) / kBits);
+  }
+  return late;
+}
+
+}  // namespace
+
+IterationSimulator::IterationSimulator(const WhatIf& world, Recipe recipe, DeviceSpeed speed,
+                                       ModelTable model, CollectiveSimulator collectives, int ranks)
+    : world_{world},
+      recipe_{std::move(recipe)},
+      speed_{std::move(speed)},
+      model_{std::move(model)},
+      collectives_{std::move(collectives)},
+      ranks_{ranks} {}
+
+Result<IterationSimulator> IterationSimulator::of(const WhatIf& world, const Recipe& recipe,
+                                                  const DeviceSpeed& speed, int ranks) {
+  Result<ModelTable> model = model_table(recipe.model, {.image = recipe.image});
+  if (!model.ok()) return model.status();
+  Result<CollectiveSimulator> collectives =
+      CollectiveSimulator::on(world.cluster, ranks, world.conditions);
+  if (!collectives.ok()) return collectives.status();
+  return IterationSimulator{
+      world, recipe, speed, std::move(model).value(), std::move(collectives).value(), ranks};
+}
+
+Result<IterationSimulator::Choice> IterationSimulator::choice_for(double bytes) {
+  if (const auto known = choices_.find(bytes); known != choices_.end()) return known->second;
+  const Topology& topology = collectives_.topology();
+  Choice choice;
+  if (!recipe_.algorithm.empty()) {
+    const Result<const Algorithm*> found = find_algorithm(recipe_.algorithm);
+    if (!found.ok()) return found.status();
+    choice.algorithm = found.value();
+  }
+  if (choice.algorithm == nullptr || choice.algorithm->uses_segments) {
+    const Selector selector{
+        Collective::AllReduce, topology, world_.cluster.constants, {.lanes = false}};
+    for (const Candidate& candidate : selector.candidates(std::llround(bytes))) {
+      if (choice.algorithm != nullptr && candidate.algorithm != choice.algorithm) continue;
+      choice = {candidate.algorithm, candidate.shape};
+      break;
+    }
+  } else {
+    Shape asked{.ranks = ranks_};
+    const int rows = world_.grid_rows;
+    if (rows > 0 && ranks_ % rows == 0)
+      asked.grid.assign(static_cast<std::size_t>(rows), ranks_ / rows);
+    Result<Shape> shape = asked.grid.empty() ? shape_on(*choice.algorithm, asked, topology)
+                                             : complete_shape(*choice.algorithm, asked);
+    if (!shape.ok()) return shape.status();
+    choice.shape = std::move(shape).value();
+  }
+  choices_.emplace(bytes, choice);
+  return choice;
+}
+
+Result<std::vector<double>> IterationSimulator::all_reduce(double bytes,
+                                                           const std::vector<double>& starts_s,
+                                                           std::string& algorithm) {
+  const Result<Choice> choice = choice_for(bytes);
+  if (!choice.ok()) return choice.status();
+  const auto& [what, shape] = choice.value();
+  algorithm = what->name;
+  const bool together = std::all_of(starts_s.begin(), starts_s.end(),
+                                    [&](double start) { return start == starts_s.front(); });
+  if (!together) {
+    return collectives_.run(*what, shape,
+                            {.bytes = bytes, .lanes = world_.lanes, .starts_s = starts_s});
+  }
+  const auto known = durations_.find(bytes);
+  if (known == durations_.end()) {
+    const Result<std::vector<double>> done =
+        collectives_.run(*what, shape, {.bytes = bytes, .lanes = world_.lanes});
+    if (!done.ok()) return done.status();
+    durations_[bytes] = latest(done.value());
+  }
+  return std::vector<double>(starts_s.size(), starts_s.front() + durations_[bytes]);
+}
+
+Result<IterationTime> IterationSimulator::step(const StepKind& kind) {
+  Result<std::vector<ReadyBucket>> buckets = ready_buckets(model_, recipe_, kind.sparsity);
+  if (!buckets.ok()) return buckets.status();
+  IterationTime time;
+  const double backward_s = speed_.step_seconds(kind.batch);  // one forward and backward
+  time.compute_s = backward_s * kind.accumulate;
+  const double before = time.compute_s - backward_s;  // only the last backward sends
+  if (kind.sparsity > 0) time.compute_s += kSparseSelection;
+  std::vector<double> free(static_cast<std::size_t>(ranks_), 0);
+  const std::vector<double> late = lateness(world_, ranks_);
+  for (std::size_t k = 0; k < buckets.value().size() && ranks_ > 1; ++k) {
+    const ReadyBucket& ready = buckets.value()[k];
+    BucketTime& bucket = time.buckets.emplace_back();
+    bucket.bytes = ready.bytes(kind.sparsity);
+    if (kind.sparsity > 0 && k + 1 == buckets.value().size())
+      bucket.bytes += norm_bytes(model_, recipe_);
+    bucket.ready_s = recipe_.double_buffering ? 0 : before + ready.ready * backward_s;
+    std::vector<double> starts;
+    for (std::size_t r = 0; r < free.size(); ++r)
+      starts.push_back(std::max(free[r], bucket.ready_s + late[r]));
+    bucket.begin_s = *std::min_element(starts.begin(), starts.end());
+    Result<std::vector<double>> done = all_reduce(bucket.bytes, starts, bucket.algorithm);
+    if (!done.ok()) return done.status();
+    free = std::move(done).value();
+    bucket.end_s = latest(free);
+  }
+  const Spread& spread = world_.cluster.steady ? kSteadySpread : kGpuSpread;
+  time.straggler_s = straggler_seconds(spread, time.compute_s, ranks_);
+  const double compute_end = time.compute_s + (ranks_ > 1 ? latest(late) : 0);
+  // With double buffering a rank that lags is made up for while gradients still travel.
+  const double computed = recipe_.double_buffering ? compute_end + time.straggler_s : compute_end;
+  const double end = std::max(computed, latest(free));
+  time.exposed_s = end - computed;
+  time.seconds = recipe_.double_buffering ? end : end + time.straggler_s;
+  return time;
+}
+
+}  // namespace sluice
