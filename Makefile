@@ -2,12 +2,14 @@
 #
 #   JOBS=n    compile and test with n jobs (default: the number of cores)
 #   SETUP=:   do not look for missing packages first
+#   TRAIN_ARGS='--recipe cifar10 --data cifar10:DIR'   what make train trains (default: the demo)
 #   BENCH_ARGS='--ranks 2 --sizes 1M:64M'   what make bench or bench-network measures
 #   SLUICE_TEST_DATA=DIR                    where make bench-gradient finds cifar10-jpeg.tar.xz
 
 JOBS ?= $(shell nproc)
 SETUP ?= tools/setup
 FUZZ_SECONDS ?= 30
+TRAIN_ARGS ?=
 BENCH_ARGS ?=
 export JOBS
 
@@ -15,10 +17,13 @@ configure = cmake --preset $(1) >build/$(1).log 2>&1 || { cat build/$(1).log; ex
 build = $(call configure,$(1)); cmake --build --preset $(1) --parallel $(JOBS) $(2)
 test = ctest --preset $(1) --parallel $(JOBS)
 
-.PHONY: all test check sanitize bench bench-network bench-gradient format clean help setup
+.PHONY: all train test check sanitize bench bench-network bench-gradient bench-data format clean help setup
 
 all: setup  ## the release build: build/release/sluice
 	@$(call build,release)
+
+train: all  ## the release build, then trains the built-in demo on this machine's cores
+	@build/release/sluice train $(TRAIN_ARGS)
 
 test: setup  ## builds the dev preset and runs every test
 	@$(call build,dev)
@@ -54,6 +59,10 @@ bench-gradient: setup  ## training: beside DistributedDataParallel, over slow li
 	build/bench/bench/gradient/ddp --output build/bench/ddp.json || status=$$?; \
 	bench/gradient/table --output build/bench/gradient.json || status=$$?; \
 	exit $$status
+
+bench-data: setup  ## images from files to the network, beside bare libjpeg-turbo
+	@$(call build,bench,--target data_pipeline)
+	@build/bench/bench/train/data_pipeline --output build/bench/data.json
 
 format:  ## formats every C++ source
 	tools/format

@@ -3,8 +3,12 @@
 include(CMakePackageConfigHelpers)
 set(config_folder "${CMAKE_INSTALL_LIBDIR}/cmake/sluice")
 
-install(TARGETS sluice EXPORT sluice-targets ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+install(TARGETS sluice sluice_data_library EXPORT sluice-targets
+        ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
 install(TARGETS sluice_cli RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
+if(SLUICE_TORCH_FOUND)
+  install(TARGETS sluice_train_cli RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
+endif()
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/sluice" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"
         FILES_MATCHING PATTERN "*.h")
 install(EXPORT sluice-targets NAMESPACE sluice:: DESTINATION "${config_folder}")

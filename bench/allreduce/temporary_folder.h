@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <string>
 
+#include "base/remove_folder.h"
 #include "sluice/status.h"
 
 namespace sluice::bench {
@@ -18,13 +19,11 @@ class TemporaryFolder {
     if (mkdtemp(path_.data()) == nullptr)
       throw Error{Status{Code::InvalidInput, fmt::format("{} cannot be made", path_)}};
   }
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
+  ~TemporaryFolder() { remove_folder(path_); }
   TemporaryFolder(const TemporaryFolder&) = delete;
   TemporaryFolder& operator=(const TemporaryFolder&) = delete;
 
+  std::filesystem::path path() const { return path_; }
   // Makes a folder of that name in it and returns its path.
   std::string make(const std::string& name) const {
     const std::filesystem::path folder = std::filesystem::path{path_} / name;

@@ -27,7 +27,7 @@
 #include "sluice/torch/data_parallel.h"
 #include "sluice/torch/sgd.h"
 #include "train/data/batcher.h"
-#include "train/data/sampler.h"
+#include "train/data/epoch_sampler.h"
 #include "train/loss.h"
 #include "train/models/models.h"
 
@@ -115,7 +115,7 @@ class Trainee {
 
   // In percent, over all ranks: each tests its share, with its own batch statistics.
   double train() {
-    Sampler sampler = sampler_of(images_.train.size(), false);
+    EpochSampler sampler = sampler_of(images_.train.size(), false);
     Batcher batcher{
         images_.train,
         {.normalization = images_.normalization, .augmentation = Augmentation{}, .seed = seed_}};
@@ -150,13 +150,13 @@ class Trainee {
     torch::Tensor labels;
   };
 
-  Sampler sampler_of(std::size_t samples, bool evaluation) const {
-    return Sampler{{.samples = samples,
-                    .batch = evaluation ? 100 : options_.batch,
-                    .ranks = comm_.size(),
-                    .rank = comm_.rank(),
-                    .seed = seed_,
-                    .evaluation = evaluation}};
+  EpochSampler sampler_of(std::size_t samples, bool evaluation) const {
+    return EpochSampler{{.samples = samples,
+                         .batch = evaluation ? 100 : options_.batch,
+                         .ranks = comm_.size(),
+                         .rank = comm_.rank(),
+                         .seed = seed_,
+                         .evaluation = evaluation}};
   }
 
   Scored score(Batcher& batcher, std::uint64_t epoch, std::span<const std::size_t> samples) {
@@ -181,7 +181,7 @@ class Trainee {
   double accuracy() {
     const torch::NoGradGuard no_grad;
     model_->eval();
-    const Sampler sampler = sampler_of(images_.test.size(), true);
+    const EpochSampler sampler = sampler_of(images_.test.size(), true);
     Batcher batcher{images_.test, {.normalization = images_.normalization}};
     std::int64_t right = 0;
     for (std::size_t step = 0; step < sampler.steps(); ++step) {

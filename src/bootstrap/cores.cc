@@ -14,10 +14,10 @@ using CoreSet = std::array<cpu_set_t, kSets>;
 
 }  // namespace
 
-std::vector<int> usable_cores() {
+std::vector<int> usable_cores(int process) {
   CoreSet set{};
   std::vector<int> cores;
-  if (sched_getaffinity(0, sizeof set, set.data()) == 0) {
+  if (sched_getaffinity(process, sizeof set, set.data()) == 0) {
     for (int core = 0; core < kSets * CPU_SETSIZE; ++core) {
       if (CPU_ISSET_S(static_cast<std::size_t>(core), sizeof set, set.data()))
         cores.push_back(core);

@@ -8,8 +8,8 @@
 
 namespace sluice {
 
-// Those this process may run on, which a container or taskset may have made fewer.
-std::vector<int> usable_cores();
+// Those a process may run on, which a container or taskset may have made fewer; 0: this one.
+std::vector<int> usable_cores(int process = 0);
 
 // Consecutive cores of equal number, give or take one; where there are more ranks than cores each
 // has one, and all cores have equally many ranks, give or take one. REQUIRES: cores is not empty.

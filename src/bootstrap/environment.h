@@ -33,6 +33,11 @@ inline constexpr Variable kJob{
     "SLUICE_JOB", "what the ranks of a job find each other by; overrides any launcher's",
     "the launcher's job"};
 inline constexpr Variable kToken{"SLUICE_TOKEN", "what only the ranks of a job know", "the job"};
+inline constexpr Variable kRestarts{"SLUICE_RESTARTS", "how often all ranks were started again",
+                                    "TORCHELASTIC_RESTART_COUNT, else 0"};
+inline constexpr Variable kStarted{"SLUICE_STARTED",
+                                   "when the job first began, in nanoseconds since 1970",
+                                   "when the process began"};
 
 // Set by the user, and by `sluice launch` for ranks on several hosts.
 inline constexpr Variable kMasterAddress{"MASTER_ADDR", "where rank 0's node is",
@@ -65,6 +70,9 @@ inline constexpr Variable kCache{"SLUICE_CACHE", "the folder where measured cons
                                  "XDG_CACHE_HOME/sluice"};
 inline constexpr Variable kCacheHome{"XDG_CACHE_HOME", "the folder of all caches", "HOME/.cache"};
 inline constexpr Variable kHome{"HOME", "the user's folder", "nothing is kept"};
+
+inline constexpr Variable kNoColour{"NO_COLOR", "output without colours", "colours on a terminal"};
+inline constexpr Variable kTerminal{"TERM", "what the terminal can; dumb: no bar is drawn", ""};
 
 // Set by Open MPI's mpirun.
 inline constexpr Variable kOmpiRank{"OMPI_COMM_WORLD_RANK", "Open MPI: the rank", ""};

@@ -3,53 +3,24 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/random.h>
-#include <sys/signalfd.h>
-#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
 
-#include "base/text.h"
 #include "bootstrap/cores.h"
 #include "bootstrap/environment.h"
+#include "bootstrap/find_program.h"
 #include "bootstrap/guardian.h"
+#include "bootstrap/launch_signals.h"
 #include "bootstrap/rank_process.h"
 #include "transport/socket_address.h"
 #include "transport/wait.h"
 
 namespace sluice {
 namespace {
-
-bool runnable(const std::string& path) {
-  struct stat found {};
-  return access(path.c_str(), X_OK) == 0 && stat(path.c_str(), &found) == 0 &&
-         S_ISREG(found.st_mode);
-}
-
-Result<std::string> find_program(const std::string& name, const Environment& environment) {
-  if (name.find('/') != std::string::npos) {
-    if (runnable(name)) return name;
-    const bool there = access(name.c_str(), F_OK) == 0;
-    return Status{Code::InvalidArgument,
-                  fmt::format("{} {}", quote(name),
-                              there ? "is not a program that can be run" : "does not exist")};
-  }
-  const std::string folders =
-      environment.text(variable::kPath).value_or(std::string{variable::kPath.fallback});
-  for (std::string_view rest = folders; !name.empty();) {
-    const std::string_view folder = rest.substr(0, rest.find(':'));
-    std::string path = fmt::format("{}/{}", folder.empty() ? "." : folder, name);
-    if (runnable(path)) return path;
-    if (folder.size() == rest.size()) break;
-    rest.remove_prefix(folder.size() + 1);
-  }
-  return Status{
-      Code::InvalidArgument,
-      fmt::format("there is no program {} on PATH{}", quote(name),
-                  !name.empty() && runnable("./" + name) ? fmt::format(": write ./{}", name) : "")};
-}
 
 Result<std::string> random_hex(std::size_t bytes) {
   std::string random(bytes, '\0');
@@ -78,47 +49,23 @@ std::vector<std::string> environment_with(const Variables& added) {
   return all;
 }
 
-// Signals come as something to read while this lives; ends of children are not lost to SIG_IGN.
-class Signals {
- public:
-  Signals() {
-    sigset_t taken;
-    sigemptyset(&taken);
-    for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGPIPE})
-      sigaddset(&taken, signal);
-    pthread_sigmask(SIG_BLOCK, &taken, &before_);
-    fd_.reset(signalfd(-1, &taken, SFD_CLOEXEC | SFD_NONBLOCK));
-    struct sigaction standard {};
-    standard.sa_handler = SIG_DFL;
-    sigaction(SIGCHLD, &standard, &child_before_);
-  }
-  ~Signals() {
-    while (next() != 0) continue;  // else they would strike now
-    sigaction(SIGCHLD, &child_before_, nullptr);
-    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
-  }
-  Signals(const Signals&) = delete;
-  Signals& operator=(const Signals&) = delete;
+constexpr int kWrongInput = 2;  // as an exit status
 
-  const sigset_t& before() const { return before_; }
-  int fd() const { return fd_.number(); }
-  int next() const {  // 0: none
-    signalfd_siginfo info{};
-    return read(fd_.number(), &info, sizeof info) == sizeof info ? static_cast<int>(info.ssi_signo)
-                                                                 : 0;
-  }
+bool is_answer(const LaunchOptions& options, int status) {
+  return std::find(options.answers.begin(), options.answers.end(), status) != options.answers.end();
+}
 
- private:
-  sigset_t before_{};
-  struct sigaction child_before_ {};
-  Fd fd_;
+// One of the times that all ranks are started.
+struct Attempt {
+  int restarts = 0;             // that came before
+  std::int64_t started_ns = 0;  // when the first began, since 1970
+  Clock::time_point deadline;   // of all of them
 };
 
 class Launch {
  public:
-  explicit Launch(const LaunchOptions& options) : options_{options} {
-    if (options.deadline) deadline_ = Clock::now() + *options.deadline;
-  }
+  Launch(const LaunchOptions& options, const LaunchSignals& signals, const Attempt& attempt)
+      : options_{options}, signals_{signals}, attempt_{attempt}, deadline_{attempt.deadline} {}
 
   Status start() {
     const Environment environment = Environment::of_process();
@@ -142,7 +89,8 @@ class Launch {
                           .arguments = options_.program,
                           .environment = environment_with(added),
                           .signals = signals_.before(),
-                          .prefix = options_.prefix,
+                          .prefix = prefix_of(global(local)),
+                          .draws = options_.first_draws && local == 0,
                           .out = options_.out,
                           .err = options_.err};
       if (options_.bind) command.cores = share_of_cores(cores, options_.ranks, local);
@@ -167,9 +115,11 @@ class Launch {
     for (RankProcess& rank : ranks_) {
       if (!rank.out().finish() || !rank.err().finish()) lose_output();
     }
+    take_signals();  // who asked for an end just now wants no restart
     if (first_failed_) {
       const RankProcess& rank = ranks_[*first_failed_];
       outcome_.first_failure = {global(static_cast<Rank>(*first_failed_)), rank.end()->describe(),
+                                rank.end()->by_signal ? -1 : rank.end()->number,
                                 ranks_[*first_failed_].err().last_lines()};
     }
     return outcome_;
@@ -179,10 +129,18 @@ class Launch {
   // A rank of this host, by its number among those of all hosts.
   Rank global(Rank local) const { return options_.host * options_.ranks + local; }
 
+  // A line of another rank takes the place of what the first has drawn.
+  std::string prefix_of(Rank rank) const {
+    return fmt::format("{}{}", options_.first_draws ? "\r\033[K" : "",
+                       options_.prefix ? fmt::format("[{}] ", rank) : std::string{});
+  }
+
   // What all ranks of this host find in their environment.
   Result<Variables> shared_variables(const Environment& environment) const {
     Variables shared{{variable::kRanks.name, std::to_string(options_.hosts * options_.ranks)},
-                     {variable::kLocalRanks.name, std::to_string(options_.ranks)}};
+                     {variable::kLocalRanks.name, std::to_string(options_.ranks)},
+                     {variable::kRestarts.name, std::to_string(attempt_.restarts)},
+                     {variable::kStarted.name, std::to_string(attempt_.started_ns)}};
     if (!environment.has(variable::kLog)) shared.emplace_back(variable::kLog.name, "stderr");
     const auto random_job = random_hex(8);
     const auto random_token = random_hex(16);
@@ -199,7 +157,10 @@ class Launch {
     } else {
       // The launchers of the other hosts must come to the same name by themselves.
       const std::string place = show_address(options_.master, options_.port);
-      shared.emplace_back(variable::kJob.name, fmt::format("launch-{}", place));
+      // A restarted one is another job, so that nobody meets ranks of the one that failed.
+      const std::string again =
+          attempt_.restarts > 0 ? fmt::format("-{}", attempt_.restarts) : std::string{};
+      shared.emplace_back(variable::kJob.name, fmt::format("launch-{}{}", place, again));
       shared.emplace_back(variable::kMasterAddress.name, options_.master);
       shared.emplace_back(variable::kPort.name, std::to_string(options_.port));
     }
@@ -232,7 +193,7 @@ class Launch {
   void take_signals() {
     for (int signal = 0; (signal = signals_.next()) != 0;) {
       if (signal == SIGPIPE) continue;
-      const bool ends = signal != SIGUSR1 && signal != SIGUSR2;
+      const bool ends = asks_to_end(signal);
       const bool again = ends && (outcome_.signal != 0 || stopping());
       if (ends && outcome_.signal == 0) outcome_.signal = signal;
       if (ends && !again) {
@@ -252,8 +213,11 @@ class Launch {
     // Ranks that were asked to end did not fail.
     if (!worst || stopping() || outcome_.signal != 0) return;
     first_failed_ = worst;
-    options_.tell(fmt::format("rank {} {}; stopping the others", global(static_cast<Rank>(*worst)),
-                              ranks_[*worst].end()->describe()));
+    const RankEnd& end = *ranks_[*worst].end();
+    if (end.by_signal || !is_answer(options_, end.number)) {
+      options_.tell(fmt::format("rank {} {}; stopping the others",
+                                global(static_cast<Rank>(*worst)), end.describe()));
+    }
     stop();
   }
 
@@ -298,15 +262,22 @@ class Launch {
   }
 
   const LaunchOptions& options_;
-  Signals signals_;
+  const LaunchSignals& signals_;
+  const Attempt& attempt_;
   std::vector<RankProcess> ranks_;
   Guardian guardian_;  // goes first: it must not act on numbers that mean others by then
   std::optional<std::size_t> first_failed_;
   bool stopped_ = false;
-  Clock::time_point deadline_ = Clock::time_point::max();
+  Clock::time_point deadline_;
   Clock::time_point kill_at_ = Clock::time_point::max();
   LaunchOutcome outcome_;
 };
+
+std::int64_t now_ns() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
 
 Status check_hosts(const LaunchOptions& options) {
   constexpr int kMostRanks = 65536;
@@ -325,6 +296,14 @@ Status check_hosts(const LaunchOptions& options) {
 
 }  // namespace
 
+bool worth_a_restart(const LaunchOptions& options, const LaunchOutcome& outcome) {
+  if (!outcome.first_failure || outcome.signal != 0 || outcome.out_of_time || outcome.output_lost)
+    return false;
+  const int status = outcome.first_failure->status;
+  return outcome.restarts < options.max_restarts && status != kWrongInput &&
+         !is_answer(options, status);
+}
+
 Result<LaunchOutcome> launch(const LaunchOptions& options) {
   if (options.ranks < 1 || options.ranks > kMostLocalRanks) {
     return Status{Code::InvalidArgument, fmt::format("a machine takes 1 to {} ranks, not {}",
@@ -334,10 +313,22 @@ Result<LaunchOutcome> launch(const LaunchOptions& options) {
     return Status{Code::InvalidArgument, "there is no program to launch"};
   const Status hosts = check_hosts(options);
   if (!hosts.ok()) return hosts;
-  Launch launch{options};
-  Status status = launch.start();
-  if (!status.ok()) return status;
-  return launch.see_to_the_end();
+  const LaunchSignals signals;  // over all attempts, so that none is lost between two
+  Attempt attempt{
+      .started_ns = options.started_ns != 0 ? options.started_ns : now_ns(),
+      .deadline = options.deadline ? Clock::now() + *options.deadline : Clock::time_point::max()};
+  while (true) {
+    Launch launch{options, signals, attempt};
+    Status status = launch.start();
+    if (!status.ok()) return status;
+    LaunchOutcome outcome = launch.see_to_the_end();
+    outcome.restarts = attempt.restarts;
+    if (!worth_a_restart(options, outcome) || Clock::now() >= attempt.deadline) return outcome;
+    ++attempt.restarts;
+    options.tell(fmt::format("restart {} of {}: rank {} {}; all {} ranks start again",
+                             attempt.restarts, options.max_restarts, outcome.first_failure->rank,
+                             outcome.first_failure->how, options.ranks));
+  }
 }
 
 }  // namespace sluice

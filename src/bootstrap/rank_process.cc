@@ -100,8 +100,8 @@ Result<RankProcess> RankProcess::start(const RankCommand& command) {
                     getpid(),
                     arguments.data(),
                     environment.data(),
-                    out.value().write_end.number(),
-                    err.value().write_end.number(),
+                    command.draws ? command.out : out.value().write_end.number(),
+                    command.draws ? command.err : err.value().write_end.number(),
                     trouble.value().write_end.number()};
   const pid_t pid = fork();
   if (pid < 0) {
@@ -110,11 +110,10 @@ Result<RankProcess> RankProcess::start(const RankCommand& command) {
   }
   if (pid == 0) become(child);
   setpgid(pid, pid);  // whoever of the two comes first
-  const std::string prefix = command.prefix ? fmt::format("[{}] ", command.rank) : "";
   RankProcess rank{
       pid, Fd{static_cast<int>(syscall(SYS_pidfd_open, pid, 0))},
-      LineRelay{without_blocking(std::move(out.value().read_end)), command.out, prefix, 0},
-      LineRelay{without_blocking(std::move(err.value().read_end)), command.err, prefix,
+      LineRelay{without_blocking(std::move(out.value().read_end)), command.out, command.prefix, 0},
+      LineRelay{without_blocking(std::move(err.value().read_end)), command.err, command.prefix,
                 kKeptLines}};
   if (!rank.process_.open()) {
     return Status{Code::NoMemory,

@@ -27,7 +27,8 @@ struct RankCommand {
   std::vector<std::string> environment;  // "NAME=value", all of it
   std::span<const int> cores;            // to run on; empty: as the launcher
   sigset_t signals{};                    // the mask it begins with
-  bool prefix = true;                    // its lines with "[rank] "
+  std::string prefix;                    // of its lines: "[3] "
+  bool draws = false;                    // writes where its output goes itself, not by lines
   int out = 1;                           // where its output goes
   int err = 2;
 };

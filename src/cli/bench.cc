@@ -20,6 +20,7 @@
 #include "bootstrap/placement.h"
 #include "cli/arguments.h"
 #include "cli/bench_allreduce.h"
+#include "cli/bench_train.h"
 #include "cli/command.h"
 #include "cli/memory_info.h"
 #include "sluice/algorithms.h"
@@ -184,7 +185,7 @@ int run_processes(const Options& options, int ranks) {
   if (outcome.signal != 0) return 128 + outcome.signal;
   if (outcome.first_failure) {
     // A wrong result has been told by the rank that has it.
-    if (outcome.first_failure->how == fmt::format("exited with status {}", kExitNo)) return kExitNo;
+    if (outcome.first_failure->status == kExitNo) return kExitNo;
     say(fmt::format("rank {} {}", outcome.first_failure->rank, outcome.first_failure->how));
   }
   return outcome.all_well() ? kExitDone : kExitMachine;
@@ -250,9 +251,11 @@ int run(const Options& options) {
 
 void add_bench(CLI::App& app, int& exit_status) {
   auto options = std::make_shared<Options>();
-  CLI::App* const bench = app.add_subcommand("bench", "Measure collectives on this machine");
+  CLI::App* const bench =
+      app.add_subcommand("bench", "Measure collectives and training on this machine");
   bench->require_subcommand(1);
-  bench->footer("Example:\n  sluice bench allreduce --help");
+  bench->footer("Examples:\n  sluice bench allreduce --help\n  sluice bench train --help");
+  add_bench_train(*bench, exit_status);
   CLI::App* const command =
       bench->add_subcommand("allreduce", "Time all-reduces of many sizes and check each result");
   command->add_option("--ranks", options->ranks,

@@ -71,6 +71,23 @@ Finding blas() {
           path + " is the reference, 20 times slower: apt install libopenblas0-pthread"};
 }
 
+Finding image_files() {
+  std::vector<std::string> lacking;
+#ifndef SLUICE_HAS_TURBOJPEG
+  lacking.emplace_back("JPEG (libturbojpeg0-dev)");
+#endif
+#ifndef SLUICE_HAS_PNG
+  lacking.emplace_back("PNG (libpng-dev)");
+#endif
+#ifndef SLUICE_HAS_Z
+  lacking.emplace_back("gzip (zlib1g-dev)");
+#endif
+  if (lacking.empty()) return {"image files", true, "JPEG, PNG, gzip"};
+  return {"image files", false,
+          fmt::format("Sluice was built without {}: install that, build again",
+                      fmt::join(lacking, ", "))};
+}
+
 std::vector<Finding> findings() {
   std::vector<Finding> all;
   all.push_back({"processor", true,
@@ -83,6 +100,7 @@ std::vector<Finding> findings() {
   all.push_back({"algorithms", true, fmt::format("{} built in", algorithms().size())});
   all.push_back(libtorch());
   all.push_back(blas());
+  all.push_back(image_files());
   all.push_back({"mpi", has_mpi(), mpi_description()});
   all.push_back(library("cuda", {"libcuda.so.1"}, "install the NVIDIA driver",
                         "for GPUs, which this version does not use yet"));

@@ -16,6 +16,8 @@
 namespace sluice::cli {
 namespace {
 
+constexpr int kMostRestarts = 1'000'000;
+
 struct Options {
   std::string ranks;
   std::string hosts;
@@ -23,6 +25,7 @@ struct Options {
   std::string master;
   std::string token_file;
   std::string deadline;
+  std::string max_restarts = "0";
   bool no_prefix = false;
   bool no_bind = false;
   std::vector<std::string> program;
@@ -36,8 +39,10 @@ int report(const LaunchOptions& options, const LaunchOutcome& outcome) {
     const bool silent = failure.last_lines.empty();
     // What other hosts' ranks did is for their launchers to say.
     const char* const whose = options.hosts == 1 ? "" : "this host's ";
-    say(fmt::format("of {}{} ranks, rank {} failed first: it {}{}", whose, options.ranks,
-                    failure.rank, failure.how,
+    const std::string restarts =
+        outcome.restarts == 0 ? "" : fmt::format(" (after {} restarts)", outcome.restarts);
+    say(fmt::format("of {}{} ranks, rank {} failed first: it {}{}{}", whose, options.ranks,
+                    failure.rank, failure.how, restarts,
                     silent ? " and wrote no error" : "; the last it wrote to standard error:"));
     for (const std::string& line : failure.last_lines) fmt::print(stderr, "  {}\n", line);
   }
@@ -77,6 +82,8 @@ int run(const Options& options) {
       .program = options.program,
       .prefix = !options.no_prefix,
       .bind = !options.no_bind,
+      .max_restarts = static_cast<int>(
+          parse_whole(options.max_restarts, 0, kMostRestarts, "--max-restarts").value()),
       .tell = say};
   if (!options.deadline.empty()) launched.deadline = parse_duration(options.deadline);
   if (options.program.empty()) {
@@ -118,6 +125,8 @@ void add_launch(CLI::App& app, int& exit_status) {
                       "A file whose first line only the job's ranks know; else SLUICE_TOKEN");
   command->add_option("--deadline", options->deadline,
                       "Stop all ranks after that time: 90, 30s, 5m, 2h");
+  command->add_option("--max-restarts", options->max_restarts,
+                      "Start all ranks again after a failure, so many times (default: 0)");
   command->add_flag("--no-prefix", options->no_prefix,
                     "Lines as they are, without [rank] in front");
   command->add_flag("--no-bind", options->no_bind,
@@ -130,6 +139,10 @@ void add_launch(CLI::App& app, int& exit_status) {
       "has the standard input, unless that is a terminal. When a rank fails, the others get "
       "SIGTERM,\n"
       "and SIGKILL 5 s later. SIGINT, SIGTERM and SIGHUP are passed on; a second one kills.\n"
+      "With --max-restarts all ranks are then started again and find SLUICE_RESTARTS to be 1, 2, "
+      "...;"
+      "\n"
+      "not after exit status 2 (wrong input stays wrong), nor when this command was told to end.\n"
       "Exit status: 0 all ranks ended well, 2 wrong usage or no such program, 3 a rank failed (it "
       "says\n"
       "which was first), 128 + signal when stopped by one.\n"

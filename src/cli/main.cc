@@ -41,24 +41,30 @@ std::string usage_error(const CLI::App& app, const CLI::ParseError& error, int a
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app{"Sluice: collectives as schedules that are proven, priced and explained.", "sluice"};
+  CLI::App app{
+      "Sluice: data-parallel training over collectives that are proven, priced and explained.",
+      "sluice"};
   app.set_version_flag("--version", "sluice " SLUICE_VERSION);
   app.require_subcommand(1);
   app.footer(
       "Examples:\n"
+      "  sluice train                             train the built-in demo on this machine\n"
       "  sluice verify                            prove every built-in schedule up to 64 ranks\n"
       "  sluice explain --ranks 2048 --bytes 51M  which algorithm, and why\n"
       "  sluice launch -n 4 -- ./train            start 4 ranks of a program on this machine\n"
       "  sluice bench allreduce                   how fast all-reduces are on this machine\n"
+      "  sluice data pack photos photos.pack      images as one file, for fast training\n"
       "  sluice doctor                            what was found on this machine\n"
       "'sluice COMMAND --help' shows a command's options and more examples.");
   int exit_status = sluice::cli::kExitDone;
+  sluice::cli::add_train(app, exit_status);
   sluice::cli::add_verify(app, exit_status);
   sluice::cli::add_explain(app, exit_status);
   sluice::cli::add_simulate(app, exit_status);
   sluice::cli::add_reproduce(app, exit_status);
   sluice::cli::add_launch(app, exit_status);
   sluice::cli::add_bench(app, exit_status);
+  sluice::cli::add_data(app, exit_status);
   sluice::cli::add_doctor(app, exit_status);
 
   try {

@@ -1,8 +1,8 @@
 #include "engine/progress_thread.h"
 
 #include <pthread.h>
-#include <signal.h>
 
+#include <csignal>
 #include <utility>
 
 namespace sluice {

@@ -10,8 +10,8 @@
 
 #include "engine/errand.h"
 #include "gradient/faults.h"
-#include "gradient/timeline.h"
 #include "gradient/wire.h"
+#include "sluice/timeline.h"
 
 namespace sluice {
 

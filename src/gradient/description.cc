@@ -123,6 +123,15 @@ std::uint64_t layout_hash(const std::vector<std::string>& description,
   return XXH3_64bits_withSeed(order.data(), order.size() * sizeof(std::size_t), seed);
 }
 
+Status same_as_saved(const std::vector<std::string>& description,
+                     const std::vector<std::string>& saved) {
+  if (description == saved) return {};
+  const std::size_t line = first_difference(description, saved);
+  return {Code::InvalidInput,
+          fmt::format("{}: it was saved with {}, and is {} now", label(line),
+                      line_or_none(saved, line), line_or_none(description, line))};
+}
+
 void require_same(Communicator& communicator, const std::vector<std::string>& description) {
   const auto hash = static_cast<std::int64_t>(layout_hash(description, {}));
   std::array<std::int64_t, 2> bounds = {hash, ~hash};  // the least, and the least complement

@@ -20,6 +20,11 @@ std::vector<std::string> describe(const std::vector<GradientSpec>& gradients,
 std::uint64_t layout_hash(const std::vector<std::string>& description,
                           const std::vector<std::size_t>& order);
 
+// An error (InvalidInput) that names the first difference between what a state was saved with and
+// what it is to be restored to.
+Status same_as_saved(const std::vector<std::string>& description,
+                     const std::vector<std::string>& saved);
+
 // Every rank must call it. Where any description differs from rank 0's, every rank throws Error
 // (Mismatch) with the first difference and whose it is. A collective of 16 bytes if none does.
 void require_same(Communicator& communicator, const std::vector<std::string>& description);

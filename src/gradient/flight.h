@@ -47,6 +47,12 @@ class Flight {
   const Step& step() const { return *step_; }
   const Tail& tail() const { return tail_; }
 
+  // As if `step` had been waited for; the tail is then the caller's to fill. REQUIRES: not begun.
+  Tail& land(const Step& step) {
+    *step_ = step;
+    return tail_;
+  }
+
  private:
   struct TailErrand final : Errand {
     explicit TailErrand(Flight& owner) : flight{owner} {}

@@ -4,6 +4,10 @@
 // finish() waits for the step before and only then sends: never are two steps on their way, so one
 // Flight does for both pools. The weights of a gradient may then change while it is on its way, so
 // decay is added to it when it is marked.
+//
+// A step is over in two strides: settle() waits for it and brings its means home, complete() draws
+// the consequences. Between the two nothing is on its way, and a state can be captured whose run
+// goes on as if it had not been.
 #include "gradient/reducer.h"
 
 #include <fmt/format.h>
@@ -74,7 +78,8 @@ class Reducer::Impl {
   bool used(std::size_t i) const { return used_[i]; }
   HeldBack& held() { return held_; }
   void set_timeline(Timeline* timeline) { timeline_ = timeline; }
-  ReducerState state() const;
+  void capture(ReducerState& to);
+  void restore(const ReducerState& from);
 
   void mark_ready(std::size_t i);
   FinishedStep finish();
@@ -108,7 +113,11 @@ class Reducer::Impl {
   void begin_step(double loss_scale);
   void clear_unmarked();
   void send_rest();
+  bool in_flight() const { return laid_->flight.begun() || settled_.has_value(); }
+  void settle(const char* waiting);
   FinishedStep complete();
+  Passage passage(double loss_scale) const;
+  void capture_in_flight(MeanInFlight& to);
   void make_buckets();
   void plan_next();
   void note_users(std::size_t i, int users);
@@ -134,6 +143,7 @@ class Reducer::Impl {
   std::vector<bool> told_;       // that not all ranks had it
   std::vector<bool> ever_used_;  // in some step
   std::vector<Faults> faults_;   // by rank
+  std::optional<Verdict> settled_;
   Timeline* timeline_ = nullptr;
 };
 
@@ -166,24 +176,18 @@ Reducer::Impl::Impl(Communicator& communicator, std::vector<GradientSpec> gradie
   held_.plan();
 }
 
-ReducerState Reducer::Impl::state() const {
-  return {.order = laid_->layout.order(),
-          .layout_hash = layout_hash(description_, laid_->layout.order()),
+Passage Reducer::Impl::passage(double loss_scale) const {
+  return {.wire = wire_,
+          .ranks = communicator_.size(),
           .wire_scale = wire_scale_.value(),
-          .loss_scale = loss_scale_.value(),
-          .clean_steps = loss_scale_.clean_steps(),
-          .in_flight = options_.double_buffering && laid_->flight.begun(),
-          .sparsity = held_.sparsity().state()};
+          .loss_scale = loss_scale,
+          .loss_scaled = options_.loss_scale.enabled};
 }
 
 void Reducer::Impl::begin_step(double loss_scale) {
   if (options_.double_buffering) make_buckets();
   laid_->flight.begin({.pool = pools_[current_].data(),
-                       .passage = {.wire = wire_,
-                                   .ranks = communicator_.size(),
-                                   .wire_scale = wire_scale_.value(),
-                                   .loss_scale = loss_scale,
-                                   .loss_scaled = options_.loss_scale.enabled},
+                       .passage = passage(loss_scale),
                        .timeline = timeline_,
                        .norms = held_.norms()},
                       laid_->list.buckets());
@@ -241,7 +245,7 @@ FinishedStep Reducer::Impl::finish_step() {
   FinishedStep finished{.empty = true};
   if (options_.double_buffering) {
     const double carried = loss_scale_.value();
-    if (laid_->flight.begun()) finished = complete();
+    if (in_flight()) finished = complete();
     if (!observed_) lay_as_observed(laid_->readiness.marked());
     begin_step(carried);
     send_rest();
@@ -256,7 +260,7 @@ FinishedStep Reducer::Impl::finish_step() {
 }
 
 FinishedStep Reducer::Impl::flush() {
-  if (!options_.double_buffering || !laid_->flight.begun()) return {.empty = true};
+  if (!options_.double_buffering || !in_flight()) return {.empty = true};
   current_ = 1 - current_;
   return complete();
 }
@@ -273,18 +277,28 @@ void Reducer::Impl::send_rest() {
   laid_->flight.send_tail(laid_->readiness.marked());
 }
 
-// Waits for the step on its way and draws its consequences.
-FinishedStep Reducer::Impl::complete() {
+// Waits for the step on its way and brings its means home.
+void Reducer::Impl::settle(const char* waiting) {
+  if (settled_) return;
   Flight& flight = laid_->flight;
   const std::int64_t begin_ns = timeline_ != nullptr ? timeline_->now_ns() : 0;
   flight.wait();
-  if (timeline_ != nullptr) timeline_->add_wait("finish", begin_ns, timeline_->now_ns());
+  if (timeline_ != nullptr) timeline_->add_wait(waiting, begin_ns, timeline_->now_ns());
 
-  const Tail& tail = flight.tail();
+  for (std::size_t r = 0; r < faults_.size(); ++r)
+    faults_[r] = flight.tail().faults(static_cast<Rank>(r));
+  settled_ = judge(faults_, flight.step().sums, flight.step().passage, gradients_);
+  if (settled_->skipped) return;
+  for (Bucket* bucket : laid_->list.buckets()) bucket->deliver();
+}
+
+FinishedStep Reducer::Impl::complete() {
+  settle("finish");
+  Verdict verdict = std::move(*settled_);
+  settled_.reset();
+  const Tail& tail = laid_->flight.tail();
   for (std::size_t i = 0; i < used_.size(); ++i) note_users(i, tail.users(i));
-  for (std::size_t r = 0; r < faults_.size(); ++r) faults_[r] = tail.faults(static_cast<Rank>(r));
-  const Step& step = flight.step();
-  Verdict verdict = judge(faults_, step.sums, step.passage, gradients_);
+  const Step& step = laid_->flight.step();
   // A step that was skipped for the wire's sake says nothing of the loss scale.
   if (verdict.lower_loss_scale || !verdict.skipped)
     loss_scale_.update(step.passage.loss_scale, verdict.lower_loss_scale);
@@ -292,9 +306,6 @@ FinishedStep Reducer::Impl::complete() {
     wire_scale_.lower(step.passage.wire_scale);
   } else if (!verdict.skipped && step.passage.wire == WireType::F16) {
     wire_scale_.update(step.passage.wire_scale, step.largest);
-  }
-  if (!verdict.skipped) {
-    for (Bucket* bucket : laid_->list.buckets()) bucket->deliver();
   }
   held_.sparsity().complete(verdict.skipped, tail.extra());
   if (held_.sparsity().was_sparse()) note_held_back();
@@ -341,6 +352,75 @@ void Reducer::Impl::lay_as_observed(const std::vector<std::size_t>& seen) {
   ++layout_version_;
 }
 
+void Reducer::Impl::capture(ReducerState& to) {
+  if (!laid_->readiness.marked().empty())
+    refuse("a state was to be captured between backward and finish(); capture it after finish()");
+  to.in_flight = in_flight();
+  if (to.in_flight) capture_in_flight(to.mean);
+  to.description = description_;
+  to.order = laid_->layout.order();
+  to.layout_hash = layout_hash(description_, to.order);
+  to.observed = observed_;
+  to.wire_scale = wire_scale_.value();
+  to.loss_scale = loss_scale_.value();
+  to.clean_steps = loss_scale_.clean_steps();
+  to.ever_used.assign(ever_used_.begin(), ever_used_.end());
+  to.sparsity = held_.sparsity().state();
+  to.residual.assign(held_.residual().begin(), held_.residual().end());
+}
+
+void Reducer::Impl::capture_in_flight(MeanInFlight& to) {
+  settle("capture");
+  const Step& step = laid_->flight.step();
+  const Tail& tail = laid_->flight.tail();
+  to.verdict = *settled_;
+  to.pool.clear();
+  if (!settled_->skipped) to.pool.assign(step.pool, step.pool + laid_->layout.bytes());
+  to.used.resize(gradients_.size());
+  for (std::size_t i = 0; i < to.used.size(); ++i) to.used[i] = tail.users(i) > 0 ? 1 : 0;
+  to.norms.assign(tail.extra().begin(), tail.extra().end());
+  to.wire_scale = step.passage.wire_scale;
+  to.loss_scale = step.passage.loss_scale;
+  to.largest = step.largest;
+}
+
+void Reducer::Impl::restore(const ReducerState& from) {
+  if (observed_ || in_flight() || !laid_->readiness.marked().empty())
+    refuse("a state was to be restored after the first backward; restore it before");
+  const Status fits = check_state(from, {.description = description_,
+                                         .gradients = gradients_.size(),
+                                         .pool_bytes = laid_->layout.bytes(),
+                                         .chunks = held_.sparsity().chunks().size(),
+                                         .elements = held_.sparsity().chunks().elements(),
+                                         .double_buffering = options_.double_buffering});
+  if (!fits.ok()) throw Error{fits};
+  laid_ = std::make_unique<Laid>(*this, from.order);
+  ++layout_version_;
+  observed_ = from.observed;
+  wire_scale_.restore(from.wire_scale);
+  loss_scale_.restore(from.loss_scale, from.clean_steps);
+  std::copy(from.ever_used.begin(), from.ever_used.end(), ever_used_.begin());
+  held_.sparsity().restore(from.sparsity);
+  std::copy(from.residual.begin(), from.residual.end(), held_.residual().begin());
+  if (!options_.double_buffering) {
+    make_buckets();
+    laid_->readiness.set_buckets(laid_->list.ranges());
+  }
+  if (!from.in_flight) return;
+
+  const Pool& pool = pools_[1 - current_];
+  std::copy(from.mean.pool.begin(), from.mean.pool.end(), pool.data());
+  Step step{.pool = pool.data(), .passage = passage(from.mean.loss_scale)};
+  step.passage.wire_scale = from.mean.wire_scale;
+  step.largest = from.mean.largest;
+  Tail& tail = laid_->flight.land(step);
+  tail.clear();
+  for (std::size_t i = 0; i < from.mean.used.size(); ++i)
+    tail.set_users(i, from.mean.used[i] != 0 ? communicator_.size() : 0);
+  std::copy(from.mean.norms.begin(), from.mean.norms.end(), tail.extra().begin());
+  settled_ = from.mean.verdict;
+}
+
 Reducer::Reducer(Communicator communicator, std::vector<GradientSpec> gradients,
                  GradientOptions options)
     : impl_{std::make_unique<Impl>(communicator, std::move(gradients), std::move(options))} {}
@@ -363,7 +443,13 @@ void Reducer::set_decay(std::size_t i, const float* weights, float decay) {
 }
 bool Reducer::holds_decay(std::size_t i) const { return impl_->held().holds_decay(i); }
 std::span<float> Reducer::residual() { return impl_->held().residual(); }
-ReducerState Reducer::state() const { return impl_->state(); }
+void Reducer::capture(ReducerState& to) { impl_->capture(to); }
+ReducerState Reducer::state() {
+  ReducerState state;
+  impl_->capture(state);
+  return state;
+}
+void Reducer::restore(const ReducerState& from) { impl_->restore(from); }
 void Reducer::set_timeline(Timeline* timeline) { impl_->set_timeline(timeline); }
 
 }  // namespace sluice

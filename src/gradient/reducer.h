@@ -28,24 +28,13 @@
 #include <vector>
 
 #include "gradient/gradient_spec.h"
-#include "gradient/sparsity.h"
-#include "gradient/timeline.h"
+#include "gradient/reducer_state.h"
 #include "sluice/communicator.h"
 #include "sluice/gradients.h"
 #include "sluice/status.h"
+#include "sluice/timeline.h"
 
 namespace sluice {
-
-// What the next steps depend on besides the gradients; the same at all ranks.
-struct ReducerState {
-  std::vector<std::size_t> order;  // of slots
-  std::uint64_t layout_hash = 0;   // of order, gradients and options
-  float wire_scale = 1;
-  double loss_scale = 1;
-  int clean_steps = 0;     // since the loss scale is what it is
-  bool in_flight = false;  // with double buffering: a step is on its way
-  SparsityState sparsity;
-};
 
 class Reducer {
  public:
@@ -97,7 +86,15 @@ class Reducer {
   // sparsity. Not while a step is on its way.
   std::span<float> residual();
 
-  ReducerState state() const;
+  // Between two steps. With double buffering it waits for the step on its way, and leaves it there:
+  // the run goes on with the same bits. capture() reuses the memory of `to`. Throws Error, as
+  // Work::wait() does, and where something was marked since finish().
+  void capture(ReducerState& to);
+  ReducerState state();
+  // Goes on where the captured one was, whatever its number of ranks; every rank must. Throws Error
+  // where gradients or options were others, with the first that differs. REQUIRES: no step was
+  // begun.
+  void restore(const ReducerState& from);
 
   // From the next step on, when its buckets waited, left and arrived. It must outlive the reducer;
   // null: no more.

@@ -25,6 +25,10 @@ class LossScale {
 
   // A step that carried the scale `carried` is over.
   void update(double carried, bool overflow);
+  void restore(double value, int clean_steps) {
+    value_ = value;
+    clean_steps_ = clean_steps;
+  }
 
  private:
   LossScaleOptions options_;
@@ -41,6 +45,7 @@ class WireScale {
   // overflow, farther from underflow.
   void update(float carried, float largest);
   void lower(float carried);
+  void restore(float value) { value_ = value; }
 
  private:
   float value_ = 1;

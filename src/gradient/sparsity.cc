@@ -54,6 +54,26 @@ void Sparsity::complete(bool skipped, std::span<const float> norms) {
   }
 }
 
+SparsityState Sparsity::state() const {
+  SparsityState state{completed_, has_norms_, norms_, ages_, {}};
+  for (std::int64_t step = completed_; step < planned_; ++step)
+    state.planned.push_back(steps_[static_cast<std::size_t>(step % 2)]);
+  return state;
+}
+
+void Sparsity::restore(const SparsityState& state) {
+  assert(state.norms.size() == norms_.size() && state.ages.size() == ages_.size() &&
+         state.planned.size() <= steps_.size());
+  completed_ = planned_ = state.steps;
+  has_norms_ = state.arrived;
+  norms_ = state.norms;
+  ages_ = state.ages;
+  for (const Step& step : state.planned) steps_[static_cast<std::size_t>(planned_++ % 2)] = step;
+  was_sparse_ = false;
+  arrived_.clear();
+  std::fill(begins_.begin(), begins_.end(), std::size_t{0});
+}
+
 void Sparsity::list_arrived(std::span<const std::uint8_t> selected) {
   arrived_.clear();
   for (std::size_t i = 0; i < counts_.size(); ++i) {

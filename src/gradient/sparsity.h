@@ -28,10 +28,15 @@ namespace sluice {
 
 // The next steps depend on it; for checkpoints.
 struct SparsityState {
+  struct Planned {
+    bool sparse = false;
+    std::vector<std::uint8_t> selected;  // by chunk
+  };
   std::int64_t steps = 0;           // that are complete
   bool arrived = false;             // there are norms
   std::vector<float> norms;         // by chunk
   std::vector<std::uint32_t> ages;  // by chunk: complete steps since it was sent
+  std::vector<Planned> planned;     // that are not complete, the oldest first
 };
 
 class Sparsity {
@@ -57,13 +62,12 @@ class Sparsity {
   }
   bool was_sparse() const { return was_sparse_; }
 
-  SparsityState state() const { return {completed_, has_norms_, norms_, ages_}; }
+  SparsityState state() const;
+  // What arrived in the last step is not known any more. REQUIRES: it fits these chunks.
+  void restore(const SparsityState& state);
 
  private:
-  struct Step {
-    bool sparse = false;
-    std::vector<std::uint8_t> selected;  // by chunk
-  };
+  using Step = SparsityState::Planned;
   std::size_t last() const { return static_cast<std::size_t>((planned_ - 1) % 2); }
   void list_arrived(std::span<const std::uint8_t> selected);
 

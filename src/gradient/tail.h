@@ -26,6 +26,8 @@ class Tail {
   // Before the sum, at each rank; clear() comes first.
   void clear();
   void set_used(std::size_t i) { numbers_[i] = 1; }
+  // As if the sum had come to that.
+  void set_users(std::size_t i, int users) { numbers_[i] = static_cast<float>(users); }
   void set_faults(const Faults& faults);
   std::span<float> extra() const { return numbers_.subspan(faults_ + kFaultNumbers * ranks_); }
 

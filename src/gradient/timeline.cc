@@ -1,4 +1,4 @@
-#include "gradient/timeline.h"
+#include "sluice/timeline.h"
 
 #include <fmt/format.h>
 
@@ -31,6 +31,7 @@ void Timeline::add(const Event& event) noexcept {
 void Timeline::add_wait(const char* name, std::int64_t begin_ns, std::int64_t end_ns) noexcept {
   add({.name = name, .begin_ns = begin_ns, .end_ns = end_ns});
   step_waited_ns_ += end_ns - begin_ns;
+  all_waited_ns_ += end_ns - begin_ns;
 }
 
 void Timeline::end_step() noexcept {

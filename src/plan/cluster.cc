@@ -1,11 +1,12 @@
 #include "plan/cluster.h"
 
 #include <fmt/format.h>
-#include <toml++/toml.h>
 
 #include <algorithm>
 
+#include "base/text.h"
 #include "plan/cluster_network.h"
+#include "plan/toml.h"
 #include "plan/toml_file.h"
 #include "plan/toml_table.h"
 

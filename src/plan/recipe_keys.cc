@@ -146,7 +146,7 @@ constexpr std::array kKeys{
     RecipeKey{.name = "global_batch",
               .about = "samples of all ranks in a step, reached by accumulating gradients over "
                        "backwards of at most `batch`; 0: batch x ranks",
-              .kind = WholeKey{&Recipe::global_batch, 0, std::int64_t{1} << 40U}},
+              .kind = WholeKey{&Recipe::global_batch, 0, 1 << 30}},
     RecipeKey{.name = "batch_phases",
               .about = "from which epoch on which batch, `[[30, 64]]`; a global batch grows in "
                        "proportion",

@@ -1,12 +1,11 @@
 // recipe_value.h - one setting of a recipe, from TOML and back.
 #pragma once
 
-#include <toml++/toml.h>
-
 #include <string>
 
 #include "plan/recipe.h"
 #include "plan/recipe_keys.h"
+#include "plan/toml.h"
 #include "sluice/status.h"
 
 namespace sluice {

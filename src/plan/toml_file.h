@@ -1,13 +1,12 @@
 // toml_file.h - a TOML text, from the library by name or from a file, as a table.
 #pragma once
 
-#include <toml++/toml.h>
-
 #include <span>
 #include <string>
 #include <string_view>
 
 #include "plan/embedded_files.h"
+#include "plan/toml.h"
 #include "sluice/status.h"
 
 namespace sluice {

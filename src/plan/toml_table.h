@@ -5,12 +5,11 @@
 // nothing asked for. What is read after a mistake is a value within its bounds, to be thrown away.
 #pragma once
 
-#include <toml++/toml.h>
-
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "plan/toml.h"
 #include "sluice/status.h"
 
 namespace sluice {

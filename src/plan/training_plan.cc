@@ -44,12 +44,12 @@ Result<EpochPlan> shared_step(const Recipe& recipe, int batch, int ranks) {
     return refusal(fmt::format("a global batch of {} cannot be shared evenly by {} ranks: {}",
                                plan.global_batch, ranks, others(ranks)));
   }
+  // The fewest backwards of equal size, none of them small: batch norm needs its samples.
   const std::int64_t share = plan.global_batch / ranks;
-  for (std::int64_t backwards = ceil_div(share, batch);
-       backwards == 1 || 2 * share > backwards * batch; ++backwards) {
-    if (share % backwards != 0) continue;
-    plan.accumulate = static_cast<int>(backwards);
-    plan.batch = static_cast<int>(share / backwards);
+  const int most = static_cast<int>(std::min<std::int64_t>(share, batch));
+  for (plan.batch = most; 2 * plan.batch > most; --plan.batch) {
+    if (share % plan.batch != 0) continue;
+    plan.accumulate = static_cast<int>(share / plan.batch);
     return plan;
   }
   return refusal(

@@ -106,6 +106,7 @@ class DataParallel::Impl final : public Arrivals {
   Arrival of(const Tensor& tensor) const override;
   const Arrivals& arrivals();
   void set_decay(const Tensor& tensor, double decay);
+  void set_timeline(Timeline* timeline);
   Reducer& reducer() { return reducer_; }
   int& pauses() { return pauses_; }
 
@@ -142,6 +143,8 @@ class DataParallel::Impl final : public Arrivals {
   void take(std::size_t i);
   void send(std::size_t i);
   const Tensor& slot(std::size_t i);
+  void note_gradient();
+  void note_backward();
   void require_same_parameters() const;
   void hand_out(const FinishedStep& finished);
   void hand_out(std::size_t i);
@@ -155,6 +158,12 @@ class DataParallel::Impl final : public Arrivals {
   Reducer reducer_;
   std::uint64_t layout_version_;
   int pauses_ = 0;
+  Timeline* timeline_ = nullptr;
+  struct {
+    bool begun = false;
+    std::int64_t first_ns = 0;  // gradient, and the last so far
+    std::int64_t last_ns = 0;
+  } backward_;  // of the step under way
 };
 
 DataParallel::Impl::Impl(torch::nn::Module* module, const NamedTensors& parameters,
@@ -211,7 +220,22 @@ void DataParallel::Impl::take(std::size_t i) {
     parameter.paused = true;
   } else {
     send(i);
+    note_gradient();
   }
+}
+
+void DataParallel::Impl::note_gradient() {
+  if (timeline_ == nullptr) return;
+  backward_.last_ns = timeline_->now_ns();
+  if (!backward_.begun) backward_.first_ns = backward_.last_ns;
+  backward_.begun = true;
+}
+
+void DataParallel::Impl::note_backward() {
+  if (timeline_ != nullptr && backward_.begun)
+    timeline_->add(
+        {.name = "backward", .begin_ns = backward_.first_ns, .end_ns = backward_.last_ns});
+  backward_.begun = false;
 }
 
 void DataParallel::Impl::send(std::size_t i) {
@@ -266,6 +290,7 @@ FinishedStep DataParallel::Impl::finish() {
     refuse(
         "sparse gradients need an optimizer that moves only what arrives: make it a sluice::Sgd or "
         "sluice::Lars, and call its follow() with this DataParallel");
+  note_backward();
   try {
     for (std::size_t i = 0; i < parameters_.size(); ++i) {
       const Parameter& parameter = parameters_[i];
@@ -336,8 +361,18 @@ Arrival DataParallel::Impl::of(const Tensor& tensor) const {
 
 void DataParallel::Impl::set_decay(const Tensor& tensor, double decay) {
   const auto found = numbers_.find(tensor.unsafeGetTensorImpl());
-  if (found != numbers_.end() && tensor.scalar_type() == torch::kFloat && may_be_sparse(tensor))
-    parameters_[found->second].decay = static_cast<float>(decay);
+  if (found == numbers_.end() || tensor.scalar_type() != torch::kFloat || !may_be_sparse(tensor))
+    return;
+  Parameter& parameter = parameters_[found->second];
+  parameter.decay = static_cast<float>(decay);
+  // A step that was restored holds it before this run has sent any.
+  if (sparse_) reducer_.set_decay(found->second, tensor.data_ptr<float>(), parameter.decay);
+}
+
+void DataParallel::Impl::set_timeline(Timeline* timeline) {
+  timeline_ = timeline;
+  backward_.begun = false;
+  reducer_.set_timeline(timeline);
 }
 
 DataParallel::DataParallel(torch::nn::Module& module, const Communicator& communicator,
@@ -364,6 +399,7 @@ const Arrivals& DataParallel::arrivals() { return impl_->arrivals(); }
 void DataParallel::set_decay(const Tensor& parameter, double decay) {
   impl_->set_decay(parameter, decay);
 }
+void DataParallel::set_timeline(Timeline* timeline) { impl_->set_timeline(timeline); }
 Reducer& DataParallel::reducer() { return impl_->reducer(); }
 
 }  // namespace sluice

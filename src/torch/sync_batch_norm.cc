@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <chrono>
 
 #include "sluice/status.h"
 
@@ -24,6 +25,13 @@ struct BatchStatistics {
 
   Communicator communicator;
   std::vector<double> gathered;  // by rank: count, means, sums of squares about them
+  double waited_s = 0;
+
+  void wait(Work work) {
+    const auto begin = std::chrono::steady_clock::now();
+    work.wait();
+    waited_s += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  }
 };
 
 }  // namespace detail
@@ -78,9 +86,8 @@ Moments moments_of_all(const Tensor& input, detail::BatchStatistics& statistics)
     own.narrow(0, 1, features).copy_(mean);
     own.narrow(0, 1 + features, features).copy_(variance).mul_(count);
   }
-  communicator
-      .all_gather(statistics.gathered.data(), statistics.gathered.size(), {.type = DataType::F64})
-      .wait();
+  statistics.wait(communicator.all_gather(statistics.gathered.data(), statistics.gathered.size(),
+                                          {.type = DataType::F64}));
 
   Moments all{0, torch::zeros({features}, torch::kDouble),
               torch::zeros({features}, torch::kDouble)};
@@ -138,7 +145,7 @@ struct SyncBatchNormFunction : torch::autograd::Function<SyncBatchNormFunction> 
     const double epsilon = context->saved_data["epsilon"].toDouble();
     const auto count = static_cast<double>(context->saved_data["count"].toInt());
     const auto capsule = context->saved_data["statistics"].toCapsule();
-    Communicator& communicator = static_cast<HeldStatistics&>(*capsule).statistics->communicator;
+    detail::BatchStatistics& statistics = *static_cast<HeldStatistics&>(*capsule).statistics;
 
     const torch::ScalarType type = mean.scalar_type();
     const std::int64_t features = mean.numel();
@@ -152,10 +159,8 @@ struct SyncBatchNormFunction : torch::autograd::Function<SyncBatchNormFunction> 
                                             variance, {}, {}, false, epsilon, {false, true, true});
     }
     Tensor sums = torch::stack({bias_slope, weight_slope}).to(torch::kDouble);
-    communicator
-        .all_reduce(sums.data_ptr(), static_cast<std::size_t>(sums.numel()),
-                    {.type = DataType::F64})
-        .wait();
+    statistics.wait(statistics.communicator.all_reduce(
+        sums.data_ptr(), static_cast<std::size_t>(sums.numel()), {.type = DataType::F64}));
 
     Tensor input_slope;
     if (context->needs_input_grad(0)) {
@@ -236,6 +241,8 @@ Tensor SyncBatchNormImpl::forward(const Tensor& input) {
       bias.defined() ? bias : torch::zeros({input.size(1)}, type), moments, options.eps(),
       statistics_);
 }
+
+double SyncBatchNormImpl::waited_s() const { return statistics_->waited_s; }
 
 void SyncBatchNormImpl::pretty_print(std::ostream& stream) const {
   stream << "sluice::SyncBatchNorm(" << options.num_features() << ", eps=" << options.eps()

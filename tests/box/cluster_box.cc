@@ -12,6 +12,7 @@
 #include <csignal>
 #include <cstdio>
 #include <fstream>
+#include <sstream>
 #include <utility>
 
 namespace sluice::box {
@@ -91,6 +92,23 @@ Fd start_janitor(const std::string& prefix) {
   close(ends[0]);
   waitpid(child, nullptr, 0);
   return Fd{ends[1]};
+}
+
+// By all TCP connections of this namespace.
+std::uint64_t segments_sent_again() {
+  std::ifstream file{"/proc/net/snmp"};  // of every protocol a line of names, then one of values
+  std::string names;
+  std::string values;
+  while (std::getline(file, names) && std::getline(file, values)) {
+    std::istringstream name_words{names};
+    std::istringstream value_words{values};
+    std::string name;
+    std::string value;
+    while (name_words >> name && value_words >> value) {
+      if (names.starts_with("Tcp:") && name == "RetransSegs") return std::stoull(value);
+    }
+  }
+  return 0;
 }
 
 }  // namespace
@@ -190,7 +208,7 @@ LinkCounters ClusterBox::counters_of(const std::string& name, const std::string&
       std::array<unsigned long long, 10> n{};
       std::sscanf(line.c_str() + colon + device.size() + 1,  // NOLINT: the kernel's own format
                   "%llu %llu %*s %*s %*s %*s %*s %*s %llu %llu", &n[0], &n[1], &n[2], &n[3]);
-      read_here = {n[2], n[3], n[0], n[1]};
+      read_here = {n[2], n[3], n[0], n[1], segments_sent_again()};
     }
     return write(ends[1], &read_here, sizeof read_here) == sizeof read_here ? 0 : 1;
   });

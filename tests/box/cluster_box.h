@@ -31,13 +31,17 @@ struct LinkCounters {
   std::uint64_t sent_packets = 0;
   std::uint64_t received_bytes = 0;
   std::uint64_t received_packets = 0;
+  std::uint64_t sent_again = 0;  // TCP segments that the host sent another time; of a switch none
 
-  // What was sent since without Ethernet, IP and TCP headers: 66 bytes of each packet that the
-  // kernel handed to the link, large segments counting as one.
+  // What was sent since without Ethernet, IP and TCP headers, 66 bytes of each packet that the
+  // kernel handed to the link, large segments counting as one, and without what TCP sent again: a
+  // stalled machine makes it take packets for lost.
   double payload_sent_since(const LinkCounters& before) const {
     constexpr double kHeaderBytes = 66;
+    constexpr double kSegmentBytes = 1448;
     return static_cast<double>(sent_bytes - before.sent_bytes) -
-           kHeaderBytes * static_cast<double>(sent_packets - before.sent_packets);
+           kHeaderBytes * static_cast<double>(sent_packets - before.sent_packets) -
+           kSegmentBytes * static_cast<double>(sent_again - before.sent_again);
   }
 };
 

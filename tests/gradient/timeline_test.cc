@@ -1,4 +1,4 @@
-#include "gradient/timeline.h"
+#include "sluice/timeline.h"
 
 #include <gtest/gtest.h>
 

@@ -25,6 +25,7 @@
 
 #include "sluice/communicator.h"
 #include "sluice/gradients.h"
+#include "sluice/timeline.h"
 #include "sluice/torch/arrivals.h"
 
 namespace sluice {
@@ -77,6 +78,11 @@ class DataParallel {
   // sluice::Sgd and sluice::Lars asks for it, and says what weight decay belongs to a parameter.
   const Arrivals& arrivals();
   void set_decay(const torch::Tensor& parameter, double decay);
+
+  // From the next step on `timeline`, which must outlive it, hears of each backward (from its first
+  // gradient to its last), of each bucket (wait, load, transfer, unload) and of every wait for
+  // communication; steps end with finish(). Null: no more.
+  void set_timeline(Timeline* timeline);
 
   // What averages the gradients, for Sluice's own training loop; its header is not installed.
   Reducer& reducer();

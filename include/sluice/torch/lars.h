@@ -33,7 +33,7 @@ class Lars final : public MomentumOptimizer {
   explicit Lars(std::vector<torch::Tensor> parameters, const LarsOptions& options = {});
   ~Lars() override;
 
-  void save(torch::serialize::OutputArchive& archive) const override;
+  Memory memory() const override;
   void load(torch::serialize::InputArchive& archive) override;
 
  private:

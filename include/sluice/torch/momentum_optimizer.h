@@ -20,6 +20,8 @@
 
 #include <cstddef>
 #include <memory>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "sluice/rate_place.h"
@@ -53,7 +55,11 @@ class MomentumOptimizer : public torch::optim::Optimizer {
   // In the order of the parameters, group by group; zero at first. Theirs are shape and strides.
   const std::vector<torch::Tensor>& velocities();
 
-  void save(torch::serialize::OutputArchive& archive) const override;
+  // What steps leave for later ones besides weights and rate, by name: what save() writes. Tensors
+  // that go on changing, not copies.
+  using Memory = std::vector<std::pair<std::string, torch::Tensor>>;
+  virtual Memory memory() const;
+  void save(torch::serialize::OutputArchive& archive) const final;
   void load(torch::serialize::InputArchive& archive) override;
 
  protected:

@@ -48,7 +48,7 @@ class RmspropWarmUp final : public MomentumOptimizer {
   // a, at that epoch.
   double sgd_part(double epoch) const;
 
-  void save(torch::serialize::OutputArchive& archive) const override;
+  Memory memory() const override;
   void load(torch::serialize::InputArchive& archive) override;
 
  private:

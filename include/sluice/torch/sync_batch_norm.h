@@ -33,6 +33,9 @@ class SyncBatchNormImpl
 
   void pretty_print(std::ostream& stream) const override;
 
+  // That forward() and backward() have waited for other ranks so far.
+  double waited_s() const;
+
  private:
   void _check_input_dim(const torch::Tensor& input) override;
   double begin_batch();

@@ -19,29 +19,32 @@ View random_view(const Augmentation& augmentation, std::uint64_t seed, std::uint
   return view;
 }
 
-void render(const Image& image, const Normalization& normalization, int padding, const View& view,
-            float* out) {
+void render(const StoredImage& image, const Normalization& normalization, int padding,
+            const View& view, float* out) {
   const auto channels = static_cast<std::size_t>(image.channels);
-  assert(normalization.mean.size() == channels && normalization.deviation.size() == channels);
+  assert(image.storage == Storage::Planes && normalization.mean.size() == channels);
   const int down = view.top - padding;  // row y of the view is row y + down of the image
   const int right = view.left - padding;
   // Columns of the view, before it is mirrored, that lie in the image.
   const int first = std::clamp(-right, 0, image.width);
   const int last = std::clamp(image.width - right, first, image.width);
+  const std::uint8_t* plane = image.bytes.data();
   for (std::size_t channel = 0; channel < channels; ++channel) {
     const auto mean = static_cast<float>(normalization.mean[channel]);
     const auto scale = static_cast<float>(1 / normalization.deviation[channel]);
-    const std::uint8_t* const plane = image.pixels.data() + channel * image.plane();
     for (int y = 0; y < image.height; ++y, out += image.width) {
-      std::fill_n(out, image.width, 0.0F);
       const int row = y + down;
-      if (row < 0 || row >= image.height) continue;
-      const std::uint8_t* const pixels = plane + std::ptrdiff_t{row} * image.width + right;
-      for (int x = first; x < last; ++x) {
-        const float value = (static_cast<float>(pixels[x]) - mean) * scale;
-        out[view.flipped ? image.width - 1 - x : x] = value;
+      if (row < 0 || row >= image.height) {
+        std::fill_n(out, image.width, 0.0F);
+        continue;
       }
+      const std::uint8_t* const pixels = plane + std::ptrdiff_t{row} * image.width + right;
+      std::fill_n(out, first, 0.0F);
+      for (int x = first; x < last; ++x) out[x] = (static_cast<float>(pixels[x]) - mean) * scale;
+      std::fill_n(out + last, image.width - last, 0.0F);
+      if (view.flipped) std::reverse(out, out + image.width);
     }
+    plane += std::ptrdiff_t{image.height} * image.width;
   }
 }
 

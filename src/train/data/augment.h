@@ -24,9 +24,10 @@ struct View {
 View random_view(const Augmentation& augmentation, std::uint64_t seed, std::uint64_t epoch,
                  std::uint64_t sample);
 
-// Writes image.size() values. `padding` is what the view was drawn with; what lies outside the
-// image is the mean, 0. Without augmentation: padding 0 and View{}.
-void render(const Image& image, const Normalization& normalization, int padding, const View& view,
-            float* out);
+// Writes as many values as the image has. `padding` is what the view was drawn with; what lies
+// outside the image is the mean, 0. Without augmentation: padding 0 and View{}.
+// REQUIRES: the image is stored as planes.
+void render(const StoredImage& image, const Normalization& normalization, int padding,
+            const View& view, float* out);
 
 }  // namespace sluice

@@ -38,7 +38,7 @@ Status Batcher::fill(std::uint64_t epoch, std::span<const std::size_t> samples, 
       view = random_view(*options_.augmentation, options_.seed, epoch, sample);
       padding = options_.augmentation->padding;
     }
-    render(image_, options_.normalization, padding, view,
+    render(planes_of(image_), options_.normalization, padding, view,
            batch.images.data() + batch.count * image_.size());
     batch.labels[batch.count++] = dataset_->label(sample);
   }

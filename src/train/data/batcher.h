@@ -23,6 +23,11 @@ struct Batch {
   int width = 0;
   std::vector<float> images;  // count x channels x height x width
   std::vector<std::int64_t> labels;
+
+  std::size_t image_size() const {
+    return static_cast<std::size_t>(channels) * static_cast<std::size_t>(height) *
+           static_cast<std::size_t>(width);
+  }
 };
 
 struct BatcherOptions {

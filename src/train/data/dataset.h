@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,26 @@ struct Image {
   std::size_t size() const { return plane() * static_cast<std::size_t>(channels); }
 };
 
+enum class Storage : std::uint8_t {
+  Planes,       // as in Image
+  Interleaved,  // pixel after pixel, all channels of each
+  File,         // the bytes of a JPEG or PNG file: its sizes are not known yet
+};
+
+// An image as its set keeps it.
+struct StoredImage {
+  Storage storage = Storage::Planes;
+  int channels = 0;
+  int height = 0;
+  int width = 0;
+  std::span<const std::uint8_t> bytes;
+};
+
+inline StoredImage planes_of(const Image& image) {
+  return {Storage::Planes, image.channels, image.height, image.width,
+          std::span{image.pixels}.first(image.size())};
+}
+
 // Thread-safety: const functions from any thread.
 class Dataset {
  public:
@@ -31,8 +52,15 @@ class Dataset {
   virtual std::size_t size() const = 0;
   virtual int classes() const = 0;
   virtual int label(std::size_t sample) const = 0;
-  // Into `image`, whose memory is used again. What is wrong with an image names its file.
+  // The whole image into `image`, whose memory is used again. What is wrong with it names its file.
   virtual Status decode(std::size_t sample, Image& image) const = 0;
+
+  // As it is kept: in the set's own memory, or in `buffer`. Who needs only a part of it, or a
+  // smaller one, spares work by decoding it himself.
+  virtual Status read(std::size_t sample, std::vector<std::uint8_t>& buffer,
+                      StoredImage& stored) const;
+  // What messages call it.
+  virtual std::string name(std::size_t sample) const;
 };
 
 }  // namespace sluice

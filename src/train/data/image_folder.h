@@ -1,5 +1,5 @@
-// image_folder.h - images:DIR: a folder train/, a folder test/ or val/, and in each a folder a
-// class.
+// image_folder.h - photographs in folders: a folder train/, a folder test/ or val/, and in each a
+// folder a class.
 //
 // Classes are numbered in the order of their names, images in the order of class and name, so that
 // every rank that sees the same files numbers them alike.

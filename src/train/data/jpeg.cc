@@ -3,14 +3,38 @@
 #include <fmt/format.h>
 #include <turbojpeg.h>
 
+#include <algorithm>
 #include <string_view>
 #include <utility>
 
 namespace sluice {
 namespace {
 
-constexpr int kChannels = 3;
 constexpr std::int64_t kMostPixels = 1 << 28;
+
+// Adobe's programs write CMYK upside down, and say that it was they in a segment of their own.
+bool written_by_adobe(std::span<const std::uint8_t> file) {
+  constexpr std::string_view kName = "Adobe";
+  for (std::size_t at = 2; at + 4 + kName.size() < file.size() && file[at] == 0xff;) {
+    const std::uint8_t marker = file[at + 1];
+    if (marker == 0xda) return false;
+    if (marker == 0xee && std::equal(kName.begin(), kName.end(), file.begin() + at + 4)) {
+      return true;
+    }
+    at += 2 + (std::size_t{file[at + 2]} << 8U | file[at + 3]);
+  }
+  return false;
+}
+
+void mix_inks(std::span<const std::uint8_t> inks, bool inverted, std::vector<std::uint8_t>& out) {
+  const unsigned flip = inverted ? 0U : 255U;
+  for (std::size_t i = 0, next = 0; i + 3 < inks.size(); i += 4) {
+    const unsigned black = inks[i + 3] ^ flip;
+    for (std::size_t channel = 0; channel < 3; ++channel) {
+      out[next++] = static_cast<std::uint8_t>(((inks[i + channel] ^ flip) * black + 127) / 255);
+    }
+  }
+}
 
 }  // namespace
 
@@ -30,26 +54,33 @@ Status JpegDecoder::refuse(std::string why) {
   return {Code::InvalidInput, std::move(why)};
 }
 
-Status JpegDecoder::decode(std::span<const std::uint8_t> file, Image& image) {
-  const auto bytes = static_cast<unsigned long>(file.size());
-  int width = 0;
-  int height = 0;
+Status JpegDecoder::begin(std::span<const std::uint8_t> file, int& height, int& width) {
   int subsampling = 0;
   int colors = 0;
-  if (file.empty() || tjDecompressHeader3(handle_, file.data(), bytes, &width, &height,
-                                          &subsampling, &colors) != 0) {
-    return refuse("is not a JPEG image");
+  if (file.empty() ||
+      tjDecompressHeader3(handle_, file.data(), static_cast<unsigned long>(file.size()), &width_,
+                          &height_, &subsampling, &colors) != 0) {
+    return refuse("is a broken JPEG image: it has no header");
   }
-  if (std::int64_t{width} * height > kMostPixels) {
-    return refuse(fmt::format("claims to be {}x{} pixels", width, height));
+  if (std::int64_t{width_} * height_ > kMostPixels) {
+    return refuse(fmt::format("claims to be {}x{} pixels", width_, height_));
   }
-  image.channels = kChannels;
-  image.height = height;
-  image.width = width;
-  image.pixels.resize(image.size());
-  interleaved_.resize(image.size());
-  if (tjDecompress2(handle_, file.data(), bytes, interleaved_.data(), width, 0, height, TJPF_RGB,
-                    TJFLAG_ACCURATEDCT) != 0) {
+  file_ = file;
+  cmyk_ = colors == TJCS_CMYK || colors == TJCS_YCCK;
+  height = height_;
+  width = width_;
+  return {};
+}
+
+Status JpegDecoder::finish(int divisor, Pixels& pixels) {
+  const tjscalingfactor factor{1, divisor};
+  const int width = TJSCALED(width_, factor);
+  const int height = TJSCALED(height_, factor);
+  pixels.resize(3, height, width);
+  if (cmyk_) inks_.resize(pixels.values.size() / 3 * 4);
+  if (tjDecompress2(handle_, file_.data(), static_cast<unsigned long>(file_.size()),
+                    cmyk_ ? inks_.data() : pixels.values.data(), width, 0, height,
+                    cmyk_ ? TJPF_CMYK : TJPF_RGB, TJFLAG_ACCURATEDCT) != 0) {
     // Stray bytes and the like are warnings, and common; pixels that are not there are an error.
     const std::string_view why = tjGetErrorStr2(handle_);
     const bool cut = why.find("Premature end") != std::string_view::npos;
@@ -57,12 +88,25 @@ Status JpegDecoder::decode(std::span<const std::uint8_t> file, Image& image) {
       return refuse(fmt::format("is a broken JPEG image: {}", why));
     }
   }
-  const std::size_t plane = image.plane();
-  for (std::size_t i = 0; i < plane; ++i) {
-    for (std::size_t channel = 0; channel < kChannels; ++channel) {
-      image.pixels[channel * plane + i] = interleaved_[i * kChannels + channel];
-    }
+  if (cmyk_) mix_inks(inks_, written_by_adobe(file_), pixels.values);
+  return {};
+}
+
+JpegEncoder::JpegEncoder() : handle_{tjInitCompress()} {
+  if (handle_ == nullptr) throw Error{Status{Code::NoMemory, "no memory for a JPEG encoder"}};
+}
+
+JpegEncoder::~JpegEncoder() { tjDestroy(handle_); }
+
+Status JpegEncoder::encode(const PixelView& pixels, int quality, std::vector<std::uint8_t>& file) {
+  file.resize(tjBufSize(pixels.width, pixels.height, TJSAMP_420));
+  auto* bytes = file.data();
+  auto size = static_cast<unsigned long>(file.size());
+  if (tjCompress2(handle_, pixels.data, pixels.width, 0, pixels.height, TJPF_RGB, &bytes, &size,
+                  TJSAMP_420, quality, TJFLAG_ACCURATEDCT | TJFLAG_NOREALLOC) != 0) {
+    return {Code::InvalidInput, fmt::format("cannot be compressed: {}", tjGetErrorStr2(handle_))};
   }
+  file.resize(size);
   return {};
 }
 

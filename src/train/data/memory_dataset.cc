@@ -3,9 +3,22 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cassert>
 #include <cmath>
+#include <utility>
 
 namespace sluice {
+
+MemoryDataset::MemoryDataset(int classes, int channels, int height, int width,
+                             std::vector<std::uint8_t> pixels, std::vector<int> labels)
+    : classes_{classes},
+      channels_{channels},
+      height_{height},
+      width_{width},
+      pixels_{std::move(pixels)},
+      labels_{std::move(labels)} {
+  assert(pixels_.size() == labels_.size() * image_size());
+}
 
 std::size_t MemoryDataset::image_size() const {
   return static_cast<std::size_t>(channels_) * static_cast<std::size_t>(height_) *
@@ -36,6 +49,13 @@ Status MemoryDataset::decode(std::size_t sample, Image& image) const {
   image.pixels.resize(image_size());
   std::copy_n(pixels_.begin() + static_cast<std::ptrdiff_t>(sample * image_size()), image_size(),
               image.pixels.begin());
+  return {};
+}
+
+Status MemoryDataset::read(std::size_t sample, std::vector<std::uint8_t>& /*buffer*/,
+                           StoredImage& stored) const {
+  stored = {Storage::Planes, channels_, height_, width_,
+            std::span{pixels_}.subspan(sample * image_size(), image_size())};
   return {};
 }
 

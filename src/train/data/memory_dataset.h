@@ -14,6 +14,9 @@ namespace sluice {
 class MemoryDataset final : public Dataset {
  public:
   explicit MemoryDataset(int classes) : classes_{classes} {}
+  // All at once: image after image. REQUIRES: labels.size() images of that size, labels in range.
+  MemoryDataset(int classes, int channels, int height, int width, std::vector<std::uint8_t> pixels,
+                std::vector<int> labels);
 
   // The first image says how large all are; one that differs is refused.
   Status add(const Image& image, int label);
@@ -22,10 +25,14 @@ class MemoryDataset final : public Dataset {
   int classes() const override { return classes_; }
   int label(std::size_t sample) const override { return labels_.at(sample); }
   Status decode(std::size_t sample, Image& image) const override;
+  Status read(std::size_t sample, std::vector<std::uint8_t>& buffer,
+              StoredImage& stored) const override;
 
   int channels() const { return channels_; }
   int height() const { return height_; }
   int width() const { return width_; }
+  // Image after image, plane after plane.
+  const std::vector<std::uint8_t>& pixels() const { return pixels_; }
   // Of all pixels of each channel.
   Normalization statistics() const;
 

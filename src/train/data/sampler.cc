@@ -1,7 +1,7 @@
 #include "train/data/sampler.h"
 
-#include <algorithm>
 #include <cassert>
+#include <limits>
 #include <numeric>
 #include <utility>
 
@@ -10,30 +10,37 @@
 
 namespace sluice {
 
-Sampler::Sampler(const SamplerOptions& options) : options_{options}, order_(options.samples) {
-  assert(options.batch > 0 && options.rank >= 0 && options.rank < options.ranks);
-  start_epoch(0);
+Sampler::Sampler(TrainingPlan plan, int rank, std::uint64_t seed)
+    : plan_{std::move(plan)}, rank_{rank}, seed_{seed} {
+  assert(plan_.steps > 0 && rank >= 0 && rank < plan_.ranks);
+  assert(plan_.samples > 0 && plan_.samples <= std::numeric_limits<std::uint32_t>::max());
 }
 
-std::size_t Sampler::steps() const {
-  const std::size_t global = options_.batch * static_cast<std::size_t>(options_.ranks);
-  return options_.evaluation ? (options_.samples + global - 1) / global : options_.samples / global;
-}
-
-void Sampler::start_epoch(std::uint64_t epoch) {
-  std::iota(order_.begin(), order_.end(), std::size_t{0});
-  if (options_.evaluation) return;
-  Random random{mixed({options_.seed, epoch})};
-  for (std::size_t left = order_.size(); left > 1; --left) {
-    std::swap(order_[left - 1], order_[random.below(left)]);
+const Sampler::Shuffle& Sampler::shuffle_of(std::int64_t epoch) {
+  Shuffle& shuffle = shuffles_[static_cast<std::size_t>(epoch % 2)];
+  if (shuffle.epoch == epoch) return shuffle;
+  shuffle.epoch = epoch;
+  shuffle.order.resize(static_cast<std::size_t>(plan_.samples));
+  std::iota(shuffle.order.begin(), shuffle.order.end(), 0U);
+  Random random{mixed({seed_, static_cast<std::uint64_t>(epoch)})};
+  for (std::size_t left = shuffle.order.size(); left > 1; --left) {
+    std::swap(shuffle.order[left - 1], shuffle.order[random.below(left)]);
   }
+  return shuffle;
 }
 
-std::span<const std::size_t> Sampler::batch(std::size_t step) const {
-  const auto ranks = static_cast<std::size_t>(options_.ranks);
-  const auto rank = static_cast<std::size_t>(options_.rank);
-  const std::size_t first = std::min((step * ranks + rank) * options_.batch, order_.size());
-  return std::span{order_}.subspan(first, std::min(options_.batch, order_.size() - first));
+std::span<const SampleRef> Sampler::samples(std::int64_t step, int micro) {
+  const EpochPlan& epoch = plan_.epoch_of(step);
+  assert(micro >= 0 && micro < epoch.accumulate);
+  std::int64_t position =
+      plan_.first_sample(step) + (std::int64_t{micro} * plan_.ranks + rank_) * epoch.batch;
+  own_.clear();
+  for (int i = 0; i < epoch.batch; ++i, ++position) {
+    const Shuffle& shuffle = shuffle_of(position / plan_.samples);
+    own_.push_back({static_cast<std::uint64_t>(shuffle.epoch),
+                    shuffle.order[static_cast<std::size_t>(position % plan_.samples)]});
+  }
+  return own_;
 }
 
 }  // namespace sluice

@@ -1,43 +1,44 @@
-// sampler.h - which samples a rank sees at which step.
+// sampler.h - which samples a rank learns from at which step.
 //
-// Training: all samples are shuffled once an epoch, the same at every rank; a step takes the next
-// ranks * batch of them, rank r the r-th `batch`. So a step's samples depend on the global batch
-// alone, not on how many ranks share it, and no two ranks see the same sample. What does not fill a
-// last step is left out, other samples every epoch.
-//
-// Evaluation: all samples once, in order; the last batches may be short or empty.
+// All samples are shuffled for each epoch, the same at every rank; a step takes the next global
+// batch of the stream of shuffles, where the plan says. So a step's samples depend neither on how
+// many ranks share it nor in how many parts each takes its share, and no two ranks see the same one
+// at a step.
 #pragma once
 
-#include <cstddef>
+#include <array>
 #include <cstdint>
 #include <span>
 #include <vector>
 
+#include "plan/training_plan.h"
+#include "train/data/sample_ref.h"
+
 namespace sluice {
 
-struct SamplerOptions {
-  std::size_t samples = 0;
-  std::size_t batch = 1;  // a rank's
-  int ranks = 1;
-  int rank = 0;
-  std::uint64_t seed = 0;
-  bool evaluation = false;
-};
-
+// Thread-safety: one thread at a time.
 class Sampler {
  public:
-  // Ready for epoch 0. REQUIRES: batch, ranks > 0; 0 <= rank < ranks.
-  explicit Sampler(const SamplerOptions& options);
+  // REQUIRES: the plan has steps; 0 <= rank < plan.ranks.
+  Sampler(TrainingPlan plan, int rank, std::uint64_t seed);
 
-  // Steps of an epoch, the same at every rank.
-  std::size_t steps() const;
-  void start_epoch(std::uint64_t epoch);
-  // REQUIRES: step < steps().
-  std::span<const std::size_t> batch(std::size_t step) const;
+  // What the rank takes in part `micro` of a step; valid until the next call. Steps may come in any
+  // order; an epoch that was not among the last two is shuffled anew.
+  // REQUIRES: 0 <= step < plan.steps, 0 <= micro < accumulate of its epoch.
+  std::span<const SampleRef> samples(std::int64_t step, int micro);
 
  private:
-  SamplerOptions options_;
-  std::vector<std::size_t> order_;
+  struct Shuffle {
+    std::int64_t epoch = -1;
+    std::vector<std::uint32_t> order;
+  };
+  const Shuffle& shuffle_of(std::int64_t epoch);
+
+  TrainingPlan plan_;
+  int rank_;
+  std::uint64_t seed_;
+  std::array<Shuffle, 2> shuffles_;  // by epoch % 2: a step may reach into the next epoch
+  std::vector<SampleRef> own_;
 };
 
 }  // namespace sluice

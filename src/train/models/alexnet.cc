@@ -50,7 +50,7 @@ class AlexNet final : public Model {
  private:
   struct Stage {
     torch::nn::Conv2d conv;
-    torch::nn::BatchNorm2d bn;
+    BatchNorm bn;
     bool pool;
   };
 
@@ -59,7 +59,7 @@ class AlexNet final : public Model {
     Stage stage{register_module(fmt::format("conv{}", number), convolution(in, out, window)),
                 nullptr, pool};
     if (batch_norm) {
-      stage.bn = register_module(fmt::format("bn{}", number), torch::nn::BatchNorm2d{out});
+      stage.bn = register_module(fmt::format("bn{}", number), BatchNorm{out});
     }
     stages_.push_back(std::move(stage));
   }

@@ -1,13 +1,13 @@
 // build.h - what the files of this folder share: the makers of single models, and layers.
 #pragma once
 
-#include <torch/nn/modules/batchnorm.h>
 #include <torch/nn/modules/conv.h>
 
 #include <array>
 #include <memory>
 #include <vector>
 
+#include "train/models/batch_norm.h"
 #include "train/models/models.h"
 
 namespace sluice {

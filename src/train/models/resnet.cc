@@ -38,7 +38,7 @@ class Block final : public torch::nn::Module {
           "downsample",
           torch::nn::Sequential{
               convolution(shape.in, shape.out, {.kernel = 1, .stride = shape.stride, .padding = 0}),
-              torch::nn::BatchNorm2d{shape.out}});
+              BatchNorm{shape.out}});
     }
   }
 
@@ -60,7 +60,7 @@ class Block final : public torch::nn::Module {
     const std::size_t number = convolutions_.size() + 1;
     convolutions_.push_back(
         register_module(fmt::format("conv{}", number), convolution(in, out, window)));
-    norms_.push_back(register_module(fmt::format("bn{}", number), torch::nn::BatchNorm2d{out}));
+    norms_.push_back(register_module(fmt::format("bn{}", number), BatchNorm{out}));
   }
 
   torch::Tensor shortcut(const torch::Tensor& input) {
@@ -74,7 +74,7 @@ class Block final : public torch::nn::Module {
 
   BlockShape shape_;
   std::vector<torch::nn::Conv2d> convolutions_;
-  std::vector<torch::nn::BatchNorm2d> norms_;
+  std::vector<BatchNorm> norms_;
   torch::nn::Sequential downsample_{nullptr};
 };
 
@@ -85,7 +85,7 @@ class ResNet final : public Model {
       : pool_{pool},
         channels_{width},
         conv1_{register_module("conv1", convolution(input.channels, width, first))},
-        bn1_{register_module("bn1", torch::nn::BatchNorm2d{width})} {}
+        bn1_{register_module("bn1", BatchNorm{width})} {}
 
   // All blocks but the first keep the image as it is.
   void add_stage(int blocks, BlockShape shape) {
@@ -119,7 +119,7 @@ class ResNet final : public Model {
   int channels_;
   int stages_ = 0;
   torch::nn::Conv2d conv1_;
-  torch::nn::BatchNorm2d bn1_;
+  BatchNorm bn1_;
   std::vector<std::shared_ptr<Block>> blocks_;
   torch::nn::Linear fc_{nullptr};
 };

@@ -39,11 +39,11 @@ class SmallConv final : public Model {
  public:
   explicit SmallConv(const ModelInput& input)
       : conv1_{register_module("conv1", convolution(input.channels, 16, {5, 2, 2}))},
-        bn1_{register_module("bn1", torch::nn::BatchNorm2d{16})},
+        bn1_{register_module("bn1", BatchNorm{16})},
         conv2_{register_module("conv2", convolution(16, 32))},
-        bn2_{register_module("bn2", torch::nn::BatchNorm2d{32})},
+        bn2_{register_module("bn2", BatchNorm{32})},
         conv3_{register_module("conv3", convolution(32, 64))},
-        bn3_{register_module("bn3", torch::nn::BatchNorm2d{64})} {
+        bn3_{register_module("bn3", BatchNorm{64})} {
     const int side = slid(input.image, 5, 2, 2) / 2 / 2;
     fc_ = register_module("fc", torch::nn::Linear{64 * side * side, input.classes});
   }
@@ -57,11 +57,11 @@ class SmallConv final : public Model {
 
  private:
   torch::nn::Conv2d conv1_;
-  torch::nn::BatchNorm2d bn1_;
+  BatchNorm bn1_;
   torch::nn::Conv2d conv2_;
-  torch::nn::BatchNorm2d bn2_;
+  BatchNorm bn2_;
   torch::nn::Conv2d conv3_;
-  torch::nn::BatchNorm2d bn3_;
+  BatchNorm bn3_;
   torch::nn::Linear fc_{nullptr};
 };
 

@@ -123,8 +123,8 @@ void Lars::scale_elsewhere(std::vector<Move>& moves) {
   }
 }
 
-void Lars::save(torch::serialize::OutputArchive& archive) const {
-  MomentumOptimizer::save(archive);
+MomentumOptimizer::Memory Lars::memory() const {
+  Memory memory = MomentumOptimizer::memory();
   for (std::size_t i = 0; i < brought_.size(); ++i) {
     const auto count = static_cast<std::int64_t>(brought_[i].parts.size());
     if (count == 0) continue;
@@ -134,8 +134,9 @@ void Lars::save(torch::serialize::OutputArchive& archive) const {
       *row++ = static_cast<double>(part.first);
       *row++ = part.squared;
     }
-    archive.write(fmt::format("brought_{}", i), parts, true);
+    memory.emplace_back(fmt::format("brought_{}", i), parts);
   }
+  return memory;
 }
 
 void Lars::load(torch::serialize::InputArchive& archive) {

@@ -219,10 +219,16 @@ void MomentumOptimizer::apply(Move& move) const {
   }
 }
 
-void MomentumOptimizer::save(torch::serialize::OutputArchive& archive) const {
+MomentumOptimizer::Memory MomentumOptimizer::memory() const {
+  Memory memory;
   for (std::size_t i = 0; i < velocities_.size(); ++i) {
-    archive.write(fmt::format("velocity_{}", i), velocities_[i], true);
+    memory.emplace_back(fmt::format("velocity_{}", i), velocities_[i]);
   }
+  return memory;
+}
+
+void MomentumOptimizer::save(torch::serialize::OutputArchive& archive) const {
+  for (const auto& [name, tensor] : memory()) archive.write(name, tensor, true);
 }
 
 void MomentumOptimizer::load(torch::serialize::InputArchive& archive) {

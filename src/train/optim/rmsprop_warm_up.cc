@@ -61,11 +61,12 @@ void RmspropWarmUp::scale(Move& move, double sgd) {
   move.weight_decay = 0;
 }
 
-void RmspropWarmUp::save(torch::serialize::OutputArchive& archive) const {
-  MomentumOptimizer::save(archive);
+MomentumOptimizer::Memory RmspropWarmUp::memory() const {
+  Memory memory = MomentumOptimizer::memory();
   for (std::size_t i = 0; i < squares_.size(); ++i) {
-    if (squares_[i].defined()) archive.write(fmt::format("square_{}", i), squares_[i], true);
+    if (squares_[i].defined()) memory.emplace_back(fmt::format("square_{}", i), squares_[i]);
   }
+  return memory;
 }
 
 void RmspropWarmUp::load(torch::serialize::InputArchive& archive) {

@@ -1,4 +1,4 @@
-#include "train/data/sampler.h"
+#include "train/data/epoch_sampler.h"
 
 #include <gtest/gtest.h>
 
@@ -10,10 +10,11 @@ namespace sluice {
 namespace {
 
 // The samples of a step, rank after rank.
-std::vector<std::size_t> step_of(SamplerOptions options, std::uint64_t epoch, std::size_t step) {
+std::vector<std::size_t> step_of(EpochSamplerOptions options, std::uint64_t epoch,
+                                 std::size_t step) {
   std::vector<std::size_t> all;
   for (options.rank = 0; options.rank < options.ranks; ++options.rank) {
-    Sampler sampler{options};
+    EpochSampler sampler{options};
     sampler.start_epoch(epoch);
     const auto batch = sampler.batch(step);
     all.insert(all.end(), batch.begin(), batch.end());
@@ -21,10 +22,10 @@ std::vector<std::size_t> step_of(SamplerOptions options, std::uint64_t epoch, st
   return all;
 }
 
-TEST(Sampler, RanksShareAnEpochWithoutOverlapInEqualParts) {
+TEST(EpochSampler, RanksShareAnEpochWithoutOverlapInEqualParts) {
   for (const int ranks : {1, 2, 3, 7}) {
-    const SamplerOptions options{.samples = 100, .batch = 4, .ranks = ranks, .seed = 5};
-    const std::size_t steps = Sampler{options}.steps();
+    const EpochSamplerOptions options{.samples = 100, .batch = 4, .ranks = ranks, .seed = 5};
+    const std::size_t steps = EpochSampler{options}.steps();
     EXPECT_EQ(steps, 100 / (4 * static_cast<std::size_t>(ranks)));
     std::set<std::size_t> seen;
     for (std::size_t step = 0; step < steps; ++step) {
@@ -38,15 +39,15 @@ TEST(Sampler, RanksShareAnEpochWithoutOverlapInEqualParts) {
   }
 }
 
-TEST(Sampler, AStepDependsOnTheGlobalBatchAndNotOnItsRanks) {
+TEST(EpochSampler, AStepDependsOnTheGlobalBatchAndNotOnItsRanks) {
   const auto one = step_of({.samples = 50, .batch = 12, .ranks = 1, .seed = 5}, 2, 3);
   EXPECT_EQ(step_of({.samples = 50, .batch = 4, .ranks = 3, .seed = 5}, 2, 3), one);
   EXPECT_EQ(step_of({.samples = 50, .batch = 2, .ranks = 6, .seed = 5}, 2, 3), one);
 }
 
-TEST(Sampler, EveryEpochAndSeedHasItsOwnOrder) {
-  const SamplerOptions options{.samples = 1000, .batch = 1000, .seed = 5};
-  SamplerOptions other = options;
+TEST(EpochSampler, EveryEpochAndSeedHasItsOwnOrder) {
+  const EpochSamplerOptions options{.samples = 1000, .batch = 1000, .seed = 5};
+  EpochSamplerOptions other = options;
   other.seed = 6;
   const auto first = step_of(options, 0, 0);
   EXPECT_EQ(step_of(options, 0, 0), first);
@@ -56,9 +57,9 @@ TEST(Sampler, EveryEpochAndSeedHasItsOwnOrder) {
 }
 
 // Epochs may be entered at any of them: a resumed run starts in the middle.
-TEST(Sampler, AnEpochDoesNotDependOnTheOnesBefore) {
-  Sampler straight{{.samples = 64, .batch = 8}};
-  Sampler wandering{{.samples = 64, .batch = 8}};
+TEST(EpochSampler, AnEpochDoesNotDependOnTheOnesBefore) {
+  EpochSampler straight{{.samples = 64, .batch = 8}};
+  EpochSampler wandering{{.samples = 64, .batch = 8}};
   wandering.start_epoch(9);
   wandering.start_epoch(4);
   straight.start_epoch(4);
@@ -68,9 +69,9 @@ TEST(Sampler, AnEpochDoesNotDependOnTheOnesBefore) {
 }
 
 // Of 6 orders of 3 samples each comes up about as often: 6000 draws, 1000 +- 5 deviations of 29.
-TEST(Sampler, AllOrdersAreAlikeLikely) {
+TEST(EpochSampler, AllOrdersAreAlikeLikely) {
   std::vector<int> counts(27, 0);
-  Sampler sampler{{.samples = 3, .batch = 3}};
+  EpochSampler sampler{{.samples = 3, .batch = 3}};
   for (std::uint64_t epoch = 0; epoch < 6000; ++epoch) {
     sampler.start_epoch(epoch);
     const auto batch = sampler.batch(0);
@@ -85,10 +86,10 @@ TEST(Sampler, AllOrdersAreAlikeLikely) {
   EXPECT_EQ(orders, 6);
 }
 
-TEST(Sampler, EvaluationTakesEverySampleOnceInOrder) {
-  SamplerOptions options{.samples = 50, .batch = 8, .ranks = 3, .seed = 5, .evaluation = true};
+TEST(EpochSampler, EvaluationTakesEverySampleOnceInOrder) {
+  EpochSamplerOptions options{.samples = 50, .batch = 8, .ranks = 3, .seed = 5, .evaluation = true};
   std::vector<std::size_t> all;
-  const std::size_t steps = Sampler{options}.steps();
+  const std::size_t steps = EpochSampler{options}.steps();
   EXPECT_EQ(steps, 3U);
   for (std::size_t step = 0; step < steps; ++step) {
     const auto samples = step_of(options, 7, step);

@@ -1,5 +1,10 @@
 // timeline.h - when what was computed, waited for and sent at one rank.
 //
+//   sluice::Timeline timeline{100'000};
+//   parallel.set_timeline(&timeline);                     // a DataParallel, which tells it
+//   ...                                                   // steps
+//   file << timeline.chrome_trace(comm.rank());
+//
 // Room for a fixed number of events is made at the start; what does not fit is counted, not kept.
 // Thread-safety: add() from any thread. The rest is for the compute thread, and the readers among
 // it want that no bucket is under way.
@@ -46,6 +51,8 @@ class Timeline {
   // Of the steps that have ended: the part of their time that the compute thread waited for
   // communication. 0 before the first has.
   double exposed_comm_fraction() const;
+  // For communication, in all, the step under way included.
+  double waited_s() const { return static_cast<double>(all_waited_ns_) * 1e-9; }
   // Forgets the steps so far (a warm-up), not the events.
   void restart_steps();
 
@@ -59,6 +66,7 @@ class Timeline {
   std::int64_t step_begin_ns_ = -1;
   std::int64_t step_waited_ns_ = 0;  // in the step under way
   std::int64_t waited_ns_ = 0;       // in steps that ended
+  std::int64_t all_waited_ns_ = 0;
   std::int64_t steps_ns_ = 0;
 };
 

@@ -1,14 +1,9 @@
 #include "train/data/image_folder.h"
 
-#include <gtest/gtest.h>
-#include <turbojpeg.h>
-
-#include <cmath>
 #include <cstdlib>
-#include <fstream>
 
-#include "base/random.h"
-#include "bench/allreduce/temporary_folder.h"
+#include "tests/train/data/files.h"
+#include "tests/train/data/image_bytes.h"
 
 namespace sluice {
 namespace {
@@ -16,45 +11,7 @@ namespace {
 namespace fs = std::filesystem;
 using bench::TemporaryFolder;
 
-std::string jpeg_of(const std::vector<std::uint8_t>& pixels, int width, int height) {
-  const tjhandle handle = tjInitCompress();
-  unsigned char* bytes = nullptr;
-  unsigned long size = 0;
-  EXPECT_EQ(tjCompress2(handle, pixels.data(), width, 0, height, TJPF_RGB, &bytes, &size,
-                        TJSAMP_444, 100, TJFLAG_ACCURATEDCT),
-            0);
-  std::string file{reinterpret_cast<const char*>(bytes), size};
-  tjFree(bytes);
-  tjDestroy(handle);
-  return file;
-}
-
-// An image of one colour: what is read back is within a step or two of it.
-std::string jpeg_of(std::uint8_t red, std::uint8_t green, std::uint8_t blue, int width = 16,
-                    int height = 8) {
-  std::vector<std::uint8_t> pixels;
-  for (int i = 0; i < width * height; ++i) pixels.insert(pixels.end(), {red, green, blue});
-  return jpeg_of(pixels, width, height);
-}
-
-// One whose pixels are most of its file.
-std::string noisy_jpeg() {
-  std::vector<std::uint8_t> pixels(std::size_t{16} * 8 * 3);
-  Random random{1};
-  for (std::uint8_t& pixel : pixels) pixel = static_cast<std::uint8_t>(random.below(256));
-  return jpeg_of(pixels, 16, 8);
-}
-
-class ImageFolders : public testing::Test {
- protected:
-  void write(const fs::path& name, const std::string& bytes) {
-    fs::create_directories((root_ / name).parent_path());
-    std::ofstream{root_ / name, std::ios::binary} << bytes;
-  }
-
-  TemporaryFolder folder_;
-  fs::path root_ = folder_.make("images");
-};
+class ImageFolders : public WithFiles {};
 
 TEST_F(ImageFolders, NumberClassesAndImagesByTheirNames) {
   write("train/dog/b.jpg", jpeg_of(10, 20, 30));
@@ -108,10 +65,10 @@ TEST_F(ImageFolders, LeaveBrokenImagesOutAndNameThem) {
   const std::string train = (root_ / "train").string();
   EXPECT_EQ(loaded.skipped[0],
             train + "/a/0.jpg is a broken JPEG image: Premature end of JPEG file");
-  EXPECT_EQ(loaded.skipped[1], train + "/a/2.jpg is not a JPEG image");
-  EXPECT_EQ(loaded.skipped[2], train + "/b/3.jpg is not a JPEG image");
+  EXPECT_EQ(loaded.skipped[1], train + "/a/2.jpg is empty");
+  EXPECT_EQ(loaded.skipped[2], train + "/b/3.jpg is neither a JPEG nor a PNG image");
   EXPECT_EQ(loaded.skipped[3], train + "/b/5.jpg cannot be read: Is a directory");
-  EXPECT_EQ(loaded.skipped[4], train + "/b/6.jpg is not a JPEG image");
+  EXPECT_EQ(loaded.skipped[4], train + "/b/6.jpg is a broken JPEG image: it has no header");
 }
 
 TEST_F(ImageFolders, SayWhatIsMissing) {
@@ -120,7 +77,7 @@ TEST_F(ImageFolders, SayWhatIsMissing) {
   write("train/a/0.jpg", "nothing");
   EXPECT_EQ(load_images(list_images(root_, Split::Train).value()).status().message(),
             "none of 1 images can be used: " + (root_ / "train/a/0.jpg").string() +
-                " is not a JPEG image");
+                " is neither a JPEG nor a PNG image");
   write("train/a/1.jpg", jpeg_of(1, 2, 3));
   write("train/a/2.jpg", jpeg_of(1, 2, 3, 8, 8));
   EXPECT_EQ(load_images(list_images(root_, Split::Train).value()).status().message(),

@@ -40,7 +40,7 @@ TEST(Render, MovesMirrorsAndNormalises) {
   std::vector<float> out(image.size());
   for (const View& view : {View{0, 0, false}, View{8, 3, false}, View{4, 4, true}, View{1, 8, true},
                            View{7, 0, true}}) {
-    render(image, kSome, 4, view, out.data());
+    render(planes_of(image), kSome, 4, view, out.data());
     std::size_t next = 0;
     for (int channel = 0; channel < 3; ++channel) {
       for (int y = 0; y < 6; ++y) {
@@ -62,7 +62,7 @@ TEST(Render, MovesMirrorsAndNormalises) {
 TEST(Render, WithoutAugmentationIsTheImage) {
   const Image image = image_of(1);
   std::vector<float> out(image.size());
-  render(image, kPlain, 0, {}, out.data());
+  render(planes_of(image), kPlain, 0, {}, out.data());
   for (std::size_t i = 0; i < out.size(); ++i) EXPECT_EQ(out[i], image.pixels[i]);
 }
 

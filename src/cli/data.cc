@@ -1,0 +1,152 @@
+// data.cc - `sluice data pack`: images as one file that is mapped into memory, resized once.
+#include "train/data/data.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "base/text.h"
+#include "bootstrap/cores.h"
+#include "cli/command.h"
+#include "train/data/pack.h"
+#include "train/data/pack_images.h"
+
+namespace sluice::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kShownBroken = 5;
+
+struct Options {
+  std::string source;
+  std::string file;
+  int resize = 0;
+  bool raw = false;
+  int threads = 0;
+  bool json = false;
+};
+
+// A line that redraws itself, on a terminal only.
+class ProgressBar {
+ public:
+  void show(std::size_t done, std::size_t of) {
+    if (!terminal_) return;
+    const auto now = std::chrono::steady_clock::now();
+    if (done < of && now - shown_ < std::chrono::milliseconds{100}) return;
+    shown_ = now;
+    constexpr std::size_t kWidth = 40;
+    const std::size_t full = of == 0 ? kWidth : done * kWidth / of;
+    const std::chrono::duration<double> passed = now - started_;
+    const double rate = static_cast<double>(done) / std::max(1e-3, passed.count());
+    fmt::print(stderr, "\r  [{:=<{}}{: <{}}] {} of {} images, {:.0f}/s, {} left \x1b[K", "", full,
+               "", kWidth - full, done, of, rate,
+               format_seconds(static_cast<double>(of - done) / std::max(1.0, rate)));
+    drawn_ = true;
+  }
+  ~ProgressBar() {
+    if (drawn_) fmt::print(stderr, "\r\x1b[K");
+  }
+
+ private:
+  bool terminal_ = isatty(STDERR_FILENO) != 0;
+  bool drawn_ = false;
+  std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
+  std::chrono::steady_clock::time_point shown_;
+};
+
+// Whatever else has that name was not written by us, and is not written over.
+void refuse_to_overwrite(const fs::path& file) {
+  std::error_code ignored;
+  if (!fs::exists(file, ignored)) return;
+  char magic[8] = {};
+  std::ifstream{file, std::ios::binary}.read(magic, sizeof magic);
+  if (std::memcmp(magic, kPackMagic, sizeof magic) == 0) return;
+  throw Error{Status{Code::InvalidArgument,
+                     fmt::format("{} is there and is no pack file: remove it or name another file",
+                                 file.string())}};
+}
+
+Data open_source(const std::string& source) {
+  std::error_code ignored;
+  const bool folder = source.find(':') == source.npos && fs::is_directory(source, ignored);
+  return open_data(folder ? "images:" + source : source).value();
+}
+
+void report(const Options& options, const PackSummary& summary) {
+  if (options.json) {
+    const nlohmann::ordered_json document{
+        {"file", options.file},       {"train", summary.train}, {"validation", summary.validation},
+        {"classes", summary.classes}, {"bytes", summary.bytes}, {"skipped", summary.skipped}};
+    fmt::print("{}\n",
+               document.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+    return;
+  }
+  fmt::print("{}: {} images to learn from, {} to validate, {} classes, {}\n", options.file,
+             summary.train, summary.validation, summary.classes,
+             format_bytes(static_cast<double>(summary.bytes)));
+  fmt::print("train on it with --data pack:{}\n", options.file);
+}
+
+int run(const Options& options) {
+  refuse_to_overwrite(options.file);
+  const Data data = open_source(options.source);
+  const int threads =
+      options.threads > 0 ? options.threads : static_cast<int>(usable_cores().size());
+  Result<PackSummary> summary = Status{};
+  {
+    ProgressBar bar;
+    summary =
+        pack_images(data, options.file,
+                    {.resize = options.resize,
+                     .raw = options.raw,
+                     .threads = threads,
+                     .progress = [&bar](std::size_t done, std::size_t of) { bar.show(done, of); }});
+  }
+  if (summary.status().code() == Code::NoMemory) {
+    fmt::print(stderr, "sluice: {}\n", summary.status().message());
+    return kExitMachine;
+  }
+  const std::vector<std::string>& skipped = summary.value().skipped;
+  for (std::size_t i = 0; i < std::min(skipped.size(), kShownBroken); ++i) {
+    fmt::print(stderr, "sluice: left out: {}\n", skipped[i]);
+  }
+  if (skipped.size() > kShownBroken) {
+    fmt::print(stderr, "sluice: and {} more\n", skipped.size() - kShownBroken);
+  }
+  report(options, summary.value());
+  return kExitDone;
+}
+
+}  // namespace
+
+void add_data(CLI::App& app, int& exit_status) {
+  CLI::App* const command = app.add_subcommand("data", "Prepare images for training");
+  command->require_subcommand(1);
+  auto options = std::make_shared<Options>();
+  CLI::App* const pack =
+      command->add_subcommand("pack", "Write images as one file that training maps into memory");
+  pack->add_option("SRC", options->source,
+                   "A folder with train/ and val/ or test/, or data as --data takes it")
+      ->required();
+  pack->add_option("OUT", options->file, "The file to write")->required();
+  pack->add_option("--resize", options->resize,
+                   "Bring the shorter side of larger images to this many pixels")
+      ->check(CLI::Range(8, 65536));
+  pack->add_flag("--raw", options->raw, "Pixels instead of JPEG files: larger, and faster to read");
+  pack->add_option("--threads", options->threads, "Threads that decode; as many as cores")
+      ->check(CLI::Range(1, 1024));
+  pack->add_flag("--json", options->json, "One JSON document");
+  pack->footer(
+      "Examples:\n"
+      "  sluice data pack imagenet imagenet.pack --resize 256\n"
+      "  sluice data pack cifar10:cifar cifar.pack --raw");
+  pack->callback([options, &exit_status] { exit_status = run(*options); });
+}
+
+}  // namespace sluice::cli

@@ -1,0 +1,11 @@
+// process_start.h - when this process began, which is before main().
+#pragma once
+
+#include <chrono>
+
+namespace sluice {
+
+// To a hundredth of a second, as the kernel keeps it; now, where it cannot be read.
+std::chrono::steady_clock::time_point process_start();
+
+}  // namespace sluice

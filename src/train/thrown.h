@@ -1,0 +1,23 @@
+// thrown.h - what the engine and libtorch throw, as a Status.
+#pragma once
+
+#include <functional>
+
+#include "sluice/status.h"
+
+namespace sluice {
+
+// Of the exception under way. REQUIRES: called while one is handled.
+Status thrown();
+
+// What `body` returns, or what it throws.
+template <class T>
+Result<T> guarded(const std::function<Result<T>()>& body) {
+  try {
+    return body();
+  } catch (...) {
+    return thrown();
+  }
+}
+
+}  // namespace sluice

@@ -1,0 +1,60 @@
+#include "cli/run_folder.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+namespace sluice::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct RunFolder : testing::Test {
+  RunFolder() : place{fs::path{testing::TempDir()} / ("run_folder." + std::to_string(getpid()))} {
+    fs::create_directories(place);
+  }
+  ~RunFolder() override { fs::remove_all(place); }
+  fs::path place;
+};
+
+TEST_F(RunFolder, AFreshOneHasTheRecipeAndTheTimeInItsNameAndIsNobodyElses) {
+  constexpr std::time_t kNow = 1'700'000'000;
+  std::tm local{};
+  localtime_r(&kNow, &local);
+  char text[32];
+  std::strftime(text, sizeof text, "demo-%Y%m%d-%H%M%S", &local);
+  const fs::path first = fresh_run_folder(place, "demo", kNow).value();
+  EXPECT_EQ(first, place / "runs" / text);
+  EXPECT_TRUE(fs::is_directory(first));
+  EXPECT_EQ(fresh_run_folder(place, "demo", kNow).value(), first.string() + "-2");
+  EXPECT_EQ(fresh_run_folder(place, "/a/mine.toml", kNow).value().filename().string().substr(0, 5),
+            "mine-");
+}
+
+TEST_F(RunFolder, OneThatCannotBeMadeIsASentence) {
+  std::ofstream{place / "runs"} << "a file";
+  const auto folder = fresh_run_folder(place, "demo", 0);
+  ASSERT_FALSE(folder.ok());
+  EXPECT_NE(folder.status().message().find("give one with --run"), std::string::npos);
+}
+
+TEST_F(RunFolder, ARunIsNeverWrittenOver) {
+  EXPECT_TRUE(check_run_folder(place / "new", false).ok());
+  EXPECT_TRUE(check_run_folder(place, false).ok()) << "it is empty";
+  EXPECT_FALSE(check_run_folder(place, true).ok()) << "there is nothing to resume";
+  for (const char* const name : {"run.json", "metrics.jsonl", "checkpoints"}) {
+    const fs::path folder = place / (std::string{"with-"} + name);
+    fs::create_directories(folder);
+    std::ofstream{folder / name} << "{}";
+    const Status status = check_run_folder(folder, false);
+    EXPECT_FALSE(status.ok()) << name;
+    EXPECT_NE(status.message().find("--resume"), std::string::npos) << status.message();
+    EXPECT_TRUE(check_run_folder(folder, true).ok()) << name;
+  }
+  std::ofstream{place / "file"} << "x";
+  EXPECT_NE(check_run_folder(place / "file", false).message().find("not a folder"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace sluice::cli

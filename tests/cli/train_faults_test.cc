@@ -1,0 +1,124 @@
+// `sluice train` under kills and signals: nothing is lost, nobody stays behind.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "tests/bootstrap/ending.h"
+#include "tests/cli/training_place.h"
+
+namespace sluice {
+namespace {
+
+using nlohmann::json;
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+// Ranks that are children of $p: `ranks` prints their numbers.
+const std::string kRanks =
+    "ranks() { for c in $(cat /proc/$p/task/$p/children); do [ $(cat /proc/$c/comm) = sluice-train "
+    "] "
+    "&& echo $c; done; true; };";
+// Waits until the run has so many checkpoints.
+const std::string kSaved =
+    "saved() { while [ $(ls run/checkpoints 2>/dev/null | wc -l) -lt $1 ]; do sleep 0.02; done; };";
+const std::string kRun = "--run run --set epochs=0.8 --set checkpoint_every=0.1 --json ";
+const std::string kTrain = "SLUICE train --ranks 2 " + kRun;
+
+std::string weights_of(const Outcome& outcome) {
+  const json document = json::parse(outcome.out, nullptr, false);
+  return document.is_object() && document.contains("weights_hash")
+             ? document["weights_hash"].get<std::string>()
+             : "none: " + outcome.out + outcome.err;
+}
+
+std::string undisturbed_weights() {
+  const TrainingPlace place;
+  return weights_of(shell(place.in(kTrain)));
+}
+
+TEST(TrainFaults, AKilledRankIsRestartedAndTheWeightsAreTheSame) {
+  const std::string expected = undisturbed_weights();
+  for (const char* const victim : {"head -n 1", "tail -n 1"}) {
+    const TrainingPlace place;
+    const Outcome outcome = shell(place.in(
+        kRanks + kSaved + kTrain + "--max-restarts 3 >out & p=$!; saved 2; kill -KILL $(ranks | " +
+        victim + "); wait $p; s=$?; cat out; exit $s"));
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    EXPECT_TRUE(has(outcome.err, "sluice train: restart 1 of 3: rank ")) << outcome.err;
+    EXPECT_TRUE(has(outcome.err, "goes on after step ")) << outcome.err;
+    EXPECT_EQ(weights_of(outcome), expected);
+  }
+}
+
+TEST(TrainFaults, WithoutRestartsAKilledRankEndsItAndItSaysHowToGoOn) {
+  const TrainingPlace place;
+  const Outcome outcome = shell(place.in(kRanks + kSaved + kTrain +
+                                         " >out & p=$!; saved 1; kill -KILL $(ranks | tail -n 1); "
+                                         "wait $p"));
+  EXPECT_EQ(outcome.status, 3) << outcome.err;
+  EXPECT_TRUE(
+      has(outcome.err, "was killed by SIGKILL (Killed); to go on: sluice train --resume --run run"))
+      << outcome.err;
+}
+
+TEST(TrainFaults, CtrlCSavesAndResumingEndsWithTheSameWeights) {
+  const std::string expected = undisturbed_weights();
+  const TrainingPlace place;
+  const Outcome stopped = shell(place.in("set -m; " + kSaved + kTrain +
+                                         " >out & p=$!; saved 1; kill -INT $p; wait $p; s=$?; cat "
+                                         "out; exit $s"));
+  EXPECT_EQ(stopped.status, 128 + 2) << stopped.err;
+  EXPECT_EQ(json::parse(stopped.out)["end"], "signal") << stopped.out;
+  const Outcome resumed = place.train("--ranks 2 --run run --resume --json");
+  EXPECT_EQ(resumed.status, 0) << resumed.err;
+  EXPECT_TRUE(has(resumed.err, "goes on after step ")) << resumed.err;
+  EXPECT_EQ(weights_of(resumed), expected);
+}
+
+TEST(TrainFaults, ResumingTakesMoreEpochsAndRefusesAnotherPast) {
+  const TrainingPlace place;
+  ASSERT_EQ(place.train("--ranks 2 --run run --set epochs=0.2").status, 0);
+  const Outcome refused = place.train("--ranks 2 --run run --resume --set momentum=0.5");
+  EXPECT_EQ(refused.status, 2) << refused.err;
+  EXPECT_TRUE(has(refused.err, "momentum")) << refused.err;
+  const Outcome longer = place.train("--ranks 2 --run run --resume --set target=99 --json");
+  EXPECT_EQ(longer.status, 1) << longer.err;
+}
+
+TEST(TrainFaults, NoRankStaysBehindWhenTheCommandIsKilled) {
+  const TrainingPlace place;
+  const Outcome outcome =
+      shell(place.in(kRanks + kSaved + kTrain +
+                     " >/dev/null 2>&1 & p=$!; saved 1; ranks; kill -KILL $p; wait $p"));
+  std::vector<pid_t> pids;
+  std::istringstream stream{outcome.out};
+  for (pid_t pid = 0; stream >> pid;) pids.push_back(pid);
+  EXPECT_EQ(pids.size(), 2U) << outcome.out << outcome.err;
+  EXPECT_TRUE(all_end(pids));
+}
+
+TEST(TrainFaults, ASecondSignalKills) {
+  const TrainingPlace place;
+  const Outcome outcome = shell(place.in("set -m; " + kRanks + kSaved + kTrain +
+                                         " >/dev/null & p=$!; saved 1; kill -STOP $(ranks); kill "
+                                         "-INT $p; sleep 0.3; kill -INT $p; wait $p"));
+  EXPECT_EQ(outcome.status, 128 + 2) << outcome.err;
+}
+
+TEST(TrainFaults, RestartsOfSluiceLaunchResumeToo) {
+  const std::string expected = undisturbed_weights();
+  const TrainingPlace place;
+  const Outcome outcome = shell(place.in(
+      kRanks + kSaved + "SLUICE launch -n 2 --no-prefix --max-restarts 2 -- SLUICE train " + kRun +
+      " >out & p=$!; saved 2; kill -KILL $(ranks | head -n 1); wait $p; s=$?; cat out; exit $s"));
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_EQ(weights_of(outcome), expected);
+}
+
+}  // namespace
+}  // namespace sluice

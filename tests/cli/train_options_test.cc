@@ -1,0 +1,98 @@
+// What `sluice train` refuses and what it would run: all that needs no libtorch.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "plan/recipe.h"
+#include "tests/cli/shell.h"
+
+namespace sluice {
+namespace {
+
+using nlohmann::json;
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+void expect_refused(const std::string& arguments, const std::string& sentence) {
+  const Outcome outcome = shell("SLUICE train " + arguments);
+  EXPECT_EQ(outcome.status, 2) << arguments << "\n" << outcome.err;
+  EXPECT_EQ(outcome.out, "") << arguments;
+  EXPECT_TRUE(has(outcome.err, sentence)) << arguments << "\n" << outcome.err;
+  EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1)
+      << "one sentence: " << outcome.err;
+}
+
+TEST(Train, RefusesBadInputWithOneSentence) {
+  expect_refused("--recipe dmeo", "demo");
+  expect_refused("--recipe /no/such/file.toml", "/no/such/file.toml");
+  expect_refused("--set epoch=3", "did you mean epochs?");
+  expect_refused("--set epochs=-1", "epochs");
+  expect_refused("--set epochs", "--set takes key=value, not \"epochs\"");
+  expect_refused("--device cuda", "--device cuda is not there yet");
+  expect_refused("--device tpu", "there is no device \"tpu\"");
+  expect_refused("--ranks 0", "--ranks must be a whole number from 1 to 256");
+  expect_refused("--target 101", "--target must be a percentage");
+  expect_refused("--max-restarts many", "--max-restarts must be a whole number");
+  expect_refused("--resume", "--resume needs the run's folder");
+  expect_refused("--resume --run /no/such/run", "there is no run to resume");
+  expect_refused("--recipe facebook-1h", "recipe facebook-1h needs data");
+  expect_refused("--data images:/somewhere", "give --recipe");
+  expect_refused("--evaluate /no/such/run", "give --data");
+  expect_refused("--frobnicate", "--frobnicate");
+}
+
+TEST(Train, ListsItsRecipes) {
+  const Outcome outcome = shell("SLUICE train --recipe list");
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  const Outcome listed = shell("SLUICE train --recipe list --json");
+  const json document = json::parse(listed.out);
+  EXPECT_EQ(document.size(), known_recipes().size());
+  for (const char* const name : {"demo", "mnist", "cifar10", "facebook-1h", "pfn-15min",
+                                 "sony-224s", "fujitsu-74s", "gradientflow-alexnet"})
+    EXPECT_TRUE(has(outcome.out, name)) << name;
+}
+
+TEST(Train, EveryRecipeHasADryRun) {
+  for (const RecipeSummary& recipe : known_recipes()) {
+    const Outcome outcome =
+        shell("SLUICE train --ranks 2 --dry-run --json --recipe " + recipe.name);
+    ASSERT_EQ(outcome.status, 0) << recipe.name << outcome.err;
+    const json document = json::parse(outcome.out);
+    EXPECT_EQ(document["recipe"], recipe.name);
+    EXPECT_GT(document["steps"], 0);
+    EXPECT_GT(document["model"]["parameters"], 10000);
+    EXPECT_GE(document["phases"].size(), 1U);
+    std::int64_t steps = 0;
+    for (const auto& phase : document["phases"])
+      steps += phase["steps"].get<std::int64_t>() * phase["epochs"].get<std::int64_t>();
+    EXPECT_EQ(steps, document["steps"].get<std::int64_t>()) << recipe.name;
+    EXPECT_GE(document["rates"].size(), 3U);
+    EXPECT_GT(document["settings"].size(), 40U);
+  }
+}
+
+TEST(Train, ADryRunSaysWhatWouldRun) {
+  const Outcome outcome = shell(
+      "cd $(mktemp -d); SLUICE train --recipe facebook-1h --ranks 256 --dry-run --set rate=0.2; "
+      "ls");
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  // 1,281,167 / 8,192 = 156 whole steps an epoch; 0.2 x 8192 / 256 = 6.4, a tenth at epoch 30.
+  for (const char* const part : {"recipe facebook-1h: ", "25,557,032 parameters in 161 tensors",
+                                 "ImageNet-1k (1,281,167 images", "14,040 steps in 90 epochs",
+                                 "1-90 ", "156", "8,192", "6.4\n", "0.64\n", "--set", "[M]"})
+    EXPECT_TRUE(has(outcome.out, part)) << part << "\n" << outcome.out;
+  EXPECT_FALSE(has(outcome.out, "runs\n")) << "it writes nothing";
+}
+
+#ifndef SLUICE_WITH_TORCH
+TEST(Train, ABuildWithoutLibtorchSaysSo) {
+  expect_refused("", "this sluice was built without libtorch and does not train");
+}
+#endif
+
+}  // namespace
+}  // namespace sluice

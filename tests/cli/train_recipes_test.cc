@@ -1,0 +1,29 @@
+// Every recipe takes 20 steps, on small images and in small batches: all its settings work
+// together.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "plan/recipe.h"
+#include "tests/cli/training_place.h"
+
+namespace sluice {
+namespace {
+
+TEST(TrainRecipes, EachTakesTwentySteps) {
+  const TrainingPlace place;
+  for (const RecipeSummary& recipe : known_recipes()) {
+    const Outcome outcome = place.train(
+        "--ranks 2 --data random:64 --set image=64 --set batch=2 --steps 20 --json "
+        "--keep-nothing --recipe " +
+        recipe.name);
+    ASSERT_EQ(outcome.status, 0) << recipe.name << "\n" << outcome.err;
+    const auto summary = nlohmann::json::parse(outcome.out);
+    EXPECT_EQ(summary["steps"], 20) << recipe.name;
+    EXPECT_TRUE(summary["loss"].is_number()) << recipe.name << " " << summary["loss"];
+  }
+}
+
+}  // namespace
+}  // namespace sluice

@@ -1,0 +1,123 @@
+// `sluice train` as a user meets it: what it trains, shows and leaves behind.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "tests/cli/training_place.h"
+
+namespace sluice {
+namespace {
+
+using nlohmann::json;
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+TEST(Train, TrainsEvaluatesAndSaysWhatItCameTo) {
+  const TrainingPlace place;
+  const Outcome outcome = place.train("--ranks 2 --run run --set epochs=0.5 --json");
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  const json summary = json::parse(outcome.out);
+  EXPECT_EQ(summary["ranks"], 2);
+  EXPECT_GT(summary["images_per_s"], 10.0);
+  EXPECT_GT(summary["accuracy"], 5.0);
+  EXPECT_GT(summary["startup_s"], 0.0);
+  EXPECT_GT(summary["total_s"], summary["startup_s"]);
+  EXPECT_GE(summary["exposed_comm_fraction"], 0.0);
+  EXPECT_EQ(summary["run"], "run");
+  for (const char* const name : {"run.json", "metrics.jsonl", "timeline.json", "checkpoints"})
+    EXPECT_TRUE(std::filesystem::exists(place.folder() / "run" / name)) << name;
+
+  const Outcome evaluated = place.train("--ranks 2 --evaluate run --json");
+  ASSERT_EQ(evaluated.status, 0) << evaluated.err;
+  EXPECT_EQ(json::parse(evaluated.out)["accuracy"], summary["accuracy"]);
+  EXPECT_EQ(place.train("--ranks 1 --evaluate run --target 100").status, 1);
+}
+
+TEST(Train, ARunIsNeverWrittenOver) {
+  const TrainingPlace place;
+  ASSERT_EQ(place.train("--ranks 1 --run run --steps 5").status, 0);
+  const Outcome again = place.train("--ranks 1 --run run --steps 5");
+  EXPECT_EQ(again.status, 2);
+  EXPECT_TRUE(has(again.err, "\"run\" holds a run already")) << again.err;
+  // As a rank of somebody else's, too.
+  const Outcome as_rank = shell("cd " + place.folder().string() +
+                                "; SLUICE launch -n 2 -- SLUICE train --run run --steps 5");
+  EXPECT_NE(as_rank.status, 0);
+  EXPECT_TRUE(has(as_rank.err, "holds a run already")) << as_rank.err;
+}
+
+TEST(Train, WithoutRunAFreshFolderIsMadeUnderAnyLauncher) {
+  const TrainingPlace place;
+  const Outcome own = place.train("--ranks 2 --steps 3 --json");
+  ASSERT_EQ(own.status, 0) << own.err;
+  const Outcome launched =
+      shell("cd " + place.folder().string() +
+            "; SLUICE launch -n 2 --no-prefix -- SLUICE train --steps 3 --json");
+  ASSERT_EQ(launched.status, 0) << launched.err;
+  const std::string first = json::parse(own.out)["run"];
+  const std::string second = json::parse(launched.out)["run"];
+  EXPECT_TRUE(first.starts_with("runs/demo-")) << first;
+  EXPECT_TRUE(second.starts_with("runs/demo-")) << second;
+  EXPECT_NE(first, second);
+  EXPECT_EQ(json::parse(own.out)["weights_hash"], json::parse(launched.out)["weights_hash"])
+      << "who started the ranks does not matter";
+}
+
+TEST(Train, AWrongInputLeavesNoFolderAndIsOneSentence) {
+  const TrainingPlace place;
+  const Outcome outcome = place.train("--ranks 2 --recipe demo --data mnist:nowhere");
+  EXPECT_EQ(outcome.status, 2) << outcome.err;
+  EXPECT_TRUE(has(outcome.err, "nowhere")) << outcome.err;
+  EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
+  EXPECT_FALSE(std::filesystem::exists(place.folder() / "runs") &&
+               !std::filesystem::is_empty(place.folder() / "runs"));
+}
+
+TEST(Train, ATargetThatIsNotMetIsANo) {
+  const TrainingPlace place;
+  const Outcome outcome = place.train("--ranks 2 --run run --set epochs=0.2 --target 99.9");
+  EXPECT_EQ(outcome.status, 1) << outcome.err;
+  EXPECT_TRUE(has(outcome.out, "99.90% NOT reached")) << outcome.out;
+  EXPECT_FALSE(has(outcome.err, "failed")) << outcome.err;
+}
+
+TEST(Train, LinesAreForFilesAndABarIsForATerminal) {
+  const TrainingPlace place;
+  const Outcome lines = place.train("--ranks 2 --run a --set epochs=0.3");
+  EXPECT_FALSE(has(lines.err, "\r")) << lines.err;
+  EXPECT_TRUE(has(lines.err, "accuracy ")) << lines.err;
+  const Outcome terminal =
+      shell("cd " + place.folder().string() +
+            "; command -v script >/dev/null || exit 77; script -qec 'stty cols 60; SLUICE train "
+            "--ranks 2 --run b --set epochs=0.3' /dev/null");
+  if (terminal.status == 77) GTEST_SKIP() << "no script(1)";
+  EXPECT_EQ(terminal.status, 0) << terminal.out;
+  EXPECT_TRUE(has(terminal.out, "\r\033[Kepoch 1/1")) << terminal.out;
+  EXPECT_TRUE(has(terminal.out, "images/s")) << terminal.out;
+}
+
+TEST(Train, BenchMeasuresScaling) {
+  const TrainingPlace place;
+  const Outcome outcome = shell(place.in(
+      "SLUICE bench train --ranks 1,2 --batch 8 --steps 20 --repeats 1 --json 2>/dev/null"));
+  ASSERT_EQ(outcome.status, 0) << outcome.out;
+  const json rows = json::parse(outcome.out);
+  ASSERT_EQ(rows.size(), 2U);
+  for (const auto& row : rows) {
+    EXPECT_EQ(row["batch"], 8);
+    EXPECT_GT(row["images_per_s"], 10.0);
+  }
+  EXPECT_EQ(rows[0]["efficiency"], 1.0);
+  EXPECT_NEAR(rows[1]["efficiency"],
+              rows[1]["images_per_s"].get<double>() / (2 * rows[0]["images_per_s"].get<double>()),
+              1e-9);
+  EXPECT_TRUE(std::filesystem::is_empty(place.folder())) << "a measurement keeps nothing";
+}
+
+}  // namespace
+}  // namespace sluice

@@ -1,0 +1,58 @@
+// Whatever the bytes: reading them ends in a recipe or in one sentence, a recipe that was read is
+// written and read back unchanged, and it is planned or refused.
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <string>
+
+#include "plan/recipe.h"
+#include "plan/training_plan.h"
+
+namespace {
+
+void require(bool holds, const char* what) {
+  if (holds) return;
+  std::fprintf(stderr, "recipe_fuzz: %s\n", what);
+  std::abort();
+}
+
+void plan(const sluice::Recipe& recipe) {
+  constexpr std::int64_t kSamples = 1000;
+  for (const int ranks : {1, 3}) {
+    const auto planned = sluice::plan_training(recipe, ranks, kSamples);
+    if (!planned.ok()) continue;
+    const sluice::TrainingPlan& plan = planned.value();
+    for (const std::int64_t step : {std::int64_t{0}, plan.steps / 2, plan.steps - 1}) {
+      require(plan.first_sample(step) >= 0, "a step before the first sample");
+      require(plan.epoch_at(step) <= recipe.epochs, "a step after the last epoch");
+      require(sluice::rate_at(recipe, plan, step) >= 0, "a rate below 0, or none");
+    }
+    require(sluice::evaluates_after(recipe, plan, plan.steps - 1), "no evaluation at the end");
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string text{data, data + size};
+  // toml++ 3.3 asks of these whether they are blanks, and reaches a point that it calls
+  // unreachable.
+  if (std::any_of(text.begin(), text.end(), [](char c) { return c < 0; })) return 0;
+  const sluice::Result<sluice::Recipe> recipe = sluice::parse_recipe(text, "fuzz.toml");
+  if (!recipe.ok()) {
+    require(recipe.status().code() == sluice::Code::InvalidInput, "a wrong code");
+    require(recipe.status().message().starts_with("fuzz.toml"), "a message without a place");
+    return 0;
+  }
+  const sluice::RecipeSettings settings = sluice::settings_of(recipe.value());
+  const auto again = sluice::recipe_of({settings.begin(), settings.end()}, "again.toml");
+  require(again.ok(), "what was written cannot be read");
+  require(sluice::settings_of(again.value()) == settings, "what was written reads differently");
+  require(sluice::may_continue({settings.begin(), settings.end()}, 0, recipe.value()).ok(),
+          "a recipe cannot continue itself");
+  plan(recipe.value());
+  return 0;
+}

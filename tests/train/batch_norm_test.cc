@@ -1,0 +1,80 @@
+// The batch norms of the models, at several ranks.
+#include "train/models/batch_norm.h"
+
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include "tests/torch/torch_ranks.h"
+#include "train/averaged_statistics.h"
+#include "train/models/models.h"
+
+namespace sluice {
+namespace {
+
+using torch::Tensor;
+
+std::shared_ptr<Model> network() {
+  return make_model("smallconv", {.input = {.classes = 3, .channels = 1, .image = 16}, .seed = 3})
+      .value();
+}
+
+Tensor batch(int rank) {
+  auto random = at::detail::createCPUGenerator(static_cast<std::uint64_t>(rank) + 40);
+  return torch::randn({6, 1, 16, 16}, random) + rank;
+}
+
+Tensor running_mean(Model& model) { return model.named_buffers()["bn1.running_mean"]; }
+
+TEST(BatchNorm, SynchronisedIsThatOfOneLargeBatch) {
+  const auto alone = network();
+  const Tensor whole = alone->forward(torch::cat({batch(0), batch(1)}));
+  whole.square().mean().backward();
+  run_torch_ranks(2, [&](Communicator& communicator) {
+    const auto shared = network();
+    synchronise_batch_norms(*shared, communicator.split(0, communicator.rank()));
+    const Tensor own = shared->forward(batch(communicator.rank()));
+    own.square().mean().backward();
+    // f32 rounding of sums in another order, through three layers.
+    EXPECT_TRUE(torch::allclose(own, whole.narrow(0, communicator.rank() * 6, 6), 1e-4, 1e-5));
+    EXPECT_TRUE(torch::allclose(running_mean(*shared), running_mean(*alone), 1e-4, 1e-5));
+    EXPECT_GT(seconds_waited(*shared), 0);
+    EXPECT_EQ(shared->named_parameters().size(), alone->named_parameters().size());
+    EXPECT_EQ(shared->named_buffers().size(), alone->named_buffers().size());
+    shared->eval();
+    EXPECT_TRUE(shared->forward(batch(0)).isfinite().all().item<bool>());
+  });
+}
+
+TEST(BatchNorm, MayKeepTheLastBatchAlone) {
+  const auto model = network();
+  keep_last_batches(*model);
+  const torch::NoGradGuard no_grad;
+  model->forward(batch(0));
+  model->forward(batch(1));
+  const auto fresh = network();
+  keep_last_batches(*fresh);
+  fresh->forward(batch(1));
+  EXPECT_TRUE(torch::equal(running_mean(*model), running_mean(*fresh)));
+}
+
+TEST(AveragedStatistics, AreTheMeanForAWhileAndThenAsTheyWere) {
+  std::vector<Tensor> own(2);
+  for (int rank = 0; rank < 2; ++rank) {
+    const auto model = network();
+    model->forward(batch(rank));
+    own[static_cast<std::size_t>(rank)] = running_mean(*model).clone();
+  }
+  run_torch_ranks(2, [&](Communicator& communicator) {
+    const auto model = network();
+    model->forward(batch(communicator.rank()));
+    {
+      const AveragedStatistics averaged{*model, communicator};
+      EXPECT_TRUE(torch::allclose(running_mean(*model), (own[0] + own[1]) / 2));
+    }
+    EXPECT_TRUE(
+        torch::equal(running_mean(*model), own[static_cast<std::size_t>(communicator.rank())]));
+  });
+}
+
+}  // namespace
+}  // namespace sluice

@@ -1,0 +1,127 @@
+#include "train/checkpoint_folder.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <set>
+
+#include "base/remove_folder.h"
+#include "bench/allreduce/temporary_folder.h"
+#include "train/mean_part.h"
+#include "train/section_list.h"
+
+namespace sluice {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kRanks = 2;
+
+class CheckpointFolder : public testing::Test {
+ protected:
+  // Files without `missing`, an owner.
+  void write(std::int64_t step, double accuracy = -1, std::optional<int> missing = {},
+             std::uint64_t run = 1) {
+    const fs::path checkpoint = checkpoint_path(path_, step);
+    fs::create_directories(checkpoint);
+    for (int owner = PartHeader::kCommon; owner < kRanks; ++owner) {
+      if (owner == missing) continue;
+      SectionList list;
+      list.add_copy<float>("mean", std::vector<float>{static_cast<float>(step + owner), 1});
+      list.add_value("count", std::int64_t{step + owner});
+      ASSERT_TRUE(
+          write_part(
+              part_path(checkpoint, owner),
+              {.step = step, .run = run, .ranks = kRanks, .owner = owner, .accuracy = accuracy},
+              list.sections())
+              .ok());
+    }
+  }
+  std::set<std::int64_t> steps() const {
+    const std::vector<std::int64_t> all = checkpoint_steps(path_);
+    return {all.begin(), all.end()};
+  }
+  // Why step 9 is not taken, when step 5 is there too and good.
+  std::string refusal() const {
+    const NewestCheckpoint newest = newest_checkpoint(path_);
+    EXPECT_EQ(newest.step, 5);
+    if (newest.refused.size() != 1) return "";
+    const std::string begin = checkpoint_path(path_, 9).string() + " is not used; ";
+    EXPECT_TRUE(newest.refused[0].starts_with(begin)) << newest.refused[0];
+    return newest.refused[0].substr(begin.size());
+  }
+
+  bench::TemporaryFolder folder_;
+  fs::path path_ = folder_.make("checkpoints");
+};
+
+TEST_F(CheckpointFolder, TheNewestGoodOneIsFound) {
+  EXPECT_FALSE(newest_checkpoint(path_).path);
+  EXPECT_FALSE(newest_checkpoint(path_ / "none").path);
+  write(9);
+  write(10);
+  write(100'000'000'000);
+  std::ofstream{path_ / "step-x"} << "not ours";
+  const NewestCheckpoint newest = newest_checkpoint(path_);
+  EXPECT_EQ(newest.step, 100'000'000'000);
+  EXPECT_EQ(newest.path, path_ / "step-100000000000");
+  EXPECT_TRUE(newest.refused.empty());
+}
+
+TEST_F(CheckpointFolder, EveryFileOfACheckpointCounts) {
+  write(5);
+  write(9, -1, PartHeader::kCommon);
+  EXPECT_EQ(refusal(), "common: it is missing");
+  remove_folder(checkpoint_path(path_, 9));
+  write(9, -1, 1);
+  EXPECT_EQ(refusal(), "rank-1: it is missing");
+  write(9);
+  write(9, -1, 1, 2);  // rank 1's is of the run before
+  EXPECT_EQ(refusal(), "rank-1: it was written by another run than common");
+  write(9);
+  const fs::path file = part_path(checkpoint_path(path_, 9), 0);
+  fs::copy_file(part_path(checkpoint_path(path_, 9), 1), file,
+                fs::copy_options::overwrite_existing);
+  EXPECT_EQ(refusal(), "rank-0: it is another file of a checkpoint");
+  std::ofstream{file} << "# a recipe";
+  EXPECT_EQ(refusal(), "rank-0: it is no checkpoint of Sluice's");
+  remove_folder(checkpoint_path(path_, 9));
+  fs::copy(checkpoint_path(path_, 5), checkpoint_path(path_, 9));
+  EXPECT_EQ(refusal(), "it is of step 5");
+}
+
+TEST_F(CheckpointFolder, TheLastOnesAndTheBestAreKept) {
+  for (int step = 1; step <= 7; ++step) write(step, step == 2 || step == 3 ? 90 : 50 + step);
+  write(8, -1, 0);
+  prune_checkpoints(path_, 3);
+  EXPECT_EQ(steps(), (std::set<std::int64_t>{2, 5, 6, 7, 8})) << "8 may be under way";
+  write(9);
+  prune_checkpoints(path_, 3);
+  EXPECT_EQ(steps(), (std::set<std::int64_t>{2, 6, 7, 9}));
+  for (int step = 10; step <= 12; ++step) write(step);
+  prune_checkpoints(path_, 3);
+  EXPECT_EQ(steps(), (std::set<std::int64_t>{2, 10, 11, 12}));
+}
+
+TEST_F(CheckpointFolder, WithoutAnyAccuracyOnlyTheLastAreKept) {
+  for (int step = 1; step <= 5; ++step) write(step);
+  prune_checkpoints(path_, 3);
+  EXPECT_EQ(steps(), (std::set<std::int64_t>{3, 4, 5}));
+}
+
+TEST_F(CheckpointFolder, TheMeanOfFloatsIsOverAllRanks) {
+  write(4);
+  const fs::path checkpoint = checkpoint_path(path_, 4);
+  const PartHeader header = check_checkpoint(checkpoint).value();
+  const Result<Part> mean = mean_part(checkpoint, header);
+  ASSERT_TRUE(mean.ok());
+  SectionReader reader{mean.value()};
+  EXPECT_EQ(reader.vector<float>("mean"), (std::vector<float>{4.5F, 1}));
+  EXPECT_EQ(reader.value<std::int64_t>("count"), 4) << "rank 0's";
+  fs::remove(part_path(checkpoint, 1));
+  EXPECT_NE(mean_part(checkpoint, header).status().message().find("it is missing"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace sluice

@@ -1,0 +1,107 @@
+// Whoever is killed while writing checkpoints leaves one that can be gone on with.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <thread>
+
+#include "base/random.h"
+#include "bench/allreduce/temporary_folder.h"
+#include "tests/torch/torch_ranks.h"
+#include "tests/train/checkpoint_training.h"
+#include "train/checkpoint_folder.h"
+#include "train/checkpoint_writer.h"
+
+namespace sluice {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kRanks = 2;
+constexpr int kKills = 50;
+
+// Weights that tell their step.
+void set_weights(CheckpointTraining& training, std::int64_t step) {
+  const torch::NoGradGuard no_grad;
+  for (torch::Tensor& each : training.network->parameters()) each.fill_(static_cast<double>(step));
+}
+
+// Goes on from where it was, without end. Tells every step that is on the disk at both ranks.
+[[noreturn]] void write_without_end(const fs::path& folder, int told) {
+  run_torch_ranks(kRanks, [&](Communicator& comm) {
+    CheckpointTraining training{comm, {.double_buffering = true}};
+    const FoundCheckpoint found = load_latest(folder, comm).value();
+    std::int64_t step = 0;
+    if (found.checkpoint) {
+      step = found.checkpoint->state().step;
+      if (!found.checkpoint->apply(training.objects()).ok()) _exit(3);
+    }
+    CheckpointWriter writer{
+        {.folder = folder, .rank = comm.rank(), .ranks = kRanks, .run = found.run}};
+    while (true) {
+      set_weights(training, ++step);
+      if (!writer.save({.step = step}, training.objects()).ok()) _exit(4);
+      // Every third is written while the next is under way.
+      if (step % 3 == 0) continue;
+      if (!writer.finish().ok()) _exit(5);
+      comm.barrier();
+      if (comm.rank() == 0 && write(told, &step, sizeof step) != sizeof step) _exit(6);
+    }
+  });
+  _exit(7);
+}
+
+TEST(CheckpointKill, ThereIsAlwaysOneThatCanBeLoaded) {
+  at::set_num_threads(1);  // threads would not be there after a fork
+  const bench::TemporaryFolder temporary;
+  const fs::path folder = temporary.make("checkpoints");
+  Random random{static_cast<std::uint64_t>(getpid())};
+  std::int64_t last = 0;
+  int refused = 0;
+  for (int kill_number = 0; kill_number < kKills; ++kill_number) {
+    int pipe_ends[2];
+    ASSERT_EQ(pipe(pipe_ends), 0);
+    const pid_t child = fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      close(pipe_ends[0]);
+      prctl(PR_SET_PDEATHSIG, SIGKILL);
+      alarm(60);
+      // After a fork libtorch makes its pool of threads anew, which two threads at once must not
+      // ask.
+      at::set_num_threads(1);
+      write_without_end(folder, pipe_ends[1]);
+    }
+    close(pipe_ends[1]);
+    // Not before it has written one.
+    std::int64_t told = 0;
+    ASSERT_EQ(read(pipe_ends[0], &told, sizeof told), static_cast<ssize_t>(sizeof told));
+    std::this_thread::sleep_for(std::chrono::microseconds{random.below(20'000)});
+    ASSERT_EQ(kill(child, SIGKILL), 0);
+    int status = 0;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    ASSERT_TRUE(WIFSIGNALED(status)) << "it ended by itself, with " << WEXITSTATUS(status);
+    do last = std::max(last, told);
+    while (read(pipe_ends[0], &told, sizeof told) == static_cast<ssize_t>(sizeof told));
+    close(pipe_ends[0]);
+
+    const NewestCheckpoint newest = newest_checkpoint(folder);
+    ASSERT_TRUE(newest.path);
+    ASSERT_GE(newest.step, last) << "one that was on the disk is gone";
+    last = newest.step;
+    refused += newest.refused.empty() ? 0 : 1;
+    const Result<LoadedCheckpoint> loaded = load_checkpoint(*newest.path);
+    ASSERT_TRUE(loaded.ok()) << loaded.status().message();
+    Network network{Setting{.type = torch::kFloat, .normalise = true}, std::nullopt};
+    ASSERT_TRUE(loaded.value().apply_weights(*network).ok());
+    for (const auto& [name, tensor] : weights(*network))
+      ASSERT_TRUE((tensor == static_cast<double>(newest.step)).all().item<bool>()) << name;
+  }
+  RecordProperty("interrupted", refused);
+  EXPECT_GT(refused, 0) << "it was never killed while writing";
+}
+
+}  // namespace
+}  // namespace sluice

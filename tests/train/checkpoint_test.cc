@@ -1,0 +1,263 @@
+// Trainings that go on from a checkpoint, against those that were never interrupted.
+#include "train/checkpoint.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "bench/allreduce/temporary_folder.h"
+#include "gradient/reducer.h"
+#include "tests/torch/torch_ranks.h"
+#include "tests/train/checkpoint_training.h"
+#include "train/checkpoint_folder.h"
+#include "train/checkpoint_writer.h"
+
+namespace sluice {
+namespace {
+
+namespace fs = std::filesystem;
+using Training = CheckpointTraining;
+using Way = Training::Way;
+
+constexpr int kHalf = 5;
+constexpr int kWhole = 9;
+
+TrainingState state_at(int step) {
+  return {.step = step,
+          .seed = 42,
+          .settings = {{"recipe", "demo"}, {"empty", ""}, {"lines", "a = 1\nb = 2"}},
+          .notes = {{"epoch", "1.5"}},
+          .accuracy = 71.25,
+          .best_accuracy = 80,
+          .best_step = 3};
+}
+
+// Saves after kHalf steps.
+void train_half(Communicator& comm, Training& training, const fs::path& folder) {
+  CheckpointWriter writer{
+      {.folder = folder, .rank = comm.rank(), .ranks = comm.size(), .run = draw_run(comm)}};
+  for (int step = 0; step < kHalf; ++step) training.step(step);
+  ASSERT_TRUE(writer.save(state_at(kHalf), training.objects()).ok());
+  const Status written = writer.finish();
+  ASSERT_TRUE(written.ok()) << written.message();
+  comm.barrier();
+}
+
+void go_on(Training& training) {
+  for (int step = kHalf; step < kWhole; ++step) training.step(step);
+  if (!training.parallel->flush().empty) training.optimizer->step();
+}
+
+// Applies the newest one.
+FoundCheckpoint resume(Communicator& comm, Training& training, const fs::path& folder) {
+  FoundCheckpoint found = load_latest(folder, comm).value();
+  if (!found.checkpoint) throw std::runtime_error{"no checkpoint"};
+  const Status applied = found.checkpoint->apply(training.objects());
+  EXPECT_TRUE(applied.ok()) << applied.message();
+  return found;
+}
+
+TEST(Checkpoint, AResumedTrainingHasTheBitsOfOneThatWasNotInterrupted) {
+  for (const auto& [name, options] : ways_to_travel()) {
+    for (const int ranks : {1, 3}) {
+      for (const Way way : {Way::Sgd, Way::Lars, Way::Rmsprop}) {
+        if (way == Way::Rmsprop && options.sparse.sparsity > 0) continue;
+        SCOPED_TRACE(testing::Message()
+                     << name << ", " << ranks << " ranks, optimizer " << static_cast<int>(way));
+        const bench::TemporaryFolder folder;
+        const fs::path path = folder.make("run");
+        run_torch_ranks(ranks, [&, &options = options](Communicator& comm) {
+          Training undisturbed{comm, options, way};
+          for (int step = 0; step < kHalf; ++step) undisturbed.step(step);
+          go_on(undisturbed);
+
+          Training saved{comm, options, way};
+          train_half(comm, saved, path);
+          go_on(saved);
+          EXPECT_TRUE(same_bits(saved.everything(), undisturbed.everything())) << "saved";
+
+          Training resumed{comm, options, way};
+          const FoundCheckpoint found = resume(comm, resumed, path);
+          EXPECT_EQ(found.checkpoint->ranks(), ranks);
+          EXPECT_TRUE(found.refused.empty());
+          go_on(resumed);
+          EXPECT_TRUE(same_bits(resumed.everything(), undisturbed.everything())) << "resumed";
+        });
+        if (HasFailure()) return;
+      }
+    }
+  }
+}
+
+TEST(Checkpoint, RemembersWhatItWasTold) {
+  const bench::TemporaryFolder folder;
+  const fs::path path = folder.make("run");
+  run_torch_ranks(2, [&](Communicator& comm) {
+    Training training{comm, {}};
+    train_half(comm, training, path);
+    const FoundCheckpoint found = load_latest(path, comm).value();
+    ASSERT_TRUE(found.checkpoint);
+    const TrainingState& state = found.checkpoint->state();
+    const TrainingState expected = state_at(kHalf);
+    EXPECT_EQ(state.step, kHalf);
+    EXPECT_EQ(state.seed, 42U);
+    EXPECT_EQ(state.settings, expected.settings);
+    EXPECT_EQ(state.notes, expected.notes);
+    EXPECT_EQ(state.accuracy, 71.25);
+    EXPECT_EQ(state.best_accuracy, 80);
+    EXPECT_EQ(state.best_step, 3);
+    EXPECT_NE(found.run, 0U);
+  });
+}
+
+// By name, of one rank.
+using Values = std::map<std::string, std::vector<double>>;
+
+Values own_values(Training& training) {
+  Values values;
+  for (const auto& item : training.network->named_buffers()) {
+    const torch::Tensor flat = item.value().to(torch::kDouble).flatten();
+    values[item.key()] = {flat.data_ptr<double>(), flat.data_ptr<double>() + flat.numel()};
+  }
+  const auto residual = training.parallel->reducer().state().residual;
+  values["residual"] = {residual.begin(), residual.end()};
+  return values;
+}
+
+TEST(Checkpoint, AnotherNumberOfRanksGoesOnWithTheMeanOfTheOldOnes) {
+  const GradientOptions options = ways_to_travel().at("sparse, two buffers");
+  for (const int ranks : {1, 2, 4}) {
+    const bench::TemporaryFolder folder;
+    const fs::path path = folder.make("run");
+    std::vector<Values> before(3);
+    NamedTensors weights_before;
+    NamedTensors gradients_before;
+    const auto gradients = [](Training& training) {
+      NamedTensors all;
+      training.parallel->flush();
+      for (const auto& item : training.network->named_parameters())
+        all.emplace_back(item.key(), item.value().grad().clone());
+      return all;
+    };
+    run_torch_ranks(3, [&](Communicator& comm) {
+      Training training{comm, options};
+      train_half(comm, training, path);
+      before[static_cast<std::size_t>(comm.rank())] = own_values(training);
+      const NamedTensors own = weights(*training.network);
+      const NamedTensors in_flight = gradients(training);
+      if (comm.rank() == 0) weights_before = own, gradients_before = in_flight;
+    });
+    run_torch_ranks(ranks, [&](Communicator& comm) {
+      Training training{comm, options};
+      const FoundCheckpoint found = resume(comm, training, path);
+      EXPECT_EQ(found.checkpoint->ranks(), 3);
+      EXPECT_TRUE(same_bits(weights(*training.network), weights_before));
+      int different = 0;
+      for (const auto& [name, values] : own_values(training)) {
+        ASSERT_EQ(values.size(), before[0][name].size());
+        for (std::size_t i = 0; i < values.size(); ++i) {
+          const double mean = (before[0][name][i] + before[1][name][i] + before[2][name][i]) / 3;
+          ASSERT_EQ(values[i], static_cast<float>(mean)) << name;
+          different += before[0][name][i] != mean ? 1 : 0;
+        }
+      }
+      EXPECT_GT(different, 100);
+      EXPECT_TRUE(same_bits(gradients(training), gradients_before)) << "the mean in flight";
+      for (int step = kHalf; step < kWhole; ++step) training.step(step);
+    });
+  }
+}
+
+TEST(Checkpoint, ADamagedOneIsRefusedByNameAndTheOneBeforeIsUsed) {
+  const bench::TemporaryFolder folder;
+  const fs::path path = folder.make("run");
+  run_torch_ranks(2, [&](Communicator& comm) {
+    Training training{comm, {}};
+    CheckpointWriter writer{{.folder = path, .rank = comm.rank(), .ranks = 2, .run = 5}};
+    for (int step = 1; step <= 3; ++step) {
+      training.step(step);
+      ASSERT_TRUE(writer.save(state_at(step), training.objects()).ok());
+    }
+    ASSERT_TRUE(writer.finish().ok());
+    comm.barrier();
+    if (comm.rank() == 0) {
+      const fs::path torn = part_path(checkpoint_path(path, 3), 1);
+      fs::resize_file(torn, fs::file_size(torn) / 2);
+      fs::remove(part_path(checkpoint_path(path, 2), 0));
+    }
+    comm.barrier();
+    const FoundCheckpoint found = load_latest(path, comm).value();
+    ASSERT_TRUE(found.checkpoint);
+    EXPECT_EQ(found.checkpoint->state().step, 1);
+    if (comm.rank() != 0) return;
+    ASSERT_EQ(found.refused.size(), 2U);
+    EXPECT_NE(found.refused[0].find("step-00000003 is not used; rank-1: it is torn"),
+              std::string::npos)
+        << found.refused[0];
+    EXPECT_NE(found.refused[1].find("step-00000002 is not used; rank-0: it is missing"),
+              std::string::npos)
+        << found.refused[1];
+  });
+}
+
+TEST(Checkpoint, OfAnotherNetworkItIsRefused) {
+  const bench::TemporaryFolder folder;
+  const fs::path path = folder.make("run");
+  run_torch_ranks(1, [&](Communicator& comm) {
+    Training training{comm, {}};
+    train_half(comm, training, path);
+    const LoadedCheckpoint loaded = load_checkpoint(checkpoint_path(path, kHalf)).value();
+    Training other{comm, {.theta = 17}};
+    EXPECT_NE(loaded.apply(other.objects()).message().find("theta: it was saved with"),
+              std::string::npos);
+    torch::nn::Linear linear{3, 4};
+    EXPECT_NE(loaded.apply_weights(*linear).message().find("the checkpoint has no 'weight'"),
+              std::string::npos);
+  });
+}
+
+TEST(Checkpoint, WithNoneThereIsNothingToGoOnFrom) {
+  const bench::TemporaryFolder folder;
+  run_torch_ranks(2, [&](Communicator& comm) {
+    const FoundCheckpoint found = load_latest(fs::path{folder.make("run")} / "none", comm).value();
+    EXPECT_FALSE(found.checkpoint);
+    EXPECT_NE(found.run, 0U);
+  });
+}
+
+TEST(Checkpoint, AFullOrMissingDiskIsToldAtTheNextSave) {
+  run_torch_ranks(1, [&](Communicator& comm) {
+    Training training{comm, {}};
+    training.step(0);
+    CheckpointWriter writer{{.folder = "/proc/nothing"}};
+    EXPECT_TRUE(writer.save(state_at(1), training.objects()).ok());
+    EXPECT_NE(writer.save(state_at(2), training.objects()).message().find("/proc/nothing"),
+              std::string::npos);
+    EXPECT_FALSE(writer.finish().ok());
+    EXPECT_TRUE(writer.finish().ok());
+  });
+}
+
+TEST(Checkpoint, WeightsAreExportedForTorchLoad) {
+  const bench::TemporaryFolder folder;
+  const fs::path path = folder.make("run");
+  run_torch_ranks(2, [&](Communicator& comm) {
+    Training training{comm, {}};
+    train_half(comm, training, path);
+    if (comm.rank() != 0) return;
+    const LoadedCheckpoint loaded = load_checkpoint(checkpoint_path(path, kHalf)).value();
+    Network network{Setting{.type = torch::kFloat, .normalise = true}, std::nullopt};
+    ASSERT_TRUE(loaded.apply_weights(*network).ok());
+    ASSERT_TRUE(export_weights(*network, path / "weights.pt").ok());
+
+    Network other{Setting{.type = torch::kFloat, .normalise = true}, std::nullopt};
+    torch::load(other, (path / "weights.pt").string());
+    EXPECT_TRUE(same_bits(weights(*other), weights(*training.network)));
+    EXPECT_TRUE(torch::equal(other->named_buffers()["norm.running_mean"],
+                             network->named_buffers()["norm.running_mean"]));
+    EXPECT_FALSE(export_weights(*network, "/nowhere/weights.pt").ok());
+  });
+}
+
+}  // namespace
+}  // namespace sluice

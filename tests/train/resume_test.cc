@@ -1,0 +1,193 @@
+// A training that is interrupted and resumed ends with the weights of one that was not.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "tests/train/tiny_training.h"
+#include "train/trainer.h"
+
+namespace sluice {
+namespace {
+
+// Interrupted after each of `stops` steps.
+TrainingSummary in_pieces(TinyRun run, const std::vector<std::int64_t>& stops) {
+  const TemporaryFolder folder;
+  run.options.run_folder = folder.path() / "run";
+  for (const std::int64_t stop : stops) {
+    run.options.step_limit = stop;
+    const TrainingSummary piece = train_tiny(run);
+    EXPECT_EQ(piece.end, TrainingEnd::StepLimit);
+    EXPECT_EQ(piece.steps, stop);
+    run.options.resume = true;
+  }
+  run.options.step_limit = 0;
+  return train_tiny(run);
+}
+
+void expect_same_in_pieces(const Recipe& recipe, int ranks) {
+  TinyRun run{.options = {.recipe = recipe}, .ranks = ranks};
+  const TrainingSummary whole = train_tiny(run);
+  const TrainingSummary pieces = in_pieces(run, {3, 8});
+  EXPECT_EQ(pieces.start_up.first_step, 8);
+  EXPECT_EQ(pieces.steps, whole.steps);
+  EXPECT_EQ(pieces.weights_hash, whole.weights_hash);
+  ASSERT_TRUE(whole.last && pieces.last);
+  EXPECT_EQ(pieces.last->right, whole.last->right);
+  EXPECT_EQ(pieces.last->loss, whole.last->loss);
+}
+
+TEST(Resume, HasTheSameBits) { expect_same_in_pieces(tiny_recipe(), 2); }
+
+TEST(Resume, HasTheSameBitsWithOwnRunningStatistics) {
+  Recipe recipe = tiny_recipe();
+  recipe.model = "smallconv";
+  recipe.augmentation = AugmentationKind::Shift;
+  expect_same_in_pieces(recipe, 2);
+}
+
+TEST(Resume, HasTheSameBitsWithSparseGradientsAndDoubleBuffering) {
+  Recipe recipe = tiny_recipe();
+  recipe.sparsity = 0.6;
+  recipe.sparse_chunk = 128;
+  recipe.weight_decay = 1e-3;
+  for (const bool double_buffering : {false, true}) {
+    recipe.double_buffering = double_buffering;
+    expect_same_in_pieces(recipe, 2);
+  }
+}
+
+TEST(Resume, HasTheSameBitsWithLarsAccumulationAndLossScaling) {
+  Recipe recipe = tiny_recipe();
+  recipe.optimizer = OptimizerKind::Lars;
+  recipe.rate = 2;
+  recipe.rate_place = RatePlace::Folded;
+  recipe.batch = 4;
+  recipe.global_batch = 16;
+  recipe.loss_scaling = true;
+  recipe.warm_up_epochs = 1;
+  expect_same_in_pieces(recipe, 2);
+}
+
+TEST(Resume, HasTheSameBitsWhicheverWayAnEpochEnds) {
+  for (const EpochEnd end : {EpochEnd::Drop, EpochEnd::Fill, EpochEnd::RunOn}) {
+    Recipe recipe = tiny_recipe();
+    recipe.epochs = 3;
+    recipe.batch = 7;
+    recipe.epoch_end = end;
+    expect_same_in_pieces(recipe, 2);
+  }
+}
+
+TEST(Resume, GoesOnAfterASignal) {
+  const TrainerOptions options{.recipe = tiny_recipe()};
+  const TrainingSummary whole = train_tiny({.options = options, .ranks = 2});
+  const TemporaryFolder folder;
+  TinyRun run{.options = options, .ranks = 2};
+  run.options.run_folder = folder.path() / "run";
+  std::vector<std::atomic<int>> stops(2);
+  stops[1] = 2;
+  run.stops = &stops;
+  const TrainingSummary stopped = train_tiny(run);
+  EXPECT_EQ(stopped.end, TrainingEnd::Signal);
+  EXPECT_LT(stopped.steps, whole.steps);
+  stops[1] = 0;
+  run.options.resume = true;
+  EXPECT_EQ(train_tiny(run).weights_hash, whole.weights_hash);
+}
+
+TEST(Resume, KeepsTheGlobalBatchOnAnotherNumberOfRanks) {
+  const TrainerOptions options{.recipe = tiny_recipe()};
+  const TrainingSummary whole = train_tiny({.options = options, .ranks = 2});
+  const TemporaryFolder folder;
+  TinyRun run{.options = options, .ranks = 2};
+  run.options.run_folder = folder.path() / "run";
+  run.options.step_limit = 5;
+  train_tiny(run);
+  run.options.resume = true;
+  run.options.step_limit = 9;
+  run.ranks = 1;
+  EXPECT_EQ(train_tiny(run).start_up.global_batch, 16);
+  run.options.step_limit = 0;
+  run.ranks = 4;
+  const TrainingSummary dealt_anew = train_tiny(run);
+  EXPECT_EQ(dealt_anew.start_up.global_batch, 16);
+  EXPECT_EQ(dealt_anew.steps, whole.steps);
+  ASSERT_TRUE(whole.last && dealt_anew.last);
+  // Sums in another order.
+  EXPECT_NEAR(dealt_anew.last->loss, whole.last->loss, 1e-4 * whole.last->loss);
+}
+
+TEST(Resume, RefusesWhatWouldChangeThePastByName) {
+  const TemporaryFolder folder;
+  TinyRun run{.options = {.recipe = tiny_recipe()}, .ranks = 2};
+  run.options.run_folder = folder.path() / "run";
+  run.options.step_limit = 5;
+  train_tiny(run);
+  run.options.resume = true;
+  run.options.step_limit = 0;
+  run.options.recipe.momentum = 0.5;
+  for (const Result<TrainingSummary>& end : try_tiny(run)) {
+    ASSERT_FALSE(end.ok());
+    EXPECT_NE(end.status().message().find("momentum"), std::string::npos) << end.status().message();
+  }
+  run.options.recipe = tiny_recipe();
+  run.data.train = 64;
+  EXPECT_FALSE(try_tiny(run)[0].ok());
+}
+
+TEST(Resume, MayTrainLongerOrToATarget) {
+  const TemporaryFolder folder;
+  TinyRun run{.options = {.recipe = tiny_recipe()}, .ranks = 2};
+  run.options.run_folder = folder.path() / "run";
+  EXPECT_EQ(train_tiny(run).steps, 12);
+  run.options.resume = true;
+  // It is complete: only how good it is remains to be said.
+  const TrainingSummary again = train_tiny(run);
+  EXPECT_EQ(again.steps, 12);
+  EXPECT_TRUE(again.last.has_value());
+  run.options.recipe.epochs = 4;
+  run.options.target = 101;
+  const TrainingSummary longer = train_tiny(run);
+  EXPECT_EQ(longer.start_up.first_step, 12);
+  EXPECT_EQ(longer.steps, 24);
+  EXPECT_FALSE(longer.target_met);
+}
+
+TEST(Resume, KeepsTheLastGoodCheckpointOfARunThatFailed) {
+  const TemporaryFolder folder;
+  TinyRun run{.options = {.recipe = tiny_recipe()}, .ranks = 2};
+  run.options.run_folder = folder.path() / "run";
+  run.options.recipe.epochs = 30;
+  run.options.recipe.decay = DecayKind::Step;
+  run.options.recipe.drops = {{.at = 1, .factor = 1e20}};
+  const TrainingSummary failed = train_tiny(run);
+  EXPECT_EQ(failed.end, TrainingEnd::NotFinite);
+  run.options.resume = true;
+  run.options.step_limit = 7;
+  const TrainingSummary resumed = train_tiny(run);
+  EXPECT_EQ(resumed.start_up.first_step, 6);
+}
+
+TEST(Init, StartsFromWeightsWithANewHeadWhereClassesDiffer) {
+  const TemporaryFolder folder;
+  TinyRun run{.options = {.recipe = tiny_recipe()}, .ranks = 2};
+  run.options.run_folder = folder.path() / "first";
+  const TrainingSummary first = train_tiny(run);
+  for (const char* const from : {"first", "first/weights.pt"}) {
+    TinyRun next{.options = {.recipe = tiny_recipe()}, .ranks = 2};
+    next.options.init = folder.path() / from;
+    next.options.recipe.rate = 1e-9;
+    next.options.recipe.epochs = 1;
+    const TrainingSummary same = train_tiny(next);
+    EXPECT_EQ(same.last->right, first.last->right) << from;
+    Heard heard;
+    next.heard = &heard;
+    next.data.classes = 6;
+    train_tiny(next);
+    ASSERT_EQ(heard.notes.size(), 1U);
+    EXPECT_NE(heard.notes[0].find("4 classes"), std::string::npos) << heard.notes[0];
+  }
+}
+
+}  // namespace
+}  // namespace sluice

@@ -1,0 +1,232 @@
+#include "train/trainer.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "tests/torch/torch_ranks.h"
+#include "tests/train/tiny_training.h"
+
+namespace sluice {
+namespace {
+
+TEST(Trainer, TwoRanksLearnSomethingAndSayWhatTheyDid) {
+  Heard heard;
+  TrainerOptions options{.recipe = tiny_recipe()};
+  options.recipe.epochs = 4;
+  const TrainingSummary summary = train_tiny({.options = options, .ranks = 2, .heard = &heard});
+  EXPECT_EQ(summary.end, TrainingEnd::Done);
+  EXPECT_EQ(summary.steps, 4 * (96 / 16));
+  EXPECT_DOUBLE_EQ(summary.epochs, 4);
+  EXPECT_GT(summary.accuracy, 90);
+  EXPECT_FALSE(summary.top5.has_value());
+  EXPECT_GT(summary.images_per_s, 0);
+  EXPECT_GE(summary.exposed_comm_fraction, 0);
+  EXPECT_LT(summary.exposed_comm_fraction, 1);
+  EXPECT_LE(summary.startup_s, summary.total_s);
+
+  ASSERT_EQ(heard.start_ups.size(), 1U);
+  EXPECT_EQ(heard.start_ups[0].ranks, 2);
+  EXPECT_EQ(heard.start_ups[0].samples, 96);
+  EXPECT_EQ(heard.start_ups[0].steps, 24);
+  EXPECT_EQ(heard.start_ups[0].tensors, 10);
+  ASSERT_EQ(heard.evaluations.size(), 4U);
+  for (const EvaluationReport& evaluation : heard.evaluations) EXPECT_EQ(evaluation.samples, 37);
+  EXPECT_FALSE(heard.steps.empty());
+}
+
+// The same samples make up a step, whoever computes on them.
+TEST(Trainer, OneRankAndTwoAtTheSameGlobalBatchAreTheSameTraining) {
+  TrainerOptions options{.recipe = tiny_recipe()};
+  options.recipe.batch = 16;
+  const TrainingSummary one = train_tiny({.options = options, .ranks = 1});
+  options.recipe.batch = 8;
+  const TrainingSummary two = train_tiny({.options = options, .ranks = 2});
+  options.recipe.batch = 4;
+  options.recipe.global_batch = 16;
+  const TrainingSummary accumulated = train_tiny({.options = options, .ranks = 2});
+  ASSERT_TRUE(one.last && two.last && accumulated.last);
+  EXPECT_EQ(one.steps, two.steps);
+  EXPECT_EQ(one.steps, accumulated.steps);
+  // Sums are taken in another order: f32 rounding over 12 steps.
+  EXPECT_NEAR(one.last->loss, two.last->loss, 1e-4 * one.last->loss);
+  EXPECT_NEAR(one.last->loss, accumulated.last->loss, 1e-4 * one.last->loss);
+  EXPECT_NEAR(one.loss, two.loss, 1e-4 * one.loss);
+}
+
+TEST(Trainer, TheSameRunTwiceHasTheSameBits) {
+  TrainerOptions options{.recipe = tiny_recipe()};
+  const TrainingSummary one = train_tiny({.options = options, .ranks = 2});
+  const TrainingSummary again = train_tiny({.options = options, .ranks = 2});
+  EXPECT_EQ(one.weights_hash, again.weights_hash);
+  options.recipe.seed = 6;
+  EXPECT_NE(train_tiny({.options = options, .ranks = 2}).weights_hash, one.weights_hash);
+}
+
+TEST(Trainer, EveryEpochEndComesToItsEnd) {
+  // 96 samples, 2 ranks x 10: 4.8 steps an epoch.
+  for (const auto& [kind, steps] : {std::pair{EpochEnd::Drop, 12}, std::pair{EpochEnd::Fill, 15},
+                                    std::pair{EpochEnd::RunOn, 15}}) {
+    TrainerOptions options{.recipe = tiny_recipe()};
+    options.recipe.epochs = 3;
+    options.recipe.batch = 10;
+    options.recipe.epoch_end = kind;
+    const TrainingSummary summary = train_tiny({.options = options, .ranks = 2});
+    EXPECT_EQ(summary.end, TrainingEnd::Done);
+    EXPECT_EQ(summary.steps, steps);
+  }
+}
+
+TEST(Trainer, EvaluationCountsEverySampleOnceAtAnyNumberOfRanks) {
+  std::vector<std::int64_t> right;
+  for (const int ranks : {1, 3}) {
+    TrainerOptions options{.recipe = tiny_recipe()};
+    options.recipe.batch = 12 / ranks;
+    const TrainingSummary summary = train_tiny({.options = options, .ranks = ranks});
+    ASSERT_TRUE(summary.last);
+    EXPECT_EQ(summary.last->samples, 37);
+    EXPECT_NEAR(summary.accuracy, 100.0 * static_cast<double>(summary.last->right) / 37, 1e-9);
+  }
+}
+
+TEST(Trainer, TopFiveIsCountedFromAHundredClassesOn) {
+  TrainerOptions options{.recipe = tiny_recipe()};
+  options.recipe.epochs = 1;
+  const TrainingSummary summary =
+      train_tiny({.options = options, .ranks = 2, .data = {.train = 112, .classes = 100}});
+  ASSERT_TRUE(summary.top5);
+  EXPECT_GE(*summary.top5, summary.accuracy);
+}
+
+TEST(Trainer, StopsAtItsTarget) {
+  Heard heard;
+  TrainerOptions options{.recipe = tiny_recipe(), .target = 60};
+  options.recipe.epochs = 50;
+  const TrainingSummary summary = train_tiny({.options = options, .ranks = 2, .heard = &heard});
+  EXPECT_EQ(summary.end, TrainingEnd::Target);
+  EXPECT_TRUE(summary.target_met);
+  EXPECT_GE(summary.accuracy, 60);
+  EXPECT_LT(summary.epochs, 50);
+  EXPECT_GT(summary.seconds_to_target, 0);
+  EXPECT_LE(summary.seconds_to_target, summary.total_s);
+}
+
+TEST(Trainer, SaysThatItsTargetWasNotMet) {
+  TrainerOptions options{.recipe = tiny_recipe(), .target = 100.5};
+  options.recipe.epochs = 1;
+  const TrainingSummary summary = train_tiny({.options = options});
+  EXPECT_EQ(summary.end, TrainingEnd::Done);
+  EXPECT_FALSE(summary.target_met);
+}
+
+TEST(Trainer, ALossThatIsNotFiniteEndsTheRunWithASentence) {
+  TrainerOptions options{.recipe = tiny_recipe()};
+  options.recipe.rate = 1e20;
+  options.recipe.epochs = 100;
+  const TrainingSummary summary = train_tiny({.options = options, .ranks = 2});
+  EXPECT_EQ(summary.end, TrainingEnd::NotFinite);
+  EXPECT_NE(summary.why.find("not finite for 20 steps"), std::string::npos) << summary.why;
+  EXPECT_GE(summary.steps, 20);
+  EXPECT_LT(summary.epochs, 100);
+}
+
+TEST(Trainer, ARankThatIsToldToStopStopsAll) {
+  std::vector<std::atomic<int>> stops(2);
+  Heard heard;
+  heard.on_step = [&](const StepReport& report) {
+    if (report.step > 5) stops[1] = 15;
+  };
+  TrainerOptions options{.recipe = tiny_recipe()};
+  options.recipe.epochs = 1e6;
+  const auto ends = try_tiny({.options = options, .ranks = 2, .heard = &heard, .stops = &stops});
+  for (const Result<TrainingSummary>& end : ends) {
+    ASSERT_TRUE(end.ok()) << end.status().message();
+    EXPECT_EQ(end.value().end, TrainingEnd::Signal);
+    EXPECT_EQ(end.value().signal, 15);
+    EXPECT_EQ(end.value().steps, ends[0].value().steps);
+  }
+}
+
+TEST(Trainer, TellsOnceThatTheProcessorComputesInF32) {
+  Heard heard;
+  TrainerOptions options{.recipe = tiny_recipe(), .step_limit = 3};
+  options.recipe.compute = Compute::F16;
+  const TrainingSummary summary = train_tiny({.options = options, .ranks = 2, .heard = &heard});
+  EXPECT_EQ(summary.end, TrainingEnd::StepLimit);
+  EXPECT_EQ(summary.steps, 3);
+  ASSERT_EQ(heard.notes.size(), 1U);
+  EXPECT_NE(heard.notes[0].find("f16"), std::string::npos);
+}
+
+TEST(Trainer, LeavesItsRecordMetricsAndTimeline) {
+  const TemporaryFolder folder;
+  TrainerOptions options{.recipe = tiny_recipe(), .run_folder = folder.path() / "run"};
+  options.recipe.epochs = 4;
+  train_tiny({.options = options, .ranks = 2});
+  std::ifstream record_file{options.run_folder / "run.json"};
+  const auto record = nlohmann::json::parse(record_file);
+  EXPECT_EQ(record["ranks"], 2);
+  EXPECT_EQ(record["classes"].size(), 4U);
+  EXPECT_EQ(record["settings"]["batch"], "8");
+  EXPECT_EQ(record["summary"]["end"], "done");
+  std::ifstream metrics{options.run_folder / "metrics.jsonl"};
+  int evaluations = 0;
+  for (std::string line; std::getline(metrics, line);)
+    evaluations += nlohmann::json::parse(line)["kind"] == "evaluation" ? 1 : 0;
+  EXPECT_EQ(evaluations, 4);
+  std::ifstream timeline_file{options.run_folder / "timeline.json"};
+  const auto timeline = nlohmann::json::parse(timeline_file);
+  std::map<std::string, int> seen;
+  for (const auto& event : timeline["traceEvents"]) ++seen[event["name"]];
+  EXPECT_EQ(seen["forward"], 8);
+  EXPECT_EQ(seen["backward"], 8);
+  EXPECT_EQ(seen["optimizer"], 8);
+  EXPECT_EQ(timeline["dropped"], 0);
+}
+
+TEST(Trainer, ACheckpointIsEvaluatedAsTheRunWas) {
+  const TemporaryFolder folder;
+  TrainerOptions options{.recipe = tiny_recipe(), .run_folder = folder.path() / "run"};
+  options.recipe.model = "smallconv";
+  options.recipe.epochs = 0.01;
+  const std::atomic<int> no_stop{0};
+  std::vector<EvaluationReport> evaluated(3);
+  std::int64_t right = 0;
+  std::int64_t steps = 0;
+  run_torch_ranks(2, [&](Communicator& communicator) {
+    const Result<TrainingSummary> trained =
+        train([&] { return communicator; }, options, nullptr, no_stop);
+    ASSERT_TRUE(trained.ok()) << trained.status().message();
+    if (communicator.rank() != 0) return;
+    right = trained.value().last->right;
+    steps = trained.value().steps;
+  });
+  run_torch_ranks(3, [&](Communicator& communicator) {
+    const Result<EvaluationReport> report = evaluate_checkpoint(
+        [&] { return communicator; }, {.checkpoint = options.run_folder}, nullptr);
+    ASSERT_TRUE(report.ok()) << report.status().message();
+    evaluated[static_cast<std::size_t>(communicator.rank())] = report.value();
+  });
+  for (const EvaluationReport& report : evaluated) {
+    EXPECT_EQ(report.samples, 2000);
+    EXPECT_EQ(report.right, right);
+    EXPECT_EQ(report.step, steps);
+  }
+}
+
+TEST(Trainer, EveryBatchNormTrains) {
+  for (const BatchNormMode mode :
+       {BatchNormMode::Local, BatchNormMode::Synchronised, BatchNormMode::LastBatch}) {
+    TrainerOptions options{.recipe = tiny_recipe()};
+    options.recipe.model = "smallconv";
+    options.recipe.batch_norm = mode;
+    options.recipe.epochs = 4;
+    const TrainingSummary summary = train_tiny({.options = options, .ranks = 2});
+    EXPECT_GT(summary.accuracy, 60);
+  }
+}
+
+}  // namespace
+}  // namespace sluice
