@@ -6,10 +6,9 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "base/mix.h"
-#include "base/random.h"
 #include "base/text.h"
 #include "simulate/collective.h"
+#include "simulate/jitter.h"
 #include "simulate/self_doubt.h"
 #include "sluice/select.h"
 
@@ -23,18 +22,6 @@ struct Row {
   double seconds = 0;
   double bus_bytes_per_s = 0;
 };
-
-// How late each rank comes, evenly between 0 and the most.
-std::vector<double> lateness(const WhatIf& world, int ranks) {
-  std::vector<double> starts;
-  if (world.jitter_s == 0) return starts;
-  constexpr double kBits = 1ULL << 53U;
-  for (int rank = 0; rank < ranks; ++rank) {
-    Random random{mixed({world.seed, static_cast<std::uint64_t>(rank)})};
-    starts.push_back(world.jitter_s * static_cast<double>(random.next() >> 11U) / kBits);
-  }
-  return starts;
-}
 
 std::vector<Candidate> candidates_of(const AllReduceQuestion& question, const Topology& topology) {
   const Selector selector{
@@ -50,7 +37,12 @@ std::vector<Candidate> candidates_of(const AllReduceQuestion& question, const To
                                      wanted->name, question.world.cluster.name)}};
     }
   }
+  const int rows = question.world.grid_rows;
   for (Candidate& candidate : all) {
+    if (rows > 0 && candidate.algorithm->uses_grid && candidate.shape.ranks % rows == 0) {
+      candidate.shape.grid.assign(static_cast<std::size_t>(rows), candidate.shape.ranks / rows);
+      candidate.shape = complete_shape(*candidate.algorithm, candidate.shape).value();
+    }
     if (question.segments > 0 && candidate.algorithm->uses_segments)
       candidate.shape.segments = question.segments;
   }
@@ -65,9 +57,9 @@ std::vector<Row> rows_of(const AllReduceQuestion& question) {
         CollectiveSimulator::on(question.world.cluster, ranks, question.world.conditions).value();
     std::vector<Row> of_ranks;
     for (const Candidate& candidate : candidates_of(question, simulator.topology())) {
-      const RunOptions options{.bytes = bytes,
-                               .lanes = question.world.lanes,
-                               .starts_s = lateness(question.world, ranks)};
+      RunOptions options{.bytes = bytes, .lanes = question.world.lanes};
+      if (question.world.jitter_s > 0)
+        options.starts_s = lateness(question.world.jitter_s, question.world.seed, ranks);
       const std::vector<double> done =
           simulator.run(*candidate.algorithm, candidate.shape, options).value();
       const double seconds = *std::max_element(done.begin(), done.end());

@@ -75,10 +75,14 @@ Result<DeviceSpeed> read_speed(const toml::table& table, const std::string& sour
     read.refuse("model", fmt::format("is wrong: {}", known.message()));
   for (const auto& [batch, images_per_s] : read.pairs("images_per_s", 1e-3, kMost))
     speed.curve.push_back({batch, images_per_s});
+  speed.optimizer_s = read.optional_number("optimizer_s", 0, 0, kMostSeconds);
+  speed.input_images_per_s = read.optional_number("input_images_per_s", 0, 1e-3, kMost);
   speed.startup_s = read.optional_number("startup_s", 0, 0, kMostSeconds);
   speed.evaluation_s = read.optional_number("evaluation_s", 0, 0, kMostSeconds);
   speed.epoch_s = read.optional_number("epoch_s", 0, 0, kMostSeconds);
   speed.first_epochs_s = read.optional_number("first_epochs_s", 0, 0, kMostSeconds);
+  if (!speed.curve.empty() && speed.pass_seconds(speed.curve.front().batch) <= 0)
+    read.refuse("optimizer_s", "is longer than a whole step");
   for (std::size_t i = 1; i < speed.curve.size(); ++i) {
     const SpeedPoint& a = speed.curve[i - 1];
     const SpeedPoint& b = speed.curve[i];

@@ -3,9 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/mix.h"
-#include "base/random.h"
 #include "simulate/backward.h"
+#include "simulate/jitter.h"
 #include "sluice/select.h"
 
 namespace sluice {
@@ -18,37 +17,25 @@ double latest(const std::vector<double>& times) {
   return *std::max_element(times.begin(), times.end());
 }
 
-// How late each rank comes, evenly between 0 and the most.
-std::vector<double> lateness(const WhatIf& world, int ranks) {
-  constexpr double kBits = 1ULL << 53U;
-  std::vector<double> late;
-  for (int rank = 0; rank < ranks; ++rank) {
-    Random random{mixed({world.seed, static_cast<std::uint64_t>(rank)})};
-    late.push_back(world.jitter_s * static_cast<double>(random.next() >> 11U) / kBits);
-  }
-  return late;
-}
-
 }  // namespace
 
-IterationSimulator::IterationSimulator(const WhatIf& world, Recipe recipe, DeviceSpeed speed,
-                                       ModelTable model, CollectiveSimulator collectives, int ranks)
+IterationSimulator::IterationSimulator(const WhatIf& world, Recipe recipe, ModelTable model,
+                                       CollectiveSimulator collectives, int ranks)
     : world_{world},
       recipe_{std::move(recipe)},
-      speed_{std::move(speed)},
       model_{std::move(model)},
       collectives_{std::move(collectives)},
       ranks_{ranks} {}
 
 Result<IterationSimulator> IterationSimulator::of(const WhatIf& world, const Recipe& recipe,
-                                                  const DeviceSpeed& speed, int ranks) {
+                                                  int ranks) {
   Result<ModelTable> model = model_table(recipe.model, {.image = recipe.image});
   if (!model.ok()) return model.status();
   Result<CollectiveSimulator> collectives =
       CollectiveSimulator::on(world.cluster, ranks, world.conditions);
   if (!collectives.ok()) return collectives.status();
-  return IterationSimulator{
-      world, recipe, speed, std::move(model).value(), std::move(collectives).value(), ranks};
+  return IterationSimulator{world, recipe, std::move(model).value(), std::move(collectives).value(),
+                            ranks};
 }
 
 Result<IterationSimulator::Choice> IterationSimulator::choice_for(double bytes) {
@@ -105,23 +92,20 @@ Result<std::vector<double>> IterationSimulator::all_reduce(double bytes,
   return std::vector<double>(starts_s.size(), starts_s.front() + durations_[bytes]);
 }
 
-Result<IterationTime> IterationSimulator::step(const StepKind& kind) {
+Result<std::vector<double>> IterationSimulator::send_buckets(const StepKind& kind,
+                                                             const std::vector<double>& late,
+                                                             std::vector<BucketTime>& times) {
   Result<std::vector<ReadyBucket>> buckets = ready_buckets(model_, recipe_, kind.sparsity);
   if (!buckets.ok()) return buckets.status();
-  IterationTime time;
-  const double backward_s = speed_.step_seconds(kind.batch);  // one forward and backward
-  time.compute_s = backward_s * kind.accumulate;
-  const double before = time.compute_s - backward_s;  // only the last backward sends
-  if (kind.sparsity > 0) time.compute_s += kSparseSelection;
+  const double last_pass = kind.pass_s * (kind.accumulate - 1);
   std::vector<double> free(static_cast<std::size_t>(ranks_), 0);
-  const std::vector<double> late = lateness(world_, ranks_);
-  for (std::size_t k = 0; k < buckets.value().size() && ranks_ > 1; ++k) {
+  for (std::size_t k = 0; k < buckets.value().size(); ++k) {
     const ReadyBucket& ready = buckets.value()[k];
-    BucketTime& bucket = time.buckets.emplace_back();
+    BucketTime& bucket = times.emplace_back();
     bucket.bytes = ready.bytes(kind.sparsity);
     if (kind.sparsity > 0 && k + 1 == buckets.value().size())
       bucket.bytes += norm_bytes(model_, recipe_);
-    bucket.ready_s = recipe_.double_buffering ? 0 : before + ready.ready * backward_s;
+    bucket.ready_s = recipe_.double_buffering ? 0 : last_pass + ready.ready * kind.pass_s;
     std::vector<double> starts;
     for (std::size_t r = 0; r < free.size(); ++r)
       starts.push_back(std::max(free[r], bucket.ready_s + late[r]));
@@ -131,14 +115,33 @@ Result<IterationTime> IterationSimulator::step(const StepKind& kind) {
     free = std::move(done).value();
     bucket.end_s = latest(free);
   }
-  const Spread& spread = world_.cluster.steady ? kSteadySpread : kGpuSpread;
-  time.straggler_s = straggler_seconds(spread, time.compute_s, ranks_);
-  const double compute_end = time.compute_s + (ranks_ > 1 ? latest(late) : 0);
-  // With double buffering a rank that lags is made up for while gradients still travel.
-  const double computed = recipe_.double_buffering ? compute_end + time.straggler_s : compute_end;
-  const double end = std::max(computed, latest(free));
-  time.exposed_s = end - computed;
-  time.seconds = recipe_.double_buffering ? end : end + time.straggler_s;
+  return free;
+}
+
+Result<IterationTime> IterationSimulator::step(const StepKind& kind) {
+  IterationTime time{.kind = kind};
+  const double passes = kind.pass_s * kind.accumulate + (kind.sparsity > 0 ? kSparseSelection : 0);
+  time.compute_s = passes + kind.optimizer_s;
+  time.straggler_s = straggler_seconds(kind.spread, time.compute_s, ranks_);
+  const std::vector<double> late = lateness(ranks_ > 1 ? world_.jitter_s : 0, world_.seed, ranks_);
+  double sent = 0;
+  if (ranks_ > 1) {
+    const Result<std::vector<double>> done = send_buckets(kind, late, time.buckets);
+    if (!done.ok()) return done.status();
+    sent = latest(done.value());
+  }
+  if (recipe_.double_buffering) {
+    // A rank that lags is made up for while gradients still travel.
+    const double computed = time.compute_s + latest(late) + time.straggler_s;
+    time.exposed_s = std::max(0.0, sent - computed);
+    time.seconds = computed + time.exposed_s;
+  } else {
+    const double computed = passes + latest(late);
+    time.exposed_s = std::max(0.0, sent - computed);
+    time.seconds = computed + time.exposed_s + kind.optimizer_s + time.straggler_s;
+  }
+  time.stall_s = std::max(0.0, kind.input_s - time.seconds);
+  time.seconds += time.stall_s;
   return time;
 }
 

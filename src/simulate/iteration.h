@@ -1,17 +1,15 @@
 // iteration.h - one step of a training on a cluster.
 //
-// Compute is what the device takes for its batch by itself, the optimizer included. Buckets leave
-// as they become ready and follow each other, as collectives of one communicator do; the step ends
-// when compute and the last of them have ended, and then its slowest rank is waited for. With
-// double buffering the gradients of the step before travel while this one computes, and the longer
-// of the two counts.
+// Buckets leave as they become ready in backward and follow each other, as collectives of one
+// communicator do; the optimizer comes when compute and the last of them have ended, and then the
+// slowest rank is waited for. With double buffering the gradients of the step before travel while
+// this one computes, and the longer of the two counts.
 #pragma once
 
 #include <map>
 #include <string>
 #include <vector>
 
-#include "plan/device_speed.h"
 #include "plan/models.h"
 #include "plan/recipe.h"
 #include "simulate/collective.h"
@@ -28,31 +26,36 @@ struct BucketTime {
   std::string algorithm;
 };
 
-struct IterationTime {
-  double compute_s = 0;
-  double seconds = 0;  // the whole step
-  double straggler_s = 0;
-  double exposed_s = 0;  // compute waits for communication, stragglers apart
-  std::vector<BucketTime> buckets;
+// What a rank does by itself.
+struct StepKind {
+  double pass_s = 0;   // one forward and backward
+  int accumulate = 1;  // how many of them; the last one's buckets leave
+  double optimizer_s = 0;
+  double input_s = 0;  // what its input takes to deliver the step's images
+  double sparsity = 0;
+  Spread spread;
 };
 
-struct StepKind {
-  double batch = 0;  // a rank's, in one backward
-  int accumulate = 1;
-  double sparsity = 0;
+struct IterationTime {
+  StepKind kind;
+  double compute_s = 0;    // passes, sparse selection and optimizer
+  double exposed_s = 0;    // compute waits for communication, stragglers apart
+  double straggler_s = 0;  // and for the slowest rank
+  double stall_s = 0;      // and for images
+  double seconds = 0;      // the whole step
+  std::vector<BucketTime> buckets;
 };
 
 // Keeps what it has worked out: a collective of the same size is simulated once.
 // Thread-safety: one thread at a time.
 class IterationSimulator {
  public:
-  static Result<IterationSimulator> of(const WhatIf& world, const Recipe& recipe,
-                                       const DeviceSpeed& speed, int ranks);
+  static Result<IterationSimulator> of(const WhatIf& world, const Recipe& recipe, int ranks);
 
   Result<IterationTime> step(const StepKind& kind);
 
  private:
-  IterationSimulator(const WhatIf& world, Recipe recipe, DeviceSpeed speed, ModelTable model,
+  IterationSimulator(const WhatIf& world, Recipe recipe, ModelTable model,
                      CollectiveSimulator collectives, int ranks);
   struct Choice {
     const Algorithm* algorithm = nullptr;
@@ -62,10 +65,12 @@ class IterationSimulator {
   // When each rank is done, and with what.
   Result<std::vector<double>> all_reduce(double bytes, const std::vector<double>& starts_s,
                                          std::string& algorithm);
+  // Appends the buckets' times; when each rank has the last one's sums.
+  Result<std::vector<double>> send_buckets(const StepKind& kind, const std::vector<double>& late,
+                                           std::vector<BucketTime>& times);
 
   WhatIf world_;
   Recipe recipe_;
-  DeviceSpeed speed_;
   ModelTable model_;
   CollectiveSimulator collectives_;
   int ranks_;

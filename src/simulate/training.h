@@ -3,7 +3,9 @@
 
 #include <string>
 
+#include "plan/device_speed.h"
 #include "plan/recipe.h"
+#include "plan/training_plan.h"
 #include "simulate/iteration.h"
 
 namespace sluice {
@@ -18,13 +20,18 @@ struct TrainingQuestion {
   std::int64_t samples = kImageNetSamples;
 };
 
+// What the cluster has for it.
+Result<DeviceSpeed> speed_of(const TrainingQuestion& question);
+
 // All simulated. A step is one of the last epoch, whose batch and sparsity are the final ones.
 struct TrainingTime {
   IterationTime iteration;
   std::int64_t global_batch = 0;
   double images_per_s = 0;
-  double efficiency = 0;  // against a rank by itself with the same batch
+  // Against one rank by itself: with the batch of one of these ranks, or where the recipe has a
+  // global batch with all of that.
   double speedup = 0;
+  double efficiency = 0;  // speedup / ranks
   double exposed_comm_fraction = 0;
   double steps_s = 0;     // of all epochs
   double overhead_s = 0;  // start-up, evaluation, first epochs
@@ -32,7 +39,31 @@ struct TrainingTime {
   std::int64_t steps = 0;
 };
 
-// An efficiency above 1 is refused.
+// One training whose devices may be tried at several speeds: collectives are simulated once.
+// Thread-safety: one thread at a time.
+class TrainingSimulator {
+ public:
+  static Result<TrainingSimulator> of(const TrainingQuestion& question);
+
+  const DeviceSpeed& speed() const { return speed_; }
+  Spread spread() const { return spread_of(question_.world); }
+
+  // An efficiency above 1 is refused.
+  Result<TrainingTime> time(const DeviceSpeed& speed, const Spread& spread);
+
+ private:
+  TrainingSimulator(TrainingQuestion question, DeviceSpeed speed, TrainingPlan plan,
+                    IterationSimulator iterations);
+  double overhead_of(const DeviceSpeed& speed) const;
+  double alone_s(const DeviceSpeed& speed) const;
+
+  TrainingQuestion question_;
+  DeviceSpeed speed_;
+  TrainingPlan plan_;
+  IterationSimulator iterations_;
+};
+
+// With the cluster's own speed and spread.
 Result<TrainingTime> simulate_training(const TrainingQuestion& question);
 
 }  // namespace sluice

@@ -54,36 +54,6 @@ TEST(Command, RefusesBadInputWithOneSentence) {
   expect_refused("SLUICE", "required");
 }
 
-TEST(Command, SimulateRefusesBadInputWithOneSentence) {
-  expect_refused("SLUICE simulate --cluster abci --ranks 8", "one of them");
-  expect_refused("SLUICE simulate --cluster abcj --ranks 8 --allreduce 1M", "did you mean abci?");
-  expect_refused("SLUICE simulate --cluster abci --ranks 8 --allreduce 1M --algorithm rign",
-                 "did you mean ring?");
-  expect_refused("SLUICE simulate --cluster abci --ranks 8 --allreduce 1M --what-if lane=2",
-                 "did you mean lanes?");
-  expect_refused("SLUICE simulate --cluster abci --ranks 8 --recipe sony-224s",
-                 "choose a framework from mxnet, nnl-1, nnl-2");
-  expect_refused("SLUICE simulate --cluster abci --ranks 8 --recipe demo", "has no speed for");
-}
-
-TEST(Command, SimulateLabelsWhatItSaysAndRepeatsItself) {
-  const char* const line =
-      "SLUICE simulate --cluster abci --ranks 8,16 --recipe fujitsu-74s --framework mxnet --json";
-  const Outcome outcome = shell(line);
-  ASSERT_EQ(outcome.status, 0) << outcome.err;
-  const auto json = nlohmann::json::parse(outcome.out);
-  EXPECT_EQ(json["simulated"], true);
-  ASSERT_EQ(json["rows"].size(), 2U);
-  for (const char* key : {"iteration_ms", "images_per_s", "efficiency", "speedup",
-                          "time_to_train_s", "exposed_comm_fraction"})
-    EXPECT_TRUE(json["rows"][0].contains(key)) << key;
-  EXPECT_EQ(shell(line).out, outcome.out) << "the same bytes";
-  const Outcome table =
-      shell("SLUICE simulate --cluster mn-1 --ranks 16 --allreduce 1M --algorithm all");
-  EXPECT_EQ(table.status, 0) << table.err;
-  EXPECT_EQ(table.out.rfind("Simulated: ", 0), 0U) << table.out;
-}
-
 TEST(Command, VerifyProvesAndSaysSoInJson) {
   const Outcome outcome =
       shell("SLUICE verify --algorithm ring --collective all_reduce --ranks 4 --json");
@@ -199,8 +169,9 @@ TEST(Command, DrawsEverySmallSchedule) {
 }
 
 TEST(Command, HelpShowsExamples) {
-  for (const char* line : {"SLUICE --help", "SLUICE verify --help", "SLUICE explain --help",
-                           "SLUICE launch --help", "SLUICE doctor --help"}) {
+  for (const char* line :
+       {"SLUICE --help", "SLUICE verify --help", "SLUICE explain --help", "SLUICE launch --help",
+        "SLUICE doctor --help", "SLUICE reproduce --help"}) {
     const Outcome outcome = shell(line);
     EXPECT_EQ(outcome.status, 0);
     EXPECT_NE(outcome.out.find("Example"), std::string::npos) << line;

@@ -80,12 +80,15 @@ constexpr const char* kSpeed =
 TEST(DeviceSpeed, IsACurveOverTheBatch) {
   const Cluster cluster =
       parse_cluster(std::string{kLinks} + kSpeed +
-                        "images_per_s = [[10, 100], [20, 160], [40, 200]]\nstartup_s = 3\n",
+                        "images_per_s = [[10, 100], [20, 160], [40, 200]]\nstartup_s = 3\n"
+                        "optimizer_s = 0.02\ninput_images_per_s = 500\n",
                     "c.toml")
           .value();
   const DeviceSpeed speed = find_speed(cluster.speeds, "", "f16", "resnet50", "c").value();
   EXPECT_DOUBLE_EQ(speed.startup_s, 3);
+  EXPECT_DOUBLE_EQ(speed.input_images_per_s, 500);
   EXPECT_DOUBLE_EQ(speed.step_seconds(10), 0.1);
+  EXPECT_DOUBLE_EQ(speed.pass_seconds(10), 0.08) << "the optimizer apart";
   EXPECT_DOUBLE_EQ(speed.step_seconds(20), 0.125);
   EXPECT_DOUBLE_EQ(speed.step_seconds(15), 0.1125) << "between two points a straight line";
   EXPECT_DOUBLE_EQ(speed.step_seconds(4), 0.085) << "below the first, 75 ms and 2.5 ms an image";
@@ -115,6 +118,8 @@ TEST(DeviceSpeed, NamesTheLineThatIsWrong) {
       "the first of each rising: [[32, 157], [64, 160]]");
   EXPECT_EQ(why(std::string{kSpeed} + "images_per_s = [[10, 10], [20, 30]]\n"),
             "c.toml, line 16: speed.images_per_s has 20 images done sooner than 10");
+  EXPECT_EQ(why(std::string{kSpeed} + "images_per_s = [[1, 10]]\noptimizer_s = 0.1\n"),
+            "c.toml, line 17: speed.optimizer_s is longer than a whole step");
   EXPECT_EQ(why("[[speed]]\nframework = \"f\"\nprecision = \"f8\"\nmodel = \"resnet50\"\n"
                 "images_per_s = [[1, 1]]\n"),
             "c.toml, line 14: speed.precision must be f32, f16, bf16");

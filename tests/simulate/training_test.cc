@@ -131,6 +131,82 @@ TEST(Training, JitterIsTheSameForTheSameSeedAndCosts) {
   EXPECT_NE(seconds(), jittery);
 }
 
+TEST(Training, TheOptimizerComesAfterCommunication) {
+  Cluster cluster = timed_fabric();
+  const auto iteration = [&] {
+    return simulate_training(
+               {.world = {.cluster = cluster}, .recipe = recipe_with({"theta=1G"}), .ranks = 4})
+        .value()
+        .iteration;
+  };
+  const double before = iteration().seconds;
+  cluster.speeds[0].optimizer_s = 0.02;
+  const IterationTime after = iteration();
+  EXPECT_NEAR(after.seconds, before, 1e-9) << "without overlap it is a matter of order";
+  ASSERT_EQ(after.buckets.size(), 1U);
+  EXPECT_NEAR(after.buckets[0].ready_s, 0.30, 1e-9) << "gradients are there 20 ms sooner";
+}
+
+TEST(Training, SlowInputIsWaitedFor) {
+  Cluster cluster = timed_fabric();
+  cluster.speeds[0].input_images_per_s = 50;
+  const TrainingTime time =
+      simulate_training({.world = {.cluster = cluster}, .recipe = recipe_with({}), .ranks = 4})
+          .value();
+  EXPECT_NEAR(time.iteration.seconds, 32.0 / 50, 1e-9);
+  EXPECT_GT(time.iteration.stall_s, 0.2);
+  EXPECT_NEAR(time.efficiency, 0.5, 1e-9);
+}
+
+TEST(Training, StrongScalingSharesTheGlobalBatch) {
+  // 5 ms and 10 ms an image: halves of a batch take more than half its time.
+  Cluster cluster = timed_fabric();
+  cluster.speeds[0].curve = {{1, 1 / 0.015}, {101, 101 / 1.015}};
+  const auto on = [&](int ranks) {
+    return simulate_training({.world = {.cluster = cluster},
+                              .recipe = recipe_with({"global_batch=64", "batch=64", "theta=1G"}),
+                              .ranks = ranks})
+        .value();
+  };
+  EXPECT_EQ(on(1).global_batch, 64);
+  EXPECT_NEAR(on(1).efficiency, 1, 1e-9);
+  const TrainingTime four = on(4);
+  const double ring = 6 * (10e-6 + 2 * 25557032.0 / 4 / 1e9);
+  EXPECT_EQ(four.global_batch, 64);
+  EXPECT_NEAR(four.iteration.seconds, 0.165 + ring, 1e-6);
+  EXPECT_NEAR(four.speedup, 0.645 / (0.165 + ring), 1e-6);
+  EXPECT_NEAR(four.efficiency, four.speedup / 4, 1e-9);
+}
+
+TEST(Training, EvaluationsAreCountedAsTheTrainerTakesThem) {
+  for (const char* name : {"pfn-15min", "fujitsu-mlperf-70s", "chainermn-cloud"}) {
+    Recipe recipe = load_recipe(name).value();
+    recipe.compute = Compute::F32;
+    Cluster cluster = timed_fabric();
+    cluster.speeds[0].evaluation_s = 1;
+    constexpr std::int64_t kSamples = 20000;
+    const TrainingPlan plan = plan_training(recipe, 4, kSamples).value();
+    double evaluations = 0;
+    for (std::int64_t step = 0; step < plan.steps; ++step)
+      evaluations += evaluates_after(recipe, plan, step) ? 1 : 0;
+    EXPECT_EQ(
+        simulate_training(
+            {.world = {.cluster = cluster}, .recipe = recipe, .ranks = 4, .samples = kSamples})
+            .value()
+            .overhead_s,
+        evaluations)
+        << name;
+  }
+}
+
+TEST(Training, ASpreadThatIsGivenReplacesTheClustersOwn) {
+  WhatIf world{.cluster = timed_fabric()};
+  ASSERT_TRUE(apply(world, {"straggler_ms=2", "straggler_part=0"}, true).ok());
+  const TrainingTime time =
+      simulate_training({.world = world, .recipe = recipe_with({}), .ranks = 32}).value();
+  EXPECT_NEAR(time.iteration.straggler_s, 2.07 * 2e-3, 1e-4);
+}
+
 TEST(Training, ASpeedThatIsNotThereIsRefused) {
   const Result<TrainingTime> time = simulate_training(
       {.world = {.cluster = flat_fabric()}, .recipe = recipe_with({}), .ranks = 4});

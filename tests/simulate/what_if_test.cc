@@ -25,6 +25,16 @@ TEST(WhatIf, ChangesTheClusterAndTheDay) {
   EXPECT_DOUBLE_EQ(world.cluster.constants.between.bandwidth_bytes_per_s, 2e9);
 }
 
+TEST(WhatIf, ChangesTheDevices) {
+  WhatIf world{.cluster = flat_fabric()};
+  world.cluster.speeds = {{.framework = "f", .curve = {{32, 100}}, .optimizer_s = 0.01}};
+  ASSERT_TRUE(apply(world, {"compute_speed=2", "input_images_per_s=70"}, false).ok());
+  EXPECT_DOUBLE_EQ(world.cluster.speeds[0].step_seconds(32), 0.16);
+  EXPECT_DOUBLE_EQ(world.cluster.speeds[0].optimizer_s, 0.005);
+  EXPECT_DOUBLE_EQ(world.cluster.speeds[0].input_images_per_s, 70);
+  EXPECT_NE(apply(world, {"lanes=1.5"}, false).message().find("whole number"), std::string::npos);
+}
+
 TEST(WhatIf, LeavesTheRecipesKeysToTheRecipe) {
   WhatIf world{.cluster = flat_fabric()};
   ASSERT_TRUE(apply(world, {"theta=1M", "lanes=2"}, true).ok());
@@ -32,7 +42,7 @@ TEST(WhatIf, LeavesTheRecipesKeysToTheRecipe) {
   EXPECT_NE(apply(world, {"between.gbit_per=4"}, false).message().find("did you mean"),
             std::string::npos);
   EXPECT_EQ(apply(world, {"lanes=0"}, false).message(),
-            "--what-if lanes: lanes must be a number from 1 to 64, not \"0\"");
+            "--what-if lanes: lanes must be a whole number from 1 to 64, not \"0\"");
   EXPECT_NE(apply(world, {"lanes"}, false).message().find("must be key=value"), std::string::npos);
 }
 
