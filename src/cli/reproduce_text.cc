@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
 
 #include "sluice/status.h"
@@ -22,6 +21,12 @@ std::string show(Metric metric, double value) {
       return fmt::format("{:.1f}%", 100 * value);
   }
   return "";
+}
+
+// "+3.1%"; what rounds to nothing has no sign.
+std::string show_error(double error) {
+  const std::string text = fmt::format("{:+.1f}%", 100 * error);
+  return text == "-0.0%" || text == "+0.0%" ? "0.0%" : text;
 }
 
 std::string show(const PublishedFigure& figure) {
@@ -55,7 +60,7 @@ std::string show_range(const FreeConstant& constant) {
 }
 
 bool is_at_edge(const FreeConstant& constant, double value) {
-  constexpr double kNear = 1e-3;
+  constexpr double kNear = 1e-4;
   const auto near = [&](double end) { return std::abs(value / end - 1) < kNear; };
   return constant.most > 0 && (near(constant.least) || near(constant.most));
 }
@@ -67,10 +72,10 @@ std::string predicted_table(const std::vector<Reproduction>& all) {
   for (const Reproduction& each : all) {
     const PublishedFigure& figure = each.figure;
     if (figure.calibrated()) continue;
-    text += fmt::format("| {} | {}, {} | {} | {} | {} | {:+.1f}% | {} | {} | {} |\n", figure.row,
+    text += fmt::format("| {} | {}, {} | {} | {} | {} | {} | {} | {} | {} |\n", figure.row,
                         each.run.cluster, each.run.ranks, show(figure),
                         show(figure.metric, figure.published), show(figure.metric, each.simulated),
-                        100 * each.error,
+                        show_error(each.error),
                         figure.bar > 0 ? fmt::format("{:.0f}%", 100 * figure.bar) : "none",
                         figure.from, figure.freedom);
   }
@@ -84,13 +89,13 @@ std::string calibrated_table(const std::vector<Reproduction>& all) {
   for (const Reproduction& each : all) {
     const PublishedFigure& figure = each.figure;
     if (!figure.calibrated()) continue;
-    text +=
-        fmt::format("| {} | {}, {} | {} | {} | {} | {:+.1f}% | {} | {}{} | {} | 1 |\n", figure.row,
-                    each.run.cluster, each.run.ranks, show(figure),
-                    show(figure.metric, figure.published), show(figure.metric, each.simulated),
-                    100 * each.error, figure.solved.name, show(figure.solved.kind, each.constant),
-                    is_at_edge(figure.solved, each.constant) ? " (at the edge)" : "",
-                    show_range(figure.solved));
+    text += fmt::format("| {} | {}, {} | {} | {} | {} | {} | {} | {}{} | {} | 1 |\n", figure.row,
+                        each.run.cluster, each.run.ranks, show(figure),
+                        show(figure.metric, figure.published), show(figure.metric, each.simulated),
+                        show_error(each.error), figure.solved.name,
+                        show(figure.solved.kind, each.constant),
+                        is_at_edge(figure.solved, each.constant) ? " (at the edge)" : "",
+                        show_range(figure.solved));
   }
   return text;
 }
@@ -177,9 +182,9 @@ std::string reproduction_text(const std::vector<Reproduction>& all) {
       const PublishedFigure& figure = each.figure;
       if (figure.calibrated() != calibrated) continue;
       text += fmt::format(
-          "  {:<26} {:<26} {:>16} {:>16} {:>+7.1f}%  {}\n", figure.row, show(figure),
+          "  {:<26} {:<26} {:>16} {:>16} {:>8}  {}\n", figure.row, show(figure),
           show(figure.metric, figure.published), show(figure.metric, each.simulated),
-          100 * each.error,
+          show_error(each.error),
           calibrated
               ? fmt::format("{}: {}{}", figure.solved.name, show(figure.solved.kind, each.constant),
                             is_at_edge(figure.solved, each.constant) ? " (at the edge)" : "")

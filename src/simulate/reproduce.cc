@@ -85,11 +85,16 @@ Result<std::vector<Reproduction>> reproduce() {
 Result<std::vector<CrossChecked>> cross_checks() {
   std::vector<CrossChecked> all;
   for (const CrossCheck& check : published_cross_checks()) {
-    PublishedRun run = run_of(check.row);
-    run.framework = check.framework;
-    Result<TrainingQuestion> question = question_of(run);
+    Result<TrainingQuestion> question = question_of(run_of(check.row));
     if (!question.ok()) return question.status();
-    const Result<TrainingTime> time = simulate_training(question.value());
+    Result<TrainingSimulator> simulator = TrainingSimulator::of(question.value());
+    if (!simulator.ok()) return simulator.status();
+    question.value().framework = check.framework;
+    const Result<DeviceSpeed> other = speed_of(question.value());
+    if (!other.ok()) return other.status();
+    DeviceSpeed speed = simulator.value().speed();  // its own start-up and the like
+    speed.curve = other.value().curve;
+    const Result<TrainingTime> time = simulator.value().time(speed, simulator.value().spread());
     if (!time.ok()) return time.status();
     all.push_back(
         {check, time.value().time_to_train_s, time.value().time_to_train_s / check.published - 1});
