@@ -110,6 +110,22 @@ std::string links_table() {
   return text;
 }
 
+std::string runs_table() {
+  std::string text =
+      "| row | cluster, ranks | recipe | changed | speed of |\n|---|---|---|---|---|\n";
+  for (const PublishedRun& run : published_runs()) {
+    std::string changed{run.settings};
+    if (run.grid_rows > 0) {
+      changed += fmt::format("{}a torus of {} x {} ranks", changed.empty() ? "" : ", ",
+                             run.grid_rows, run.ranks / run.grid_rows);
+    }
+    text += fmt::format("| {} | {}, {} | {} | {} | {} |\n", run.row, run.cluster, run.ranks,
+                        run.recipe, changed.empty() ? "nothing" : changed,
+                        run.framework.empty() ? "the only one" : run.framework);
+  }
+  return text;
+}
+
 std::string checks_table(const std::vector<CrossChecked>& checks) {
   std::string text =
       "| row | with the speed of | published | simulated | error | expected |\n"
@@ -152,6 +168,11 @@ nothing. "At the edge" means that no plausible value gives the figure; the neare
 What the clusters of these rows have between and inside nodes. Plausible ranges are guesses of their own.
 
 {}
+## Runs
+
+What was simulated for each row, and where it differs from the recipe's file.
+
+{}
 ## Stragglers
 
 A rank's step varies normally about its mean with a spread of {:.3g} ms and {:.0f}% of its compute time, the same on every
@@ -164,8 +185,8 @@ The same runs with the speed of another framework on the same device. They must 
 as expected.
 
 {})",
-      predicted_table(all), calibrated_table(all), links_table(), 1e3 * kGpuSpread.fixed_s,
-      100 * kGpuSpread.part, checks_table(checks));
+      predicted_table(all), calibrated_table(all), links_table(), runs_table(),
+      1e3 * kGpuSpread.fixed_s, 100 * kGpuSpread.part, checks_table(checks));
 }
 
 std::string reproduction_text(const std::vector<Reproduction>& all) {
