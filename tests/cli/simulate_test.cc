@@ -45,6 +45,8 @@ TEST(Simulate, RefusesBadInputWithOneSentence) {
   expect_refused(kFujitsu + "--ranks 8 --trace /nonexistent/trace.json", "cannot be written");
   expect_refused("--cluster abci --ranks 8 --allreduce 1M --what-if slow_node=9",
                  "there is no node 9 to be slow");
+  expect_refused("--cluster abci --ranks 8 --allreduce 1M --what-if slow_node=1 slow_part=0",
+                 "nothing would ever arrive");
   expect_refused("--cluster abci --ranks 8 --allreduce 1M --what-if background=1",
                  "leaves nothing of a link");
   expect_refused("--cluster abci --ranks 99999 --allreduce 1M", "--ranks must be");
