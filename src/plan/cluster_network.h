@@ -1,12 +1,11 @@
 // cluster_network.h - the tables of a cluster file that only the simulator reads.
 #pragma once
 
-#include <toml++/toml.h>
-
 #include <string>
 
 #include "plan/device_speed.h"
 #include "plan/network_shape.h"
+#include "plan/toml.h"
 #include "sluice/status.h"
 
 namespace sluice {
