@@ -54,8 +54,7 @@ Result<Network> Network::of(const Cluster& cluster, int ranks, const Conditions&
   if (cluster.network.torus.empty()) {
     network.add_switched(cluster, conditions);
   } else {
-    network.add_torus(
-        cluster, cluster.constants.between.bandwidth_bytes_per_s * (1 - conditions.background));
+    network.add_torus(cluster, conditions);
   }
   return network;
 }
@@ -84,16 +83,37 @@ void Network::add_switched(const Cluster& cluster, const Conditions& conditions)
   node_bytes_per_s_ = nodes_ > 1 ? between : inside;
 }
 
-void Network::add_torus(const Cluster& cluster, double bytes_per_s) {
+void Network::add_torus(const Cluster& cluster, const Conditions& conditions) {
   // A part of the machine is taken to be as square as it can be.
   std::vector<int>& torus = shape_.torus;
   if (std::accumulate(torus.begin(), torus.end(), 1, std::multiplies<>{}) != ranks_) {
     const std::vector<int> rows = most_square_grid(ranks_);
     torus = {static_cast<int>(rows.size()), rows.front()};
   }
-  torus_ = add(2 * nodes_ * static_cast<int>(torus.size()), bytes_per_s);
-  node_bytes_per_s_ = 2 * static_cast<double>(torus.size()) * bytes_per_s;
+  const int dimensions = static_cast<int>(torus.size());
+  const double bytes_per_s =
+      cluster.constants.between.bandwidth_bytes_per_s * (1 - conditions.background);
+  torus_ = add(2 * nodes_ * dimensions, bytes_per_s);
+  node_bytes_per_s_ = 2 * static_cast<double>(dimensions) * bytes_per_s;
   inside_latency_s_ = cluster.constants.between.latency_s;
+  if (conditions.slow_node < 0) return;
+  int stride = 1;
+  for (int d = dimensions - 1; d >= 0; --d) {
+    const int extent = torus[static_cast<std::size_t>(d)];
+    const int x = conditions.slow_node / stride % extent;
+    const int below = conditions.slow_node + ((x + extent - 1) % extent - x) * stride;
+    const int above = conditions.slow_node + ((x + 1) % extent - x) * stride;
+    for (const std::size_t link :
+         {torus_link(conditions.slow_node, d, true), torus_link(conditions.slow_node, d, false),
+          torus_link(below, d, true), torus_link(above, d, false)})
+      bytes_per_s_[link] = bytes_per_s * conditions.slow_part;
+    stride *= extent;
+  }
+}
+
+std::size_t Network::torus_link(int node, int dimension, bool up) const {
+  const int dimensions = static_cast<int>(shape_.torus.size());
+  return static_cast<std::size_t>(torus_ + (node * dimensions + dimension) * 2 + (up ? 0 : 1));
 }
 
 int Network::nic_of(Rank rank) const {
@@ -144,7 +164,7 @@ double Network::torus_route(int from, int to, std::vector<LinkId>& links) const 
     const int forward = (goal - x + extent) % extent;
     const bool up = 2 * forward <= extent;
     while (x != goal) {
-      links.push_back(torus_ + (at * dimensions + d) * 2 + (up ? 0 : 1));
+      links.push_back(static_cast<LinkId>(torus_link(at, d, up)));
       const int next = (x + (up ? 1 : extent - 1)) % extent;
       at += (next - x) * stride;
       x = next;

@@ -22,7 +22,7 @@ namespace sluice {
 // What differs from the cluster's file on the day. Nodes are counted from 0.
 struct Conditions {
   double background = 0;  // part of every link between nodes that others use
-  int slow_node = -1;     // whose NICs reach only `slow_part` of their rate; -1: none
+  int slow_node = -1;     // whose links to others reach `slow_part` of their rate; -1: none
   double slow_part = 1;
 };
 
@@ -48,7 +48,8 @@ class Network {
  private:
   LinkId add(int count, double bytes_per_s);
   void add_switched(const Cluster& cluster, const Conditions& conditions);
-  void add_torus(const Cluster& cluster, double bytes_per_s);
+  void add_torus(const Cluster& cluster, const Conditions& conditions);
+  std::size_t torus_link(int node, int dimension, bool up) const;
   double torus_route(int from, int to, std::vector<LinkId>& links) const;
   int nic_of(Rank rank) const;
 

@@ -1,18 +1,80 @@
 #include "simulate/step_run.h"
 
 #include <algorithm>
+#include <map>
 #include <span>
+#include <utility>
 
 #include "simulate/fair_share.h"
 
 namespace sluice {
 namespace {
 
-// What the messages of a step get, in order.
+constexpr std::uint32_t kNone = 0xFFFFFFFFU;
+constexpr double kPorts = -1;  // when the ports are free
+
+// What the messages of a step get, in order: receiver by receiver.
 struct Pattern {
   std::vector<double> s_per_byte;
   std::vector<double> latency_s;
+  std::vector<Rank> from;
+  std::vector<std::uint32_t> of_receiver;  // where each rank's messages begin, and the last end
+  // Of each, the one before it between the same two ranks in the same step; empty: there is none.
+  std::vector<std::uint32_t> behind;
 };
+
+// Remembers the last message from each rank to the one at hand.
+class LastFrom {
+ public:
+  explicit LastFrom(std::size_t ranks) : last_(ranks, kNone) {}
+  std::uint32_t& operator[](Rank from) { return last_[static_cast<std::size_t>(from)]; }
+
+ private:
+  std::vector<std::uint32_t> last_;
+};
+
+std::vector<std::uint32_t> find_behind(const Pattern& pattern) {
+  std::vector<std::uint32_t> behind(pattern.from.size(), kNone);
+  bool any = false;
+  LastFrom last{pattern.of_receiver.size() - 1};
+  for (std::size_t to = 0; to + 1 < pattern.of_receiver.size(); ++to) {
+    const std::uint32_t begin = pattern.of_receiver[to];
+    const std::uint32_t end = pattern.of_receiver[to + 1];
+    for (std::uint32_t m = begin; m < end; ++m) {
+      behind[m] = std::exchange(last[pattern.from[m]], m);
+      any = any || behind[m] != kNone;
+    }
+    for (std::uint32_t m = begin; m < end; ++m) last[pattern.from[m]] = kNone;
+  }
+  return any ? behind : std::vector<std::uint32_t>{};
+}
+
+// Messages between the same two ranks follow each other, each with what all of them got together.
+void join_shares(const std::vector<std::uint32_t>& behind, std::vector<double>& rates) {
+  std::vector<std::uint32_t> first(behind.size());
+  for (std::uint32_t m = 0; m < behind.size(); ++m) {
+    first[m] = behind[m] == kNone ? m : first[behind[m]];
+    if (first[m] != m) rates[first[m]] += rates[m];
+  }
+  for (std::uint32_t m = 0; m < behind.size(); ++m) rates[m] = rates[first[m]];
+}
+
+// Of every message of a step: the last one of the step before between the same two ranks.
+using Predecessors = std::vector<std::uint32_t>;
+
+Predecessors predecessors(const Pattern& before, const Pattern& after) {
+  Predecessors found(after.from.size(), kNone);
+  LastFrom last{after.of_receiver.size() - 1};
+  for (std::size_t to = 0; to + 1 < after.of_receiver.size(); ++to) {
+    const std::uint32_t begin = before.of_receiver[to];
+    const std::uint32_t end = before.of_receiver[to + 1];
+    for (std::uint32_t m = begin; m < end; ++m) last[before.from[m]] = m;
+    for (std::uint32_t m = after.of_receiver[to]; m < after.of_receiver[to + 1]; ++m)
+      found[m] = last[after.from[m]];
+    for (std::uint32_t m = begin; m < end; ++m) last[before.from[m]] = kNone;
+  }
+  return found;
+}
 
 class StepRun {
  public:
@@ -50,10 +112,13 @@ class StepRun {
   std::vector<double> run() {
     patterns_.resize(static_cast<std::size_t>(table_.patterns));
     for (int step = 0; step < table_.steps; ++step) {
-      Pattern& pattern =
-          patterns_[static_cast<std::size_t>(table_.pattern[static_cast<std::size_t>(step)])];
-      if (pattern.s_per_byte.empty()) solve(step, pattern);
-      for (Lane& lane : lanes_) transfer(step, pattern, lane);
+      const int number = table_.pattern[static_cast<std::size_t>(step)];
+      Pattern& pattern = patterns_[static_cast<std::size_t>(number)];
+      if (pattern.of_receiver.empty()) solve(step, pattern);
+      for (Lane& lane : lanes_) {
+        follow(number);
+        transfer(step, pattern, lane);
+      }
     }
     return done_;
   }
@@ -85,14 +150,46 @@ class StepRun {
 
   void solve(int step, Pattern& pattern) {
     FlowSet ways;
+    pattern.of_receiver.assign(ranks_ + 1, 0);
     for (const StepReceive& receive : table_.receives_of(step)) {
       for (std::uint32_t k = 0; k < receive.source_count; ++k) {
         const Rank from = table_.sources[receive.first_source + k];
+        pattern.from.push_back(from);
         pattern.latency_s.push_back(network_.route(from, receive.rank, ways.links));
         ways.ends.push_back(static_cast<std::uint32_t>(ways.links.size()));
       }
+      pattern.of_receiver[static_cast<std::size_t>(receive.rank) + 1] += receive.source_count;
     }
-    for (const double rate : share_.rates(ways)) pattern.s_per_byte.push_back(1 / rate);
+    for (std::size_t r = 0; r < ranks_; ++r) pattern.of_receiver[r + 1] += pattern.of_receiver[r];
+    std::vector<double> rates = share_.rates(ways);
+    pattern.behind = find_behind(pattern);
+    if (!pattern.behind.empty()) join_shares(pattern.behind, rates);
+    for (const double rate : rates) pattern.s_per_byte.push_back(1 / rate);
+  }
+
+  // When each message may go at the earliest: ranks that sent to each other in the step before go
+  // on as soon as that has left, for the links were shared with the same messages all the time; a
+  // message between others waits until its ranks' ports are done with the step.
+  void follow(int number) {
+    const Pattern& pattern = patterns_[static_cast<std::size_t>(number)];
+    const std::size_t count = pattern.from.size();
+    if (before_ == number && pattern.behind.empty()) {
+      earliest_.swap(left_);
+      left_.resize(count);
+      return;
+    }
+    earliest_.assign(count, kPorts);
+    if (before_ >= 0) {
+      const auto [known, is_new] = changes_.try_emplace({before_, number});
+      if (is_new)
+        known->second = predecessors(patterns_[static_cast<std::size_t>(before_)], pattern);
+      for (std::size_t m = 0; m < count; ++m) {
+        const std::uint32_t earlier = known->second[m];
+        if (earlier != kNone) earliest_[m] = left_[earlier];
+      }
+    }
+    left_.resize(count);
+    before_ = number;
   }
 
   void transfer(int step, const Pattern& pattern, Lane& lane) {
@@ -102,7 +199,7 @@ class StepRun {
     for (const StepReceive& receive : table_.receives_of(step)) {
       const auto to = static_cast<std::size_t>(receive.rank);
       double bytes = 0;
-      double free = in_free_[to];
+      double free = 0;
       each_chunk(receive.first, receive.count, [&](std::size_t chunk) {
         bytes += chunk_bytes_[chunk];
         free = std::max(free, lane[place_of(to, receive.buffer, chunk)].touched);
@@ -111,7 +208,11 @@ class StepRun {
       for (std::uint32_t k = 0; k < receive.source_count; ++k, ++message) {
         const auto from = static_cast<std::size_t>(table_.sources[receive.first_source + k]);
         const std::size_t buffer = buffer_sent(from, to, step);
-        double start = std::max(free, out_free_[from]);
+        const double earliest = earliest_[message];
+        double start =
+            std::max(free, earliest == kPorts ? std::max(in_free_[to], out_free_[from]) : earliest);
+        if (!pattern.behind.empty() && pattern.behind[message] != kNone)
+          start = std::max(start, left_[pattern.behind[message]]);
         each_chunk(receive.first, receive.count, [&](std::size_t chunk) {
           start = std::max(start, lane[place_of(from, buffer, chunk)].written);
         });
@@ -120,6 +221,7 @@ class StepRun {
           double& touched = lane[place_of(from, buffer, chunk)].touched;
           touched = std::max(touched, left);
         });
+        left_[message] = left;
         next_out_[from] = std::max(next_out_[from], left);
         next_in_[to] = std::max(next_in_[to], left);
         done_[from] = std::max(done_[from], left);
@@ -178,6 +280,10 @@ class StepRun {
   std::vector<Lane> lanes_;
   std::vector<double> out_free_, in_free_, next_out_, next_in_;
   std::vector<Pattern> patterns_;
+  std::map<std::pair<int, int>, Predecessors> changes_;  // from one pattern to another
+  int before_ = -1;                                      // pattern of the messages in left_
+  std::vector<double> left_;                             // when each was out of its sender's hands
+  std::vector<double> earliest_;                         // of those of the present step
   std::vector<double> done_;
 };
 

@@ -73,6 +73,18 @@ TEST(Network, ATorusIsWalkedTheShortWay) {
   EXPECT_EQ(links(Network::of(cluster, 8).value(), 0, 4).size(), 1U) << "a part of it: 2 x 4";
 }
 
+TEST(Network, ASlowNodeOfATorusIsSlowFromAllSides) {
+  Cluster cluster = flat_fabric();
+  cluster.network.torus = {4, 4};
+  const Network network = Network::of(cluster, 16, {.slow_node = 5, .slow_part = 0.5}).value();
+  for (const Rank neighbour : {1, 4, 6, 9}) {
+    EXPECT_EQ(way(network, 5, neighbour).rates, std::vector<double>{0.5e9});
+    EXPECT_EQ(way(network, neighbour, 5).rates, std::vector<double>{0.5e9});
+  }
+  EXPECT_EQ(way(network, 0, 1).rates, std::vector<double>{1e9});
+  EXPECT_EQ(way(network, 10, 9).rates, std::vector<double>{1e9});
+}
+
 TEST(Network, StagingAndBridgeAreShared) {
   Cluster cluster = noded_fabric(4);
   cluster.network.staging_bytes_per_s = 3e9;
