@@ -1,5 +1,7 @@
 #include "simulate/iteration.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -54,6 +56,11 @@ Result<IterationSimulator::Choice> IterationSimulator::choice_for(double bytes) 
       if (choice.algorithm != nullptr && candidate.algorithm != choice.algorithm) continue;
       choice = {candidate.algorithm, candidate.shape};
       break;
+    }
+    if (choice.shape.ranks != ranks_) {
+      return Status{Code::InvalidArgument,
+                    fmt::format("{} does no all_reduce that cluster {} could run",
+                                recipe_.algorithm, world_.cluster.name)};
     }
   } else {
     Shape asked{.ranks = ranks_};

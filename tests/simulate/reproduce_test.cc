@@ -13,8 +13,8 @@ namespace sluice {
 namespace {
 
 const std::vector<Reproduction>& reproduced() {
-  static const std::vector<Reproduction> all = reproduce().value();
-  return all;
+  static const std::vector<Reproduction> kAll = reproduce().value();
+  return kAll;
 }
 
 bool is_plausible(const FreeConstant& constant, double value) {

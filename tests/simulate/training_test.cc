@@ -207,6 +207,19 @@ TEST(Training, ASpreadThatIsGivenReplacesTheClustersOwn) {
   EXPECT_NEAR(time.iteration.straggler_s, 2.07 * 2e-3, 1e-4);
 }
 
+// On one node only what was measured there is a candidate.
+TEST(Training, AnAlgorithmThatIsNoCandidateIsRefused) {
+  Cluster cluster = timed_fabric();
+  cluster.ranks_per_node = 4;
+  cluster.constants.measured = {{.algorithm = "ring", .inside = {1e-6, 1e9}}};
+  const Result<TrainingTime> time =
+      simulate_training({.world = {.cluster = cluster},
+                         .recipe = recipe_with({"algorithm=hierarchical:double_tree"}),
+                         .ranks = 4});
+  EXPECT_EQ(time.status().message(),
+            "hierarchical:double_tree does no all_reduce that cluster flat could run");
+}
+
 TEST(Training, ASpeedThatIsNotThereIsRefused) {
   const Result<TrainingTime> time = simulate_training(
       {.world = {.cluster = flat_fabric()}, .recipe = recipe_with({}), .ranks = 4});
