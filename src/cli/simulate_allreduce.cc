@@ -37,10 +37,9 @@ std::vector<Candidate> candidates_of(const AllReduceQuestion& question, const To
                                      wanted->name, question.world.cluster.name)}};
     }
   }
-  const int rows = question.world.grid_rows;
   for (Candidate& candidate : all) {
-    if (rows > 0 && candidate.algorithm->uses_grid && candidate.shape.ranks % rows == 0) {
-      candidate.shape.grid.assign(static_cast<std::size_t>(rows), candidate.shape.ranks / rows);
+    if (question.world.grid_rows > 0 && candidate.algorithm->uses_grid) {
+      candidate.shape.grid = grid_of(question.world, candidate.shape.ranks).value();
       candidate.shape = complete_shape(*candidate.algorithm, candidate.shape).value();
     }
     if (question.segments > 0 && candidate.algorithm->uses_segments)

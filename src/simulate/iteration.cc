@@ -64,9 +64,9 @@ Result<IterationSimulator::Choice> IterationSimulator::choice_for(double bytes) 
     }
   } else {
     Shape asked{.ranks = ranks_};
-    const int rows = world_.grid_rows;
-    if (rows > 0 && ranks_ % rows == 0)
-      asked.grid.assign(static_cast<std::size_t>(rows), ranks_ / rows);
+    const Result<std::vector<int>> grid = grid_of(world_, ranks_);
+    if (!grid.ok()) return grid.status();
+    asked.grid = grid.value();
     Result<Shape> shape = asked.grid.empty() ? shape_on(*choice.algorithm, asked, topology)
                                              : complete_shape(*choice.algorithm, asked);
     if (!shape.ok()) return shape.status();

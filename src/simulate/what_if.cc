@@ -105,6 +105,17 @@ Spread spread_of(const WhatIf& what_if) {
   return what_if.spread.value_or(what_if.cluster.steady ? kSteadySpread : kGpuSpread);
 }
 
+Result<std::vector<int>> grid_of(const WhatIf& what_if, int ranks) {
+  const int rows = what_if.grid_rows;
+  if (rows == 0) return std::vector<int>{};
+  if (ranks % rows != 0) {
+    return Status{
+        Code::InvalidArgument,
+        fmt::format("{} ranks do not fill {} rows evenly: choose another grid_rows", ranks, rows)};
+  }
+  return std::vector<int>(static_cast<std::size_t>(rows), ranks / rows);
+}
+
 std::vector<std::string_view> what_if_keys() {
   std::vector<std::string_view> names;
   for (const Key& key : kKeys) names.push_back(key.name);

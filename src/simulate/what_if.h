@@ -27,6 +27,9 @@ struct WhatIf {
 
 Spread spread_of(const WhatIf& what_if);
 
+// The grid that grid_rows asks for; empty: none. Rows that ranks do not fill evenly are refused.
+Result<std::vector<int>> grid_of(const WhatIf& what_if, int ranks);
+
 // The keys, but for those of recipes.
 std::vector<std::string_view> what_if_keys();
 

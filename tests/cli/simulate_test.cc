@@ -40,6 +40,10 @@ TEST(Simulate, RefusesBadInputWithOneSentence) {
   expect_refused("--cluster abci --ranks 8 --recipe demo", "has no speed for");
   expect_refused("--cluster abci --ranks 8 --allreduce 1M --plot x.svg",
                  "--plot goes with --recipe");
+  expect_refused(kFujitsu + "--ranks 64 --algorithm torus --what-if grid_rows=7",
+                 "64 ranks do not fill 7 rows evenly");
+  expect_refused("--cluster abci --ranks 8 --allreduce 1M --algorithm torus --what-if grid_rows=3",
+                 "8 ranks do not fill 3 rows evenly");
   expect_refused(kFujitsu + "--ranks 8 --scaling weird", "--scaling is weak or strong");
   expect_refused(kFujitsu + "--ranks 8 --what-if thetta=1", "did you mean theta?");
   expect_refused(kFujitsu + "--ranks 8 --trace /nonexistent/trace.json", "cannot be written");
