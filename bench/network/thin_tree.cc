@@ -8,18 +8,14 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
-#include <chrono>
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <span>
 
 #include "base/text.h"
 #include "bench/allreduce/median.h"
-#include "sluice/communicator.h"
+#include "bench/network/two_groups.h"
 #include "sluice/status.h"
-#include "tests/box/box_ranks.h"
 
 namespace sluice::bench {
 namespace {
@@ -34,81 +30,17 @@ struct Options {
   std::string output;
 };
 
-float given(Rank rank, std::size_t i) {
-  return static_cast<float>((i * 13 + static_cast<std::size_t>(rank) * 101) % 2003);
-}
-
-// Seconds of one all-reduce after another of its kind, at the slowest rank.
-class Box {
- public:
-  Box(const Options& options, int uplink)
-      : cluster_{box::ClusterBox::make({.hosts = 2 * options.hosts,
-                                        .mbit_per_s = options.mbit,
-                                        .groups = {options.hosts, options.hosts},
-                                        .uplink_mbit_per_s = uplink})
-                     .value()},
-        count_{static_cast<std::size_t>(parse_bytes(options.bytes).value()) / sizeof(float)} {
-    for (int host = 0; host < 2 * options.hosts; ++host) hosts_.push_back(host);
-  }
-
-  double time(const std::string& algorithm) {
-    using Clock = std::chrono::steady_clock;
-    Clock::time_point begin;
-    double seconds = 0;
-    const std::string wrong = box::run_job(
-        cluster_, {.hosts = hosts_,
-                   .environment = {{"SLUICE_TOPOLOGY", "generic"}},
-                   .deadline = std::chrono::seconds{300},
-                   .body = [&](Communicator& comm,
-                               const box::Gate& gate) { return add(comm, gate, algorithm); },
-                   .at_gate =
-                       [&](int gate) {
-                         if (gate == 0) begin = Clock::now();
-                         if (gate == 1)
-                           seconds = std::chrono::duration<double>(Clock::now() - begin).count();
-                       }});
-    if (!wrong.empty()) throw Error{Status{Code::PeerLost, wrong}};
-    return seconds;
-  }
-
- private:
-  std::string add(Communicator& comm, const box::Gate& gate, const std::string& algorithm) const {
-    const Pool pool = comm.allocate(count_ * sizeof(float));
-    const std::span<float> data = pool.as<float>();
-    const auto once = [&] {
-      for (std::size_t i = 0; i < count_; ++i) data[i] = given(comm.rank(), i);
-      comm.barrier();
-      comm.all_reduce(data.data(), count_, {.algorithm = algorithm}).wait();
-    };
-    once();  // uses up what the links' buckets hold
-    for (std::size_t i = 0; i < count_; ++i) data[i] = given(comm.rank(), i);
-    comm.barrier();
-    gate.pass();
-    comm.all_reduce(data.data(), count_, {.algorithm = algorithm}).wait();
-    gate.pass();
-    for (std::size_t i = 0; i < count_; ++i) {
-      float sum = 0;  // of whole numbers: exact
-      for (Rank rank = 0; rank < comm.size(); ++rank) sum += given(rank, i);
-      if (data[i] != sum) return fmt::format("element {} is wrong", i);
-    }
-    return "";
-  }
-
-  box::ClusterBox cluster_;
-  std::size_t count_;
-  std::vector<int> hosts_;
-};
-
 void run(const Options& options) {
-  Box thin{options, options.mbit};
-  Box wide{options, 2 * options.hosts * options.mbit};
+  const TwoGroups thin{{options.hosts, options.mbit, options.mbit}};
+  const TwoGroups wide{{options.hosts, options.mbit, 2 * options.hosts * options.mbit}};
+  const std::int64_t bytes = parse_bytes(options.bytes).value();
   std::map<std::string, std::vector<double>> thin_s;
   std::map<std::string, std::vector<double>> wide_s;
   for (int round = 0; round < options.rounds; ++round) {
     for (const std::string algorithm : kAlgorithms) {
       fmt::print(stderr, "round {} of {}: {}\n", round + 1, options.rounds, algorithm);
-      thin_s[algorithm].push_back(thin.time(algorithm));
-      wide_s[algorithm].push_back(wide.time(algorithm));
+      thin_s[algorithm].push_back(thin.time(algorithm, bytes));
+      wide_s[algorithm].push_back(wide.time(algorithm, bytes));
     }
   }
   fmt::print(

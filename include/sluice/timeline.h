@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace sluice {
@@ -56,8 +57,9 @@ class Timeline {
   // Forgets the steps so far (a warm-up), not the events.
   void restart_steps();
 
-  // All events, as chrome://tracing and Perfetto read them; `rank` is shown as the process.
-  std::string chrome_trace(int rank) const;
+  // All events, as chrome://tracing and Perfetto read them; `rank` is shown as the process, with
+  // what `kind` says of it: "rank 3, simulated".
+  std::string chrome_trace(int rank, std::string_view kind = {}) const;
 
  private:
   std::chrono::steady_clock::time_point start_;

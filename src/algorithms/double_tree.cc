@@ -1,16 +1,19 @@
 // double_tree.cc - two binary trees, each carrying half of the buffer (Sanders, Speck and Traeff,
 // 2009), in segments, the way up and the way down overlapped.
-//   Tree A is a heap: the children of position h are 2h+1 and 2h+2. Tree B is its mirror, rank
-//   n-1-r at position r. Inner positions are below floor(n/2), so no rank is inner in both.
-//   2 floor(log2 n) + segments - 1 steps, segments counted a tree; at most 2 buffers sent and 2
+//   Places count from 1, in order: an odd place is a leaf, place p = 2^k (2q+1) has its children
+//   2^(k-1) to its left and right, or, where that is past the end, what is left of the right one's
+//   subtree. So half of all edges join neighbours, a quarter those two apart, and few leave a node
+//   or cross a thin uplink. In tree A rank r has place r+1. In tree B even and odd change: it is
+//   the mirror of A for even n, else A moved on by one rank. So no rank is inner in both. 2
+//   floor(log2 n) + segments - 1 steps, segments counted a tree; at most 2 buffers sent and 2
 //   received a rank.
 //   With D the depth of the tree, a rank at depth d sends segment s up in step s + D - d and down
 //   in step s + D + d (counted from 0): the root's sum of a segment goes down as soon as it is
 //   there.
 //
-//   n = 6   A:      0          B:      5
-//                 1   2              4   3
-//                3 4 5              2 1 0
+//   n = 6   A:       3           B:     2
+//                1       5          0       4
+//              0   2   4              1   3   5
 //
 // Broadcast and reduce: the trees span the ranks other than the root, and the root feeds (or is fed
 // by) the tops of both: floor(log2(n-1)) + segments steps, at most 1 buffer sent and received.
@@ -33,14 +36,36 @@ struct Members {
         size{rooted ? shape.ranks - 1 : shape.ranks},
         depth{size > 0 ? floor_log2(size) : 0} {}
 
-  // Heap position in a tree of a rank, and back. REQUIRES: the rank is a member.
+  // Place in a tree of a rank, and back. REQUIRES: the rank is a member.
   int position(int tree, Rank rank) const {
     const int member = rooted && rank > root ? rank - 1 : rank;
-    return tree == 0 ? member : size - 1 - member;
+    if (tree == 0) return member + 1;
+    if (size % 2 == 0) return size - member;
+    return member == 0 ? size : member;
   }
   Rank rank_at(int tree, int position) const {
-    const int member = tree == 0 ? position : size - 1 - position;
+    int member = position - 1;
+    if (tree == 1) member = size % 2 == 0 ? size - position : position % size;
     return rooted && member >= root ? member + 1 : member;
+  }
+
+  // The place of a tree's top: the largest power of two.
+  int top() const { return 1 << depth; }
+  // REQUIRES: position is not the top.
+  int parent(int position) const {
+    do {
+      const int step = position & -position;
+      position += (position & (2 * step)) != 0 ? -step : step;
+    } while (position > size);
+    return position;
+  }
+  // That place, or the top of what is left of its subtree, `step` on either side; 0: nothing is.
+  int nearest_within(int position, int step) const {
+    while (position > size && step > 1) {
+      step /= 2;
+      position -= step;
+    }
+    return position <= size ? position : 0;
   }
 
   bool rooted;
@@ -67,18 +92,24 @@ Place place_of(const Members& members, int tree, Rank rank) {
   Place place;
   if (members.rooted && rank == members.root) {
     place.depth = -1;
-    place.children[0] = members.rank_at(tree, 0);
+    place.children[0] = members.rank_at(tree, members.top());
     place.child_count = 1;
     return place;
   }
-  const int h = members.position(tree, rank);
-  place.depth = floor_log2(h + 1);
-  place.has_parent = h > 0 || members.rooted;
+  const int position = members.position(tree, rank);
+  for (int above = position; above != members.top(); above = members.parent(above)) ++place.depth;
+  place.has_parent = position != members.top() || members.rooted;
   if (place.has_parent) {
-    place.parent = h > 0 ? members.rank_at(tree, (h - 1) / 2) : members.root;
+    place.parent =
+        position != members.top() ? members.rank_at(tree, members.parent(position)) : members.root;
   }
-  for (int child = 2 * h + 1; child <= 2 * h + 2 && child < members.size; ++child) {
+  const auto add_child = [&](int child) {
     place.children[static_cast<std::size_t>(place.child_count++)] = members.rank_at(tree, child);
+  };
+  if (const int half = (position & -position) / 2; half > 0) {
+    add_child(position - half);
+    if (const int right = members.nearest_within(position + half, half); right > 0)
+      add_child(right);
   }
   return place;
 }
@@ -99,10 +130,12 @@ Program double_tree(const Shape& shape, Rank rank) {
   const int segments = shape.segments;
   Program program{Layout{2 * segments}};
   const int steps = double_tree_steps(shape);
+  if (steps == 0) return program;
+  const std::array<Place, 2> places{place_of(members, 0, rank), place_of(members, 1, rank)};
   for (int step = 0; step < steps; ++step) {
     program.begin_step();
     for (const int tree : {0, 1}) {
-      const Place place = place_of(members, tree, rank);
+      const Place& place = places[static_cast<std::size_t>(tree)];
       const auto with_segment = [&](int begin, auto&& transfer) {
         const int segment = step - begin;
         if (segment >= 0 && segment < segments) transfer(Range{.first = tree * segments + segment});

@@ -71,7 +71,7 @@ constexpr Algorithm kTorus{.name = "torus",
                            .traffic = torus_traffic};
 
 constexpr Algorithm kDoubleTree{.name = "double_tree",
-                                .version = 1,
+                                .version = 2,
                                 .collectives = kRooted,
                                 .ordered = false,
                                 .uses_grid = false,

@@ -17,6 +17,8 @@ inline constexpr int kExitMachine = 3;  // a peer or the machine failed
 void add_train(CLI::App& app, int& exit_status);
 void add_verify(CLI::App& app, int& exit_status);
 void add_explain(CLI::App& app, int& exit_status);
+void add_simulate(CLI::App& app, int& exit_status);
+void add_reproduce(CLI::App& app, int& exit_status);
 void add_launch(CLI::App& app, int& exit_status);
 void add_bench(CLI::App& app, int& exit_status);
 void add_data(CLI::App& app, int& exit_status);

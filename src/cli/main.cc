@@ -60,6 +60,8 @@ int main(int argc, char** argv) {
   sluice::cli::add_train(app, exit_status);
   sluice::cli::add_verify(app, exit_status);
   sluice::cli::add_explain(app, exit_status);
+  sluice::cli::add_simulate(app, exit_status);
+  sluice::cli::add_reproduce(app, exit_status);
   sluice::cli::add_launch(app, exit_status);
   sluice::cli::add_bench(app, exit_status);
   sluice::cli::add_data(app, exit_status);

@@ -127,7 +127,11 @@ Work Communicator::all_reduce(const Pool& pool, const CollectiveOptions& options
   return all_reduce(pool.data(), pool.bytes() / size_of(options.type), options);
 }
 
-void Communicator::barrier() { all_reduce(nullptr, 0, {}).wait(); }
+// Of no elements nothing would be sent to other nodes, and nobody waited for.
+void Communicator::barrier() {
+  float here = 1;
+  all_reduce(&here, 1, {}).wait();
+}
 
 Communicator::Slice Communicator::slice(std::size_t count, Rank rank) const {
   const Layout layout{size()};

@@ -63,7 +63,7 @@ void Timeline::restart_steps() {
   step_begin_ns_ = now_ns();
 }
 
-std::string Timeline::chrome_trace(int rank) const {
+std::string Timeline::chrome_trace(int rank, std::string_view kind) const {
   std::string text = "{\"displayTimeUnit\": \"ms\", \"traceEvents\": [\n";
   auto out = std::back_inserter(text);
   const auto name_row = [&](std::int64_t row, const std::string& name) {
@@ -74,8 +74,8 @@ std::string Timeline::chrome_trace(int rank) const {
   };
   fmt::format_to(out,
                  R"({{"ph": "M", "name": "process_name", "pid": {}, "args": )"
-                 R"({{"name": "rank {}"}}}})",
-                 rank, rank);
+                 R"({{"name": "rank {}{}{}"}}}})",
+                 rank, rank, kind.empty() ? "" : ", ", kind);
   text += ",\n";
   name_row(0, "compute");
   std::int64_t rows = 1;

@@ -5,107 +5,13 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "plan/cluster_network.h"
 #include "plan/toml.h"
 #include "plan/toml_file.h"
+#include "plan/toml_table.h"
 
 namespace sluice {
 namespace {
-
-// Reads one table: every key must be known, every number present and in its bounds.
-class Table {
- public:
-  Table(const toml::table& table, std::string path, const std::string& source)
-      : table_{table}, path_{std::move(path)}, source_{source} {}
-
-  double number(std::string_view key, double least, double most) {
-    const toml::node* const node = find(key);
-    if (node == nullptr) return least;
-    const auto value = node->value<double>();
-    if (!value || !(*value >= least && *value <= most)) {
-      refuse(node->source(),
-             fmt::format("{} must be a number from {} to {}", full(key), least, most));
-    }
-    return value.value_or(least);
-  }
-
-  std::string word(std::string_view key) {
-    const toml::node* const node = find(key);
-    if (node == nullptr) return {};
-    const auto value = node->value<std::string>();
-    if (!value) refuse(node->source(), fmt::format("{} must be a text in quotes", full(key)));
-    return value.value_or("");
-  }
-
-  // One that may be missing.
-  const toml::table* optional_table(std::string_view key) {
-    if (table_.get(key) != nullptr) return table(key);
-    known_.push_back(key);
-    return nullptr;
-  }
-
-  const toml::table* table(std::string_view key) {
-    const toml::node* const node = find(key);
-    if (node == nullptr) return nullptr;
-    if (node->as_table() == nullptr)
-      refuse(node->source(), fmt::format("{} must be a table", full(key)));
-    return node->as_table();
-  }
-
-  // Lists of texts; none where the key is missing.
-  std::vector<std::vector<std::string>> optional_lists(std::string_view key) {
-    known_.push_back(key);
-    std::vector<std::vector<std::string>> lists;
-    const toml::node* const node = table_.get(key);
-    if (node == nullptr) return lists;
-    const auto wrong = [&] {
-      refuse(node->source(),
-             fmt::format("{} must be lists of hosts: [[\"a\", \"b\"], [\"c\"]]", full(key)));
-    };
-    if (node->as_array() == nullptr) wrong();
-    for (std::size_t i = 0; node->as_array() != nullptr && i < node->as_array()->size(); ++i) {
-      lists.emplace_back();
-      const toml::array* const items = node->as_array()->get(i)->as_array();
-      if (items == nullptr) wrong();
-      for (std::size_t j = 0; items != nullptr && j < items->size(); ++j) {
-        const auto item = items->get(j)->value<std::string>();
-        if (!item) wrong();
-        lists.back().push_back(item.value_or(""));
-      }
-    }
-    return lists;
-  }
-
-  // Call it last: a key that nothing asked for is a slip.
-  Status finish() {
-    for (const auto& [key, node] : table_) {
-      if (std::find(known_.begin(), known_.end(), key.str()) != known_.end()) continue;
-      const std::string_view nearest = nearest_name(key.str(), known_);
-      refuse(key.source(),
-             fmt::format("there is no key {}{}", full(key.str()),
-                         nearest.empty() ? "" : fmt::format(", did you mean {}?", nearest)));
-    }
-    return status_;
-  }
-
- private:
-  const toml::node* find(std::string_view key) {
-    known_.push_back(key);
-    const toml::node* const node = table_.get(key);
-    if (node == nullptr) refuse(table_.source(), fmt::format("{} is missing", full(key)));
-    return node;
-  }
-  std::string full(std::string_view key) const { return fmt::format("{}{}", path_, key); }
-  void refuse(const toml::source_region& where, std::string_view what) {
-    if (!status_.ok()) return;
-    status_ = {Code::InvalidInput, fmt::format("{}: {}", place_of(source_, where), what)};
-  }
-
-  const toml::table& table_;
-  std::string path_;
-  const std::string& source_;
-  std::vector<std::string_view> known_;
-  Status status_;
-};
 
 constexpr double kLeastRate = 1e-6;
 constexpr double kMostRate = 1e9;
@@ -146,27 +52,32 @@ Result<Cluster> parse_cluster(std::string_view toml_text, const std::string& sou
   const Result<toml::table> root = parse_toml(toml_text, source);
   if (!root.ok()) return root.status();
   Cluster cluster;
-  Table top{root.value(), "", source};
+  TomlTable top{root.value(), "", source};
   cluster.name = top.word("name");
   cluster.ranks_per_node = static_cast<int>(top.number("ranks_per_node", 1, 1 << 16));
   const toml::table* const between = top.table("between");
   const toml::table* const inside = top.table("inside");
   const toml::table* const reduce = top.table("reduce");
   const toml::table* const measured = top.optional_table("measured");
+  const toml::table* const network = top.optional_table("network");
+  const std::vector<const toml::table*> speeds = top.optional_tables("speed");
+  cluster.device = top.optional_word("device");
+  cluster.steady = top.optional_flag("steady", false);
   cluster.switches = top.optional_lists("switches");
   if (Status status = top.finish(); !status.ok()) return status;
 
-  Table links{*between, "between.", source};
+  TomlTable links{*between, "between.", source};
   constexpr double kBytesPerGbit = 1e9 / 8;
   cluster.constants.between.bandwidth_bytes_per_s =
-      links.number("gbit_per_s", kLeastRate, kMostRate) * kBytesPerGbit *
-      links.number("efficiency", kLeastRate, 1);
+      links.number("gbit_per_s", kLeastRate, kMostRate) * kBytesPerGbit;
+  cluster.between_efficiency = links.number("efficiency", kLeastRate, 1);
+  cluster.constants.between.bandwidth_bytes_per_s *= cluster.between_efficiency;
   cluster.constants.between.latency_s = links.number("latency_us", 0, kMostLatencyUs) * 1e-6;
   if (Status status = links.finish(); !status.ok()) return status;
 
   const auto read_node_link = [&](const toml::table& table, const std::string& path, Link& link,
                                   std::int64_t* most_bytes = nullptr) {
-    Table node{table, path, source};
+    TomlTable node{table, path, source};
     link.bandwidth_bytes_per_s = node.number("gbyte_per_s", kLeastRate, kMostRate) * 1e9;
     link.latency_s = node.number("latency_us", 0, kMostLatencyUs) * 1e-6;
     if (most_bytes != nullptr && table.contains("most_bytes"))
@@ -176,13 +87,23 @@ Result<Cluster> parse_cluster(std::string_view toml_text, const std::string& sou
   if (Status status = read_node_link(*inside, "inside.", cluster.constants.inside); !status.ok())
     return status;
 
-  Table adding{*reduce, "reduce.", source};
+  TomlTable adding{*reduce, "reduce.", source};
   cluster.constants.reduce_s_per_byte =
       1 / (adding.number("gbyte_per_s", kLeastRate, kMostRate) * 1e9);
   if (Status status = adding.finish(); !status.ok()) return status;
+  if (network != nullptr) {
+    Result<NetworkShape> shape = read_network(*network, cluster.ranks_per_node, source);
+    if (!shape.ok()) return shape.status();
+    cluster.network = std::move(shape).value();
+  }
+  for (const toml::table* const speed : speeds) {
+    Result<DeviceSpeed> read = read_speed(*speed, source);
+    if (!read.ok()) return read.status();
+    cluster.speeds.push_back(std::move(read).value());
+  }
   if (measured == nullptr) return cluster;
 
-  Table algorithms{*measured, "measured.", source};
+  TomlTable algorithms{*measured, "measured.", source};
   for (const auto& [key, node] : *measured) {
     const toml::table* const table = algorithms.table(key.str());
     if (table == nullptr) break;

@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "plan/device_speed.h"
+#include "plan/network_shape.h"
 #include "sluice/cost.h"
 #include "sluice/status.h"
 
@@ -18,6 +20,12 @@ struct Cluster {
   int ranks_per_node = 1;
   CostConstants constants;
   std::vector<std::vector<std::string>> switches;  // hosts behind each, by name or address
+  // For the simulator alone.
+  double between_efficiency = 1;  // what is left of the NICs' rate in constants.between
+  NetworkShape network;
+  std::string device;               // what a rank computes on
+  bool steady = false;              // devices of one clock: no rank lags behind the others
+  std::vector<DeviceSpeed> speeds;  // of that device
 
   // Which switch a host is behind; 0 where none is told, and one past the last for other hosts.
   int switch_of(std::string_view host, std::string_view address) const;
@@ -33,7 +41,8 @@ Result<Cluster> find_cluster(const std::string& name_or_path);
 // `source` names the text in messages.
 Result<Cluster> parse_cluster(std::string_view toml, const std::string& source);
 
-// The file that parse_cluster() reads back to the same cluster.
+// The file that parse_cluster() reads back to the same links; the network and the speeds, which
+// nothing here measures, are not in it.
 std::string show_cluster(const Cluster& cluster);
 
 }  // namespace sluice

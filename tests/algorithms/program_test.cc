@@ -2,8 +2,10 @@
 #include <gtest/gtest.h>
 #include <malloc.h>
 
+#include <algorithm>
 #include <chrono>
 #include <set>
+#include <vector>
 
 #include "sluice/algorithms.h"
 
@@ -67,6 +69,30 @@ TEST(DoubleTree, ReceivesAtMostTwoBuffers) {
       }
       EXPECT_LE(received, 2 * program.layout().chunks());
     }
+  }
+}
+
+// What leaves a node or a rack decides what a tree costs there.
+TEST(DoubleTree, StaysAmongNeighbours) {
+  struct Case {
+    int ranks;
+    int together;
+    int most_buffers;  // that they send to others
+  };
+  for (const Case& each : {Case{64, 4, 3}, Case{256, 4, 3}, Case{256, 32, 3}, Case{100, 10, 6}}) {
+    const Schedule schedule = build("double_tree", {.ranks = each.ranks});
+    std::vector<int> halves(static_cast<std::size_t>(each.ranks / each.together), 0);
+    for (Rank rank = 0; rank < each.ranks; ++rank) {
+      const Program& program = schedule.programs[static_cast<std::size_t>(rank)];
+      for (int step = 0; step < program.steps(); ++step) {
+        for (const Send& send : program.sends(step)) {
+          if (send.peer / each.together != rank / each.together)
+            ++halves[static_cast<std::size_t>(rank / each.together)];
+        }
+      }
+    }
+    EXPECT_LE(*std::max_element(halves.begin(), halves.end()), 2 * each.most_buffers)
+        << each.ranks << " ranks, " << each.together << " together";
   }
 }
 

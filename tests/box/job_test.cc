@@ -2,9 +2,11 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <fstream>
 #include <numeric>
 #include <optional>
+#include <thread>
 
 #include "tests/box/box_ranks.h"
 
@@ -118,6 +120,24 @@ TEST_F(Job, RanksBehindOneSwitchComeTogetherByTheTopologyFile) {
   // Once each way is 2(n-1)/n of the buffer; by their numbers ranks would cross four times as
   // often.
   for (const double each : uplink_) EXPECT_NEAR(each, 1.5, 0.05);
+}
+
+TEST_F(Job, ABarrierWaitsForRanksOfOtherHosts) {
+  make({.hosts = 3});
+  if (IsSkipped()) return;
+  constexpr auto kLate = std::chrono::milliseconds{400};
+  const std::string wrong = run_job(
+      *cluster_, {.hosts = {0, 1, 2},
+                  .environment = {kNotMeasured},
+                  .body = [&](Communicator& comm, const Gate&) -> std::string {
+                    comm.barrier();
+                    const auto begin = std::chrono::steady_clock::now();
+                    if (comm.rank() == 1) std::this_thread::sleep_for(kLate);
+                    comm.barrier();
+                    const bool waited = std::chrono::steady_clock::now() - begin >= kLate / 2;
+                    return waited ? "" : "came through before rank 1 was there";
+                  }});
+  EXPECT_EQ(wrong, "");
 }
 
 }  // namespace

@@ -169,8 +169,9 @@ TEST(Command, DrawsEverySmallSchedule) {
 }
 
 TEST(Command, HelpShowsExamples) {
-  for (const char* line : {"SLUICE --help", "SLUICE verify --help", "SLUICE explain --help",
-                           "SLUICE launch --help", "SLUICE doctor --help"}) {
+  for (const char* line :
+       {"SLUICE --help", "SLUICE verify --help", "SLUICE explain --help", "SLUICE launch --help",
+        "SLUICE doctor --help", "SLUICE reproduce --help"}) {
     const Outcome outcome = shell(line);
     EXPECT_EQ(outcome.status, 0);
     EXPECT_NE(outcome.out.find("Example"), std::string::npos) << line;

@@ -58,6 +58,9 @@ TEST(Timeline, WritesWhatTraceViewersRead) {
   EXPECT_EQ(rows.at(events.at("forward")["tid"]), "compute");
   EXPECT_EQ(rows.at(events.at("transfer")["tid"]), "bucket 2");
   EXPECT_EQ(trace["dropped"], 0);
+  EXPECT_EQ(trace["traceEvents"][0]["args"]["name"], "rank 7");
+  const auto marked = nlohmann::json::parse(timeline.chrome_trace(7, "simulated"));
+  EXPECT_EQ(marked["traceEvents"][0]["args"]["name"], "rank 7, simulated");
 }
 
 TEST(Timeline, HasEveryBucketOfEveryStep) {

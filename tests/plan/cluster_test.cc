@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <regex>
 
 namespace sluice {
 namespace {
@@ -96,6 +97,26 @@ TEST(Cluster, EveryFileOfTheFolderIsBuiltIn) {
     EXPECT_TRUE(find_cluster(entry.path().string()).ok()) << "and can be read from its path";
   }
   EXPECT_EQ(files, built_in_clusters().size());
+}
+
+// A number without a source is nobody's: each has a tag in the comment of its line.
+TEST(Cluster, EveryNumberOfTheFolderHasItsSource) {
+  const std::regex number{"^ *[a-z_]+ *= *(\\[*[0-9]).*"};
+  const std::regex tagged{
+      ".*#.*(\\[S\\]|\\[R\\]|\\[D\\]|\\[M\\]|\\[M\\?\\]|vendor|measured|assumed).*"};
+  int numbers = 0;
+  for (const auto& entry : std::filesystem::directory_iterator{SLUICE_SOURCE_DIR "/clusters"}) {
+    std::ifstream file{entry.path()};
+    int line = 0;
+    for (std::string text; std::getline(file, text);) {
+      ++line;
+      if (!std::regex_match(text, number)) continue;
+      ++numbers;
+      EXPECT_TRUE(std::regex_match(text, tagged))
+          << entry.path().filename() << ", line " << line << ": " << text;
+    }
+  }
+  EXPECT_GT(numbers, 150);
 }
 
 TEST(Cluster, SuggestsTheNearestName) {

@@ -5,7 +5,8 @@ source "$(dirname "$0")/expect.sh"
 put bin/apt-get <<<'#!/bin/sh
 exit 1'
 put bin/apt-cache <<<'#!/bin/sh
-exit 0'
+for package; do :; done
+[ "$package" != "$UNKNOWN" ]'
 put bin/dpkg-query <<<'#!/bin/sh
 shift 3
 for package; do [ "$package" = "$LACKING" ] || echo "installed $package"; done'
@@ -20,6 +21,10 @@ LACKING=libfmt-dev expect 1 "$tools/setup" --check
 [[ $said == libfmt-dev ]] || fail "listed: $said"
 LACKING=clang-tidy-14 expect 1 "$tools/setup" --check
 [[ $said == clang-tidy-14 ]] || fail "listed: $said"
+LACKING=libsimgrid-dev expect 1 "$tools/setup" --check
+[[ $said == libsimgrid-dev ]] || fail "listed: $said"
+UNKNOWN=libsimgrid-dev LACKING=libsimgrid-dev expect 0 "$tools/setup" --check
+keeps_quiet
 LACKING=libgloo-dev expect 0 "$tools/setup" --check
 keeps_quiet
 LACKING=libgloo-dev expect 1 "$tools/setup" --check --bench

@@ -1,0 +1,83 @@
+#include "bench/network/two_groups.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <limits>
+#include <numeric>
+#include <span>
+
+#include "sluice/status.h"
+
+namespace sluice::bench {
+namespace {
+
+float given(Rank rank, std::size_t i) {
+  return static_cast<float>((i * 13 + static_cast<std::size_t>(rank) * 101) % 2003);
+}
+
+// Returns "" or what was wrong with the result.
+std::string add(Communicator& comm, const box::Gate& gate, const std::string& algorithm,
+                std::size_t count, int repeats) {
+  const Pool pool = comm.allocate(count * sizeof(float));
+  const std::span<float> data = pool.as<float>();
+  const auto prepare = [&] {
+    for (std::size_t i = 0; i < count; ++i) data[i] = given(comm.rank(), i);
+    comm.barrier();
+  };
+  const auto all_reduce = [&] {
+    comm.all_reduce(data.data(), count, {.algorithm = algorithm}).wait();
+  };
+  prepare();
+  all_reduce();  // uses up what the links' buckets hold
+  for (int repeat = 0; repeat < repeats; ++repeat) {
+    prepare();
+    gate.pass();
+    all_reduce();
+    gate.pass();
+    for (std::size_t i = 0; i < count; ++i) {
+      float sum = 0;  // of whole numbers: exact
+      for (Rank rank = 0; rank < comm.size(); ++rank) sum += given(rank, i);
+      if (data[i] != sum) return fmt::format("element {} is wrong", i);
+    }
+  }
+  return "";
+}
+
+}  // namespace
+
+TwoGroups::TwoGroups(const TwoGroupsOptions& options)
+    : cluster_{box::ClusterBox::make({.hosts = 2 * options.hosts,
+                                      .mbit_per_s = options.mbit_per_s,
+                                      .groups = {options.hosts, options.hosts},
+                                      .uplink_mbit_per_s = options.uplink_mbit_per_s})
+                   .value()},
+      hosts_(static_cast<std::size_t>(2 * options.hosts)) {
+  std::iota(hosts_.begin(), hosts_.end(), 0);
+}
+
+double TwoGroups::time(const std::string& algorithm, std::int64_t bytes, int repeats) const {
+  using Clock = std::chrono::steady_clock;
+  const auto count = static_cast<std::size_t>(bytes) / sizeof(float);
+  Clock::time_point begin;
+  double shortest = std::numeric_limits<double>::infinity();
+  const std::string wrong = box::run_job(
+      cluster_,
+      {.hosts = hosts_,
+       .environment = {{"SLUICE_TOPOLOGY", "generic"}},
+       .deadline = std::chrono::seconds{300},
+       .body = [&](Communicator& comm,
+                   const box::Gate& gate) { return add(comm, gate, algorithm, count, repeats); },
+       .at_gate =
+           [&](int gate) {
+             const Clock::time_point now = Clock::now();
+             if (gate % 2 == 1)
+               shortest = std::min(shortest, std::chrono::duration<double>(now - begin).count());
+             begin = now;
+           }});
+  if (!wrong.empty()) throw Error{Status{Code::PeerLost, wrong}};
+  return shortest;
+}
+
+}  // namespace sluice::bench

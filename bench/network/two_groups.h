@@ -1,0 +1,33 @@
+// two_groups.h - an all-reduce in a box: two groups of hosts behind switches, joined by an uplink.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "sluice/communicator.h"
+#include "tests/box/box_ranks.h"
+
+namespace sluice::bench {
+
+struct TwoGroupsOptions {
+  int hosts = 4;  // of a group
+  int mbit_per_s = 100;
+  int uplink_mbit_per_s = 100;
+};
+
+class TwoGroups {
+ public:
+  // Throws where there can be no such box.
+  explicit TwoGroups(const TwoGroupsOptions& options);
+
+  // Seconds of one all-reduce after another of its kind, at the slowest rank: of several, the
+  // shortest. The results are checked.
+  double time(const std::string& algorithm, std::int64_t bytes, int repeats = 1) const;
+
+ private:
+  box::ClusterBox cluster_;
+  std::vector<int> hosts_;
+};
+
+}  // namespace sluice::bench

@@ -1,0 +1,150 @@
+#include "simulate/dataflow.h"
+
+#include <fmt/format.h>
+
+#include <deque>
+#include <map>
+#include <utility>
+
+namespace sluice {
+namespace {
+
+constexpr std::uint32_t kNone = 0xFFFFFFFFU;
+
+class Builder {
+ public:
+  explicit Builder(const Schedule& schedule) : schedule_{schedule} {}
+
+  Result<Dataflow> build() && {
+    for (Rank rank = 0; rank < static_cast<Rank>(schedule_.programs.size()); ++rank)
+      add_rank(rank, schedule_.programs[static_cast<std::size_t>(rank)]);
+    if (Status status = match(); !status.ok()) return status;
+    list_followers();
+    return std::move(flow_);
+  }
+
+ private:
+  struct Half {  // a send, or one source of a receive
+    std::uint32_t operation;
+    double share;
+  };
+  struct Chunk {
+    std::uint32_t writer = kNone;
+    std::vector<std::uint32_t> readers;  // since it was written
+  };
+
+  void add_rank(Rank rank, const Program& program) {
+    chunks_.assign(static_cast<std::size_t>(program.buffers() * program.layout().chunks()), {});
+    for (int step = 0; step < program.steps(); ++step) {
+      for (const Send& send : program.sends(step)) {
+        const std::uint32_t id = begin_operation(rank);
+        touch(program, send.range, send.range.buffer, id, false);
+        sent_[{rank, send.peer}].push_back({id, share_of(program, send.range)});
+      }
+      for (const Write& receive : program.receives(step)) {
+        const std::uint32_t id = begin_operation(rank);
+        const double share = share_of(program, receive.range);
+        for (const Rank source : program.sources(receive)) {
+          if (source == kOwn) continue;
+          received_[{source, rank}].push_back({id, share});
+          ++flow_.operations[id].messages;
+        }
+        if (receive.combine == Combine::Reduce)
+          flow_.operations[id].added = share * (receive.source_count - 1);
+        touch(program, receive.range, receive.range.buffer, id, true);
+      }
+      for (const Write& local : program.locals(step)) {
+        const std::uint32_t id = begin_operation(rank);
+        for (const BufferId source : program.sources(local)) {
+          if (source != local.range.buffer) touch(program, local.range, source, id, false);
+        }
+        flow_.operations[id].added =
+            share_of(program, local.range) *
+            (local.combine == Combine::Reduce ? local.source_count - 1 : 1);
+        touch(program, local.range, local.range.buffer, id, true);
+      }
+    }
+  }
+
+  static double share_of(const Program& program, const Range& range) {
+    return static_cast<double>(program.layout().weight(range)) /
+           static_cast<double>(program.layout().total_weight());
+  }
+
+  std::uint32_t begin_operation(Rank rank) {
+    flow_.operations.push_back({.rank = rank});
+    return static_cast<std::uint32_t>(flow_.operations.size() - 1);
+  }
+
+  void touch(const Program& program, const Range& range, BufferId buffer, std::uint32_t id,
+             bool writes) {
+    const int count = program.layout().chunks();
+    for (int i = 0; i < range.count; ++i) {
+      Chunk& chunk = chunks_[static_cast<std::size_t>(buffer * count + (range.first + i) % count)];
+      if (chunk.writer != kNone) follow(chunk.writer, id);
+      if (writes) {
+        for (const std::uint32_t reader : chunk.readers) follow(reader, id);
+        chunk.readers.clear();
+        chunk.writer = id;
+      } else {
+        chunk.readers.push_back(id);
+      }
+    }
+  }
+
+  // Ranges of many chunks name the same one again and again, mostly in a row.
+  void follow(std::uint32_t first, std::uint32_t then) {
+    if (first == then) return;
+    if (!edges_.empty() && edges_.back() == std::pair{first, then}) return;
+    edges_.emplace_back(first, then);
+  }
+
+  Status match() {
+    if (sent_.size() != received_.size()) return mismatch();
+    for (auto& [pair, sends] : sent_) {
+      const auto receives = received_.find(pair);
+      if (receives == received_.end() || receives->second.size() != sends.size()) return mismatch();
+      for (std::size_t i = 0; i < sends.size(); ++i) {
+        flow_.messages.push_back({pair.first, pair.second, sends[i].share, sends[i].operation,
+                                  receives->second[i].operation});
+      }
+    }
+    return {};
+  }
+
+  Status mismatch() const {
+    return {Code::NotProven, fmt::format("the sends and receives of {} do not match: it cannot be "
+                                         "simulated; sluice verify says where",
+                                         schedule_.algorithm)};
+  }
+
+  void list_followers() {
+    std::vector<std::uint32_t>& ends = flow_.follower_ends;
+    ends.assign(flow_.operations.size(), 0);
+    for (const auto& [first, then] : edges_) ++ends[first];
+    std::uint32_t sum = 0;
+    for (std::uint32_t& end : ends) {
+      const std::uint32_t count = end;
+      end = sum;
+      sum += count;
+    }
+    flow_.followers.resize(sum);
+    for (const auto& [first, then] : edges_) {
+      flow_.followers[ends[first]++] = then;
+      ++flow_.operations[then].waits_for;
+    }
+  }
+
+  const Schedule& schedule_;
+  Dataflow flow_;
+  std::vector<Chunk> chunks_;  // of the rank at hand
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> edges_;
+  std::map<std::pair<Rank, Rank>, std::vector<Half>> sent_;
+  std::map<std::pair<Rank, Rank>, std::vector<Half>> received_;
+};
+
+}  // namespace
+
+Result<Dataflow> dataflow_of(const Schedule& schedule) { return Builder{schedule}.build(); }
+
+}  // namespace sluice

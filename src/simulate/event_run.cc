@@ -1,0 +1,240 @@
+#include "simulate/event_run.h"
+
+#include <algorithm>
+#include <limits>
+#include <queue>
+
+#include "simulate/fair_share.h"
+
+namespace sluice {
+namespace {
+
+constexpr double kNever = std::numeric_limits<double>::infinity();
+// Moments this close together are one: sums of times round.
+constexpr double kSameMoment = 1e-12;
+
+class EventRun {
+ public:
+  EventRun(const Dataflow& flow, const Network& network, const RunOptions& options)
+      : flow_{flow},
+        network_{network},
+        options_{options},
+        lane_bytes_{options.bytes / options.lanes},
+        share_{network.bytes_per_s()},
+        done_(static_cast<std::size_t>(network.ranks()), 0) {
+    const auto lanes = static_cast<std::size_t>(options.lanes);
+    operations_.resize(flow.operations.size() * lanes);
+    messages_.resize(flow.messages.size() * lanes);
+    list_messages();
+  }
+
+  std::vector<double> run() {
+    for (std::size_t i = 0; i < operations_.size(); ++i) {
+      const DataflowOperation& operation = flow_.operations[i % flow_.operations.size()];
+      operations_[i] = {operation.waits_for + 1, operation.messages};
+      const auto rank = static_cast<std::size_t>(operation.rank);
+      at(options_.starts_s.empty() ? 0 : options_.starts_s[rank], Kind::Enabled, i);
+    }
+    for (std::size_t rank = 0; rank < options_.starts_s.size(); ++rank)
+      done_[rank] = options_.starts_s[rank];
+    while (advance()) {
+    }
+    return done_;
+  }
+
+ private:
+  enum class Kind : std::uint8_t { Enabled, Arrived, Finished };
+  struct Event {
+    double time;
+    Kind kind;
+    std::size_t which;
+    bool operator>(const Event& other) const { return time > other.time; }
+  };
+  struct Operation {
+    std::uint32_t waits_for = 0;
+    std::uint32_t messages = 0;
+    bool ready = false;
+  };
+  struct Message {
+    std::size_t next = 0;  // of the same two ranks; itself: none
+    bool first = false;    // nothing before it is still to leave
+    double latency_s = 0;
+    double left = 0;  // bytes
+    double ends = 0;
+    double rate = 0;
+  };
+
+  void at(double time, Kind kind, std::size_t which) { events_.push({time, kind, which}); }
+
+  // Which messages belong to which operation, and who follows whom between two ranks.
+  void list_messages() {
+    const std::size_t count = flow_.messages.size();
+    message_begins_.assign(flow_.operations.size() + 1, 0);
+    for (const DataflowMessage& message : flow_.messages) {
+      ++message_begins_[message.send + 1];
+      ++message_begins_[message.receive + 1];
+    }
+    for (std::size_t i = 1; i < message_begins_.size(); ++i)
+      message_begins_[i] += message_begins_[i - 1];
+    message_lists_.resize(2 * count);
+    std::vector<std::uint32_t> fill{message_begins_.begin(), message_begins_.end() - 1};
+    std::vector<LinkId> links;
+    for (std::size_t m = 0; m < messages_.size(); ++m) {
+      const std::size_t i = m % count;
+      const DataflowMessage& message = flow_.messages[i];
+      if (m < count) {
+        message_lists_[fill[message.send]++] = static_cast<std::uint32_t>(i);
+        message_lists_[fill[message.receive]++] = static_cast<std::uint32_t>(i);
+      }
+      const auto same_pair = [&](const DataflowMessage& other) {
+        return other.from == message.from && other.to == message.to;
+      };
+      links.clear();
+      messages_[m] = {.next = i + 1 < count && same_pair(flow_.messages[i + 1]) ? m + 1 : m,
+                      .first = i == 0 || !same_pair(flow_.messages[i - 1]),
+                      .latency_s = network_.route(message.from, message.to, links),
+                      .left = message.share * lane_bytes_};
+    }
+  }
+
+  bool advance() {
+    double next = events_.empty() ? kNever : events_.top().time;
+    for (const std::size_t m : going_) next = std::min(next, messages_[m].ends);
+    if (next == kNever) return false;
+    const double passed = next - now_;
+    now_ = next;
+    const double moment = now_ + kSameMoment * now_;
+    std::size_t kept = 0;
+    left_now_.clear();
+    for (const std::size_t m : going_) {
+      Message& message = messages_[m];
+      if (message.ends <= moment) {
+        left_now_.push_back(m);
+      } else {
+        message.left -= message.rate * passed;
+        going_[kept++] = m;
+      }
+    }
+    bool changed = kept != going_.size();
+    going_.resize(kept);
+    for (const std::size_t m : left_now_) leave(m);
+    while (!events_.empty() && events_.top().time <= moment) {
+      const Event event = events_.top();
+      events_.pop();
+      handle(event);
+    }
+    for (const std::size_t m : starting_) going_.push_back(m);
+    changed = changed || !starting_.empty();
+    starting_.clear();
+    if (changed) share_links();
+    return true;
+  }
+
+  void handle(const Event& event) {
+    switch (event.kind) {
+      case Kind::Enabled:
+        enable(event.which);
+        break;
+      case Kind::Arrived: {
+        Operation& receive = operations_[event.which];
+        if (--receive.messages == 0) finish_after(event.which);
+        break;
+      }
+      case Kind::Finished:
+        finish(event.which);
+        break;
+    }
+  }
+
+  // One of the things that the operation waits for has come about.
+  void enable(std::size_t id) {
+    Operation& operation = operations_[id];
+    if (--operation.waits_for > 0) return;
+    operation.ready = true;
+    const std::size_t base = id % flow_.operations.size();
+    const std::size_t lane = id / flow_.operations.size();
+    if (message_begins_[base] == message_begins_[base + 1]) finish_after(id);
+    for (std::uint32_t i = message_begins_[base]; i < message_begins_[base + 1]; ++i)
+      consider(lane * flow_.messages.size() + message_lists_[i]);
+  }
+
+  void consider(std::size_t m) {
+    const DataflowMessage& message = flow_.messages[m % flow_.messages.size()];
+    const std::size_t first = m / flow_.messages.size() * flow_.operations.size();
+    if (!messages_[m].first || !operations_[first + message.send].ready ||
+        !operations_[first + message.receive].ready)
+      return;
+    if (messages_[m].left > 0) {
+      starting_.push_back(m);
+    } else {
+      leave(m);
+    }
+  }
+
+  void leave(std::size_t m) {
+    const DataflowMessage& message = flow_.messages[m % flow_.messages.size()];
+    const std::size_t first = m / flow_.messages.size() * flow_.operations.size();
+    at(now_ + messages_[m].latency_s, Kind::Arrived, first + message.receive);
+    const std::size_t next = messages_[m].next;
+    messages_[m].first = false;
+    finish(first + message.send);
+    if (next != m) {
+      messages_[next].first = true;
+      consider(next);
+    }
+  }
+
+  void finish_after(std::size_t id) {
+    const double bytes = flow_.operations[id % flow_.operations.size()].added * lane_bytes_;
+    at(now_ + bytes * network_.reduce_s_per_byte(), Kind::Finished, id);
+  }
+
+  void finish(std::size_t id) {
+    const std::size_t base = id % flow_.operations.size();
+    double& done = done_[static_cast<std::size_t>(flow_.operations[base].rank)];
+    done = std::max(done, now_);
+    for (const std::uint32_t follower : flow_.followers_of(static_cast<std::uint32_t>(base)))
+      enable(id - base + follower);
+  }
+
+  void share_links() {
+    ways_.clear();
+    for (const std::size_t m : going_) {
+      const DataflowMessage& message = flow_.messages[m % flow_.messages.size()];
+      network_.route(message.from, message.to, ways_.links);
+      ways_.ends.push_back(static_cast<std::uint32_t>(ways_.links.size()));
+    }
+    const std::vector<double>& rates = share_.rates(ways_);
+    for (std::size_t i = 0; i < going_.size(); ++i) {
+      Message& message = messages_[going_[i]];
+      message.rate = rates[i];
+      message.ends = now_ + message.left / message.rate;
+    }
+  }
+
+  const Dataflow& flow_;
+  const Network& network_;
+  const RunOptions& options_;
+  double lane_bytes_;
+  double now_ = 0;
+  FairShare share_;
+  std::vector<Operation> operations_;  // lane by lane
+  std::vector<Message> messages_;      // likewise
+  std::vector<std::uint32_t> message_begins_;
+  std::vector<std::uint32_t> message_lists_;  // of each operation, in one lane
+  std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
+  std::vector<std::size_t> going_;
+  std::vector<std::size_t> starting_;
+  std::vector<std::size_t> left_now_;
+  FlowSet ways_;
+  std::vector<double> done_;
+};
+
+}  // namespace
+
+std::vector<double> run_events(const Dataflow& flow, const Network& network,
+                               const RunOptions& options) {
+  return EventRun{flow, network, options}.run();
+}
+
+}  // namespace sluice

@@ -1,0 +1,297 @@
+#include "simulate/step_run.h"
+
+#include <algorithm>
+#include <map>
+#include <span>
+#include <utility>
+
+#include "simulate/fair_share.h"
+
+namespace sluice {
+namespace {
+
+constexpr std::uint32_t kNone = 0xFFFFFFFFU;
+constexpr double kPorts = -1;  // when the ports are free
+
+// What the messages of a step get, in order: receiver by receiver.
+struct Pattern {
+  std::vector<double> s_per_byte;
+  std::vector<double> latency_s;
+  std::vector<Rank> from;
+  std::vector<std::uint32_t> of_receiver;  // where each rank's messages begin, and the last end
+  // Of each, the one before it between the same two ranks in the same step; empty: there is none.
+  std::vector<std::uint32_t> behind;
+};
+
+// Remembers the last message from each rank to the one at hand.
+class LastFrom {
+ public:
+  explicit LastFrom(std::size_t ranks) : last_(ranks, kNone) {}
+  std::uint32_t& operator[](Rank from) { return last_[static_cast<std::size_t>(from)]; }
+
+ private:
+  std::vector<std::uint32_t> last_;
+};
+
+std::vector<std::uint32_t> find_behind(const Pattern& pattern) {
+  std::vector<std::uint32_t> behind(pattern.from.size(), kNone);
+  bool any = false;
+  LastFrom last{pattern.of_receiver.size() - 1};
+  for (std::size_t to = 0; to + 1 < pattern.of_receiver.size(); ++to) {
+    const std::uint32_t begin = pattern.of_receiver[to];
+    const std::uint32_t end = pattern.of_receiver[to + 1];
+    for (std::uint32_t m = begin; m < end; ++m) {
+      behind[m] = std::exchange(last[pattern.from[m]], m);
+      any = any || behind[m] != kNone;
+    }
+    for (std::uint32_t m = begin; m < end; ++m) last[pattern.from[m]] = kNone;
+  }
+  return any ? behind : std::vector<std::uint32_t>{};
+}
+
+// Messages between the same two ranks follow each other, each with what all of them got together.
+void join_shares(const std::vector<std::uint32_t>& behind, std::vector<double>& rates) {
+  std::vector<std::uint32_t> first(behind.size());
+  for (std::uint32_t m = 0; m < behind.size(); ++m) {
+    first[m] = behind[m] == kNone ? m : first[behind[m]];
+    if (first[m] != m) rates[first[m]] += rates[m];
+  }
+  for (std::uint32_t m = 0; m < behind.size(); ++m) rates[m] = rates[first[m]];
+}
+
+// Of every message of a step: the last one of the step before between the same two ranks.
+using Predecessors = std::vector<std::uint32_t>;
+
+Predecessors predecessors(const Pattern& before, const Pattern& after) {
+  Predecessors found(after.from.size(), kNone);
+  LastFrom last{after.of_receiver.size() - 1};
+  for (std::size_t to = 0; to + 1 < after.of_receiver.size(); ++to) {
+    const std::uint32_t begin = before.of_receiver[to];
+    const std::uint32_t end = before.of_receiver[to + 1];
+    for (std::uint32_t m = begin; m < end; ++m) last[before.from[m]] = m;
+    for (std::uint32_t m = after.of_receiver[to]; m < after.of_receiver[to + 1]; ++m)
+      found[m] = last[after.from[m]];
+    for (std::uint32_t m = begin; m < end; ++m) last[before.from[m]] = kNone;
+  }
+  return found;
+}
+
+class StepRun {
+ public:
+  StepRun(const StepTable& table, const Network& network, const RunOptions& options)
+      : table_{table},
+        network_{network},
+        share_{network.bytes_per_s()},
+        ranks_{static_cast<std::size_t>(table.ranks)},
+        chunks_{static_cast<std::size_t>(table.layout.chunks())},
+        skewed_{table.single_chunks && chunks_ == ranks_ && table.buffers == 1},
+        lane_bytes_{options.bytes / options.lanes},
+        done_{options.starts_s} {
+    done_.resize(ranks_, 0);
+    chunk_bytes_.resize(chunks_);
+    for (std::size_t c = 0; c < chunks_; ++c) {
+      chunk_bytes_[c] = lane_bytes_ *
+                        static_cast<double>(table.layout.weight(static_cast<int>(c))) /
+                        static_cast<double>(table.layout.total_weight());
+    }
+    lanes_.resize(static_cast<std::size_t>(options.lanes));
+    for (std::vector<Place>& lane : lanes_) {
+      lane.resize(ranks_ * static_cast<std::size_t>(table.buffers) * chunks_);
+      if (options.starts_s.empty()) continue;
+      for (std::size_t r = 0; r < ranks_; ++r) {
+        for (std::size_t b = 0; b < static_cast<std::size_t>(table.buffers); ++b) {
+          for (std::size_t c = 0; c < chunks_; ++c)
+            lane[place_of(r, b, c)] = {options.starts_s[r], options.starts_s[r]};
+        }
+      }
+    }
+    out_free_ = done_;
+    in_free_ = done_;
+  }
+
+  std::vector<double> run() {
+    patterns_.resize(static_cast<std::size_t>(table_.patterns));
+    for (int step = 0; step < table_.steps; ++step) {
+      const int number = table_.pattern[static_cast<std::size_t>(step)];
+      Pattern& pattern = patterns_[static_cast<std::size_t>(number)];
+      if (pattern.of_receiver.empty()) solve(step, pattern);
+      for (Lane& lane : lanes_) {
+        follow(number);
+        transfer(step, pattern, lane);
+      }
+    }
+    return done_;
+  }
+
+ private:
+  // A chunk of a buffer of a rank.
+  struct Place {
+    double written = 0;  // when it became what it is
+    double touched = 0;  // when it was last read or written
+  };
+  using Lane = std::vector<Place>;
+
+  // In a ring, rank after rank handles chunk after chunk: what a step touches is put side by side,
+  // or most of the time would go into fetching it.
+  std::size_t place_of(std::size_t rank, std::size_t buffer, std::size_t chunk) const {
+    if (!skewed_)
+      return (rank * static_cast<std::size_t>(table_.buffers) + buffer) * chunks_ + chunk;
+    return (chunk >= rank ? chunk - rank : chunk + chunks_ - rank) * ranks_ + rank;
+  }
+
+  template <class Visit>
+  void each_chunk(std::int32_t first, std::int32_t count, Visit&& visit) const {
+    auto chunk = static_cast<std::size_t>(first);
+    for (std::int32_t i = 0; i < count; ++i) {
+      visit(chunk);
+      if (++chunk == chunks_) chunk = 0;
+    }
+  }
+
+  void solve(int step, Pattern& pattern) {
+    FlowSet ways;
+    pattern.of_receiver.assign(ranks_ + 1, 0);
+    for (const StepReceive& receive : table_.receives_of(step)) {
+      for (std::uint32_t k = 0; k < receive.source_count; ++k) {
+        const Rank from = table_.sources[receive.first_source + k];
+        pattern.from.push_back(from);
+        pattern.latency_s.push_back(network_.route(from, receive.rank, ways.links));
+        ways.ends.push_back(static_cast<std::uint32_t>(ways.links.size()));
+      }
+      pattern.of_receiver[static_cast<std::size_t>(receive.rank) + 1] += receive.source_count;
+    }
+    for (std::size_t r = 0; r < ranks_; ++r) pattern.of_receiver[r + 1] += pattern.of_receiver[r];
+    std::vector<double> rates = share_.rates(ways);
+    pattern.behind = find_behind(pattern);
+    if (!pattern.behind.empty()) join_shares(pattern.behind, rates);
+    for (const double rate : rates) pattern.s_per_byte.push_back(1 / rate);
+  }
+
+  // When each message may go at the earliest: ranks that sent to each other in the step before go
+  // on as soon as that has left, for the links were shared with the same messages all the time; a
+  // message between others waits until its ranks' ports are done with the step.
+  void follow(int number) {
+    const Pattern& pattern = patterns_[static_cast<std::size_t>(number)];
+    const std::size_t count = pattern.from.size();
+    if (before_ == number && pattern.behind.empty()) {
+      earliest_.swap(left_);
+      left_.resize(count);
+      return;
+    }
+    earliest_.assign(count, kPorts);
+    if (before_ >= 0) {
+      const auto [known, is_new] = changes_.try_emplace({before_, number});
+      if (is_new)
+        known->second = predecessors(patterns_[static_cast<std::size_t>(before_)], pattern);
+      for (std::size_t m = 0; m < count; ++m) {
+        const std::uint32_t earlier = known->second[m];
+        if (earlier != kNone) earliest_[m] = left_[earlier];
+      }
+    }
+    left_.resize(count);
+    before_ = number;
+  }
+
+  void transfer(int step, const Pattern& pattern, Lane& lane) {
+    std::size_t message = 0;
+    next_out_ = out_free_;
+    next_in_ = in_free_;
+    for (const StepReceive& receive : table_.receives_of(step)) {
+      const auto to = static_cast<std::size_t>(receive.rank);
+      double bytes = 0;
+      double free = 0;
+      each_chunk(receive.first, receive.count, [&](std::size_t chunk) {
+        bytes += chunk_bytes_[chunk];
+        free = std::max(free, lane[place_of(to, receive.buffer, chunk)].touched);
+      });
+      double arrived = 0;
+      for (std::uint32_t k = 0; k < receive.source_count; ++k, ++message) {
+        const auto from = static_cast<std::size_t>(table_.sources[receive.first_source + k]);
+        const std::size_t buffer = buffer_sent(from, to, step);
+        const double earliest = earliest_[message];
+        double start =
+            std::max(free, earliest == kPorts ? std::max(in_free_[to], out_free_[from]) : earliest);
+        if (!pattern.behind.empty() && pattern.behind[message] != kNone)
+          start = std::max(start, left_[pattern.behind[message]]);
+        each_chunk(receive.first, receive.count, [&](std::size_t chunk) {
+          start = std::max(start, lane[place_of(from, buffer, chunk)].written);
+        });
+        const double left = start + bytes * pattern.s_per_byte[message];
+        each_chunk(receive.first, receive.count, [&](std::size_t chunk) {
+          double& touched = lane[place_of(from, buffer, chunk)].touched;
+          touched = std::max(touched, left);
+        });
+        left_[message] = left;
+        next_out_[from] = std::max(next_out_[from], left);
+        next_in_[to] = std::max(next_in_[to], left);
+        done_[from] = std::max(done_[from], left);
+        arrived = std::max(arrived, left + pattern.latency_s[message]);
+      }
+      arrived += bytes * receive.added * network_.reduce_s_per_byte();
+      each_chunk(receive.first, receive.count, [&](std::size_t chunk) {
+        lane[place_of(to, receive.buffer, chunk)] = {arrived, arrived};
+      });
+      done_[to] = std::max(done_[to], arrived);
+    }
+    for (const StepLocal& local : table_.locals_of(step)) do_local(local, lane);
+    out_free_.swap(next_out_);
+    in_free_.swap(next_in_);
+  }
+
+  void do_local(const StepLocal& local, Lane& lane) {
+    const auto rank = static_cast<std::size_t>(local.rank);
+    const auto sources = std::span{table_.sources}.subspan(local.first_source, local.source_count);
+    double bytes = 0;
+    double start = 0;
+    each_chunk(local.first, local.count, [&](std::size_t chunk) {
+      bytes += chunk_bytes_[chunk];
+      start = std::max(start, lane[place_of(rank, local.buffer, chunk)].touched);
+      for (const std::int32_t source : sources) {
+        start =
+            std::max(start, lane[place_of(rank, static_cast<std::size_t>(source), chunk)].written);
+      }
+    });
+    const double end = start + bytes * local.passes * network_.reduce_s_per_byte();
+    each_chunk(local.first, local.count, [&](std::size_t chunk) {
+      for (const std::int32_t source : sources) {
+        double& touched = lane[place_of(rank, static_cast<std::size_t>(source), chunk)].touched;
+        touched = std::max(touched, end);
+      }
+      lane[place_of(rank, local.buffer, chunk)] = {end, end};
+    });
+    done_[rank] = std::max(done_[rank], end);
+  }
+
+  std::size_t buffer_sent(std::size_t from, std::size_t to, int step) const {
+    if (table_.from_scratch.empty()) return kUserBuffer;
+    const auto found = table_.from_scratch.find(
+        StepTable::source_key(static_cast<Rank>(from), static_cast<Rank>(to), step));
+    return found == table_.from_scratch.end() ? std::size_t{kUserBuffer} : found->second;
+  }
+
+  const StepTable& table_;
+  const Network& network_;
+  FairShare share_;
+  std::size_t ranks_;
+  std::size_t chunks_;
+  bool skewed_;
+  double lane_bytes_;
+  std::vector<double> chunk_bytes_;
+  std::vector<Lane> lanes_;
+  std::vector<double> out_free_, in_free_, next_out_, next_in_;
+  std::vector<Pattern> patterns_;
+  std::map<std::pair<int, int>, Predecessors> changes_;  // from one pattern to another
+  int before_ = -1;                                      // pattern of the messages in left_
+  std::vector<double> left_;                             // when each was out of its sender's hands
+  std::vector<double> earliest_;                         // of those of the present step
+  std::vector<double> done_;
+};
+
+}  // namespace
+
+std::vector<double> run_steps(const StepTable& table, const Network& network,
+                              const RunOptions& options) {
+  return StepRun{table, network, options}.run();
+}
+
+}  // namespace sluice

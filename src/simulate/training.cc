@@ -1,0 +1,139 @@
+#include "simulate/training.h"
+
+#include <map>
+#include <tuple>
+
+#include "simulate/self_doubt.h"
+
+namespace sluice {
+namespace {
+
+std::string_view precision_of(const Recipe& recipe) {
+  switch (recipe.compute) {
+    case Compute::F32:
+      return "f32";
+    case Compute::F16:
+      return "f16";
+    case Compute::BF16:
+      return "bf16";
+  }
+  return "";
+}
+
+// Dense at first, then in even steps up to the recipe's.
+double sparsity_at(const Recipe& recipe, double epoch) {
+  if (epoch < recipe.sparse_dense_epochs) return 0;
+  const double into = epoch - recipe.sparse_dense_epochs;
+  if (into >= recipe.sparse_ramp_epochs) return recipe.sparsity;
+  return recipe.sparsity * into / recipe.sparse_ramp_epochs;
+}
+
+// As often as evaluates_after() says yes, without asking for every step.
+std::int64_t evaluations_of(const Recipe& recipe, const TrainingPlan& plan) {
+  std::int64_t count = 1;  // the last step
+  if (recipe.evaluate_every == 0) return count;
+  const double first = recipe.evaluate_first > 0 ? recipe.evaluate_first : recipe.evaluate_every;
+  std::int64_t before = 0;
+  for (int k = 0; first + k * recipe.evaluate_every < recipe.epochs; ++k) {
+    const std::int64_t step = plan.step_at(first + k * recipe.evaluate_every);
+    if (step > before && step < plan.steps) ++count;
+    before = step;
+  }
+  return count;
+}
+
+StepKind kind_of(const EpochPlan& epoch, const DeviceSpeed& speed, double sparsity,
+                 const Spread& spread) {
+  StepKind kind{.pass_s = speed.pass_seconds(epoch.batch),
+                .accumulate = epoch.accumulate,
+                .optimizer_s = speed.optimizer_s,
+                .sparsity = sparsity,
+                .spread = spread};
+  if (speed.input_images_per_s > 0)
+    kind.input_s = epoch.batch * epoch.accumulate / speed.input_images_per_s;
+  return kind;
+}
+
+}  // namespace
+
+Result<DeviceSpeed> speed_of(const TrainingQuestion& question) {
+  const Cluster& cluster = question.world.cluster;
+  return find_speed(cluster.speeds, question.framework, precision_of(question.recipe),
+                    question.recipe.model, cluster.name);
+}
+
+TrainingSimulator::TrainingSimulator(TrainingQuestion question, DeviceSpeed speed,
+                                     TrainingPlan plan, IterationSimulator iterations)
+    : question_{std::move(question)},
+      speed_{std::move(speed)},
+      plan_{std::move(plan)},
+      iterations_{std::move(iterations)} {}
+
+Result<TrainingSimulator> TrainingSimulator::of(const TrainingQuestion& question) {
+  const Recipe& recipe = question.recipe;
+  Result<DeviceSpeed> speed = speed_of(question);
+  if (!speed.ok()) return speed.status();
+  Result<TrainingPlan> plan = plan_training(recipe, question.ranks, question.samples);
+  if (!plan.ok()) return plan.status();
+  Result<IterationSimulator> iterations =
+      IterationSimulator::of(question.world, recipe, question.ranks);
+  if (!iterations.ok()) return iterations.status();
+  return TrainingSimulator{question, std::move(speed).value(), std::move(plan).value(),
+                           std::move(iterations).value()};
+}
+
+double TrainingSimulator::overhead_of(const DeviceSpeed& speed) const {
+  return speed.startup_s + speed.first_epochs_s +
+         speed.evaluation_s * static_cast<double>(evaluations_of(question_.recipe, plan_)) +
+         speed.epoch_s * static_cast<double>(plan_.epochs.size());
+}
+
+// What one rank by itself would take for the images that the speed-up is counted over.
+double TrainingSimulator::alone_s(const DeviceSpeed& speed) const {
+  const Recipe& recipe = question_.recipe;
+  const EpochPlan& end = plan_.epochs.back();
+  if (recipe.global_batch == 0) {
+    return speed.pass_seconds(end.batch) * end.accumulate + speed.optimizer_s;
+  }
+  const int batch = recipe.batch_phases.empty() ? recipe.batch : recipe.batch_phases.back().batch;
+  const double passes = static_cast<double>(end.global_batch) / batch;
+  return speed.pass_seconds(batch) * passes + speed.optimizer_s;
+}
+
+Result<TrainingTime> TrainingSimulator::time(const DeviceSpeed& speed, const Spread& spread) {
+  const Recipe& recipe = question_.recipe;
+  TrainingTime time{.steps = plan_.steps};
+  std::map<std::tuple<int, int, double>, double> known;  // seconds of a step
+  for (std::size_t e = 0; e < plan_.epochs.size(); ++e) {
+    const EpochPlan& epoch = plan_.epochs[e];
+    const double sparsity = sparsity_at(recipe, static_cast<double>(e));
+    const std::tuple key{epoch.batch, epoch.accumulate, sparsity};
+    const bool last = e + 1 == plan_.epochs.size();
+    if (last || !known.contains(key)) {
+      Result<IterationTime> step = iterations_.step(kind_of(epoch, speed, sparsity, spread));
+      if (!step.ok()) return step.status();
+      known[key] = step.value().seconds;
+      if (last) time.iteration = std::move(step).value();
+    }
+    time.steps_s += known[key] * static_cast<double>(epoch.steps);
+    time.global_batch = epoch.global_batch;
+  }
+  const double alone = alone_s(speed) / time.iteration.seconds;
+  time.images_per_s = static_cast<double>(time.global_batch) / time.iteration.seconds;
+  time.speedup = recipe.global_batch == 0 ? alone * question_.ranks : alone;
+  time.efficiency = time.speedup / question_.ranks;
+  time.exposed_comm_fraction = time.iteration.exposed_s / time.iteration.seconds;
+  time.overhead_s = overhead_of(speed);
+  time.time_to_train_s = time.steps_s + time.overhead_s;
+  if (Status status = check_efficiency(question_.ranks, time.efficiency); !status.ok())
+    return status;
+  return time;
+}
+
+Result<TrainingTime> simulate_training(const TrainingQuestion& question) {
+  Result<TrainingSimulator> simulator = TrainingSimulator::of(question);
+  if (!simulator.ok()) return simulator.status();
+  return simulator.value().time(simulator.value().speed(), simulator.value().spread());
+}
+
+}  // namespace sluice

@@ -1,0 +1,244 @@
+// On a fabric without contention every algorithm takes what its paper says, to 0.1%: both event by
+// event and step by step.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "simulate/collective.h"
+#include "tests/simulate/fabrics.h"
+
+namespace sluice {
+namespace {
+
+// Of flat_fabric(), and of the nodes of noded_fabric().
+constexpr double kAlpha = 10e-6;
+constexpr double kBeta = 1e9;
+constexpr double kInsideAlpha = 2e-6;
+constexpr double kInsideBeta = 10e9;
+constexpr double kClose = 0.001;
+constexpr double kSizes[] = {1e3, 1e6, 64e6};
+
+struct Question {
+  int ranks;
+  double bytes;
+  std::vector<int> grid;
+  int segments = 1;
+  int lanes = 1;
+};
+
+double seconds(const Cluster& cluster, std::string_view name, const Question& question,
+               RunMethod method) {
+  CollectiveSimulator simulator = CollectiveSimulator::on(cluster, question.ranks).value();
+  const Algorithm& algorithm = *find_algorithm(name).value();
+  const Shape shape = complete_shape(algorithm, {.ranks = question.ranks,
+                                                 .grid = question.grid,
+                                                 .segments = question.segments})
+                          .value();
+  const std::vector<double> done =
+      simulator.run(algorithm, shape, {.bytes = question.bytes, .lanes = question.lanes}, method)
+          .value();
+  return *std::max_element(done.begin(), done.end());
+}
+
+std::vector<int> rows(int count, int length) {
+  return std::vector<int>(static_cast<std::size_t>(count), length);
+}
+
+class ClosedForms : public testing::TestWithParam<RunMethod> {
+ protected:
+  void expect(const Cluster& cluster, std::string_view name, const Question& question,
+              double expected) const {
+    EXPECT_NEAR(seconds(cluster, name, question, GetParam()), expected, kClose * expected)
+        << name << ", " << question.ranks << " ranks, " << question.bytes << " bytes, "
+        << question.segments << " segments";
+  }
+};
+INSTANTIATE_TEST_SUITE_P(BothWays, ClosedForms,
+                         testing::Values(RunMethod::Events, RunMethod::Steps),
+                         [](const auto& method) {
+                           return method.param == RunMethod::Events ? "Events" : "Steps";
+                         });
+
+TEST_P(ClosedForms, RingPassesChunksRoundTwice) {
+  for (const int n : {2, 3, 7, 13, 16, 64, 256}) {
+    for (const double bytes : kSizes)
+      expect(flat_fabric(), "ring", {n, bytes}, 2 * (n - 1) * (kAlpha + bytes / n / kBeta));
+  }
+}
+
+TEST_P(ClosedForms, HalvingDoublingInEitherOrderOfPowersOfTwo) {
+  for (const char* name : {"halving_doubling", "halving_doubling:far"}) {
+    for (const int n : {2, 4, 16, 64, 256}) {
+      for (const double bytes : kSizes) {
+        double expected = 0;  // halves, quarters, ..., there and back
+        for (double part = 0.5; part * n >= 1; part /= 2)
+          expected += 2 * (kAlpha + part * bytes / kBeta);
+        expect(flat_fabric(), name, {n, bytes}, expected);
+      }
+    }
+  }
+}
+
+TEST_P(ClosedForms, HalvingDoublingOfOtherNumbers) {
+  // Every step gives away half of the chunks that are left, rounded down.
+  for (const int n : {7, 13, 97}) {
+    for (const double bytes : kSizes) {
+      double expected = 0;
+      for (int left = n; left > 1; left -= left / 2)
+        expected += 2 * (kAlpha + (left / 2) * bytes / n / kBeta);
+      expect(flat_fabric(), "halving_doubling", {n, bytes}, expected);
+    }
+  }
+  // Of 3 ranks, each has a chunk to hand out, and hands it to both others at once.
+  for (const double bytes : kSizes)
+    expect(flat_fabric(), "halving_doubling", {3, bytes}, 3 * kAlpha + 4 * bytes / 3 / kBeta);
+}
+
+TEST_P(ClosedForms, RecursiveDoublingSendsTheWholeBufferEachTime) {
+  Cluster cluster = flat_fabric();
+  cluster.constants.reduce_s_per_byte = 1e-10;
+  for (const int n : {2, 8, 32}) {
+    const double bytes = 4e6;
+    expect(cluster, "recursive_doubling", {n, bytes},
+           std::log2(n) * (kAlpha + bytes / kBeta + bytes * 1e-10));
+  }
+}
+
+TEST_P(ClosedForms, TorusIsRingsOverRowsAndColumns) {
+  for (const auto& [x, y] : {std::pair{1, 7}, std::pair{2, 4}, std::pair{3, 5}, std::pair{4, 4},
+                             std::pair{8, 8}, std::pair{13, 7}, std::pair{16, 16}}) {
+    const int n = x * y;  // x rows of y
+    for (const double bytes : kSizes) {
+      const double along_rows = 2 * (y - 1) * (kAlpha + bytes / y / kBeta);
+      const double along_columns = 2 * (x - 1) * (kAlpha + bytes / n / kBeta);
+      expect(flat_fabric(), "torus", {n, bytes, rows(x, y)}, along_rows + along_columns);
+    }
+  }
+}
+
+TEST_P(ClosedForms, DirectIsOneMessageToEveryoneTwice) {
+  for (const int n : {2, 3, 7, 13, 16, 64, 256}) {
+    for (const double bytes : kSizes)
+      expect(flat_fabric(), "direct", {n, bytes}, 2 * (kAlpha + (n - 1) * bytes / n / kBeta));
+  }
+}
+
+// Inside a node everyone has a slice from everyone; between nodes all slices cross the one link.
+double inside_of(int ranks, double bytes) {
+  return 2 * (kInsideAlpha + (ranks - 1) * bytes / ranks / kInsideBeta);
+}
+
+TEST_P(ClosedForms, HierarchicalRingIsARingOfNodes) {
+  for (const auto& [nodes, ranks] :
+       {std::pair{3, 4}, std::pair{7, 2}, std::pair{13, 4}, std::pair{16, 4}, std::pair{64, 4}}) {
+    for (const double bytes : kSizes) {
+      const double between = 2 * (nodes - 1) * (kAlpha + bytes / nodes / kBeta);
+      expect(noded_fabric(ranks), "hierarchical:ring", {nodes * ranks, bytes, rows(nodes, ranks)},
+             inside_of(ranks, bytes) + between);
+    }
+  }
+}
+
+TEST_P(ClosedForms, HierarchicalIsHalvingDoublingOfNodes) {
+  for (const auto& [nodes, ranks] : {std::pair{4, 4}, std::pair{16, 4}, std::pair{32, 8}}) {
+    for (const double bytes : kSizes) {
+      const double between =
+          2 * std::log2(nodes) * kAlpha + 2.0 * (nodes - 1) / nodes * bytes / kBeta;
+      expect(noded_fabric(ranks), "hierarchical", {nodes * ranks, bytes, rows(nodes, ranks)},
+             inside_of(ranks, bytes) + between);
+    }
+  }
+}
+
+TEST_P(ClosedForms, ADoubleTreeInOnePieceTakesABufferALevelUpAndDown) {
+  // Full trees: every parent hears from two children that send half a buffer each at the same time,
+  // and later sends them half a buffer each.
+  for (const int levels : {1, 2, 3, 5, 7}) {
+    for (const double bytes : kSizes) {
+      expect(flat_fabric(), "double_tree", {(2 << levels) - 1, bytes},
+             2 * levels * (kAlpha + bytes / kBeta));
+    }
+  }
+}
+
+TEST_P(ClosedForms, ADoubleTreeInManySegmentsTakesTwoBuffersAndPaysLatencyOnce) {
+  // The busiest rank sends two buffers: up in both trees, down to two children in one. To fill and
+  // to empty the trees a segment makes its way up and down, four at a time. Event by event leaves
+  // run ahead and take their part of the links from segments that are waited for.
+  const double bytes = 64e6;
+  const int segments = 64;
+  const double piece = bytes / 2 / segments / kBeta;
+  const double unfair = GetParam() == RunMethod::Events ? 1.25 : 1;
+  for (const int levels : {3, 5}) {
+    const double took =
+        seconds(flat_fabric(), "double_tree", {(2 << levels) - 1, bytes, {}, segments}, GetParam());
+    EXPECT_GE(took, 2 * bytes / kBeta);
+    EXPECT_LE(took, unfair * (2 * bytes / kBeta + 2 * levels * (kAlpha + 4 * piece)));
+  }
+}
+
+TEST_P(ClosedForms, TheReductionOfARingIsPaidOnce) {
+  Cluster cluster = flat_fabric();
+  cluster.constants.reduce_s_per_byte = 1e-9;
+  const int n = 8;
+  const double bytes = 8e6;
+  expect(cluster, "ring", {n, bytes},
+         2 * (n - 1) * (kAlpha + bytes / n / kBeta) + (n - 1) * bytes / n * 1e-9);
+}
+
+TEST_P(ClosedForms, AChunkPaysTheMeanHopNotTheSlowest) {
+  // Short messages round a ring of 4 nodes of 4: 3 hops in 4 are inside, and latency takes none of
+  // a link's time. A chunk makes 30 hops, at most 8 of them between nodes.
+  const double took = seconds(noded_fabric(4), "ring", {16, 16}, GetParam());
+  EXPECT_GE(took, 23 * kInsideAlpha + 7 * kAlpha);
+  EXPECT_LE(took, (22 * kInsideAlpha + 8 * kAlpha) * (1 + kClose));
+}
+
+TEST_P(ClosedForms, LanesHideLatencyAndShareLinks) {
+  // Two lanes of a ring: half the chunk each; the links are never idle once messages are long.
+  const int n = 4;
+  const double bytes = 400e6;
+  const double one = seconds(flat_fabric(), "ring", {n, bytes}, GetParam());
+  const double two = seconds(flat_fabric(), "ring", {n, bytes, {}, 1, 2}, GetParam());
+  EXPECT_GE(two, 2.0 * (n - 1) / n * bytes / kBeta);
+  EXPECT_LE(two, one);
+}
+
+TEST_P(ClosedForms, ASlowNodeHoldsUpAWholeRing) {
+  // Every chunk crosses the slow links: as slow as if all were.
+  const double bytes = 64e6;
+  const int n = 8;
+  CollectiveSimulator simulator =
+      CollectiveSimulator::on(flat_fabric(), n, {.slow_node = 3, .slow_part = 0.25}).value();
+  const Algorithm& ring = *find_algorithm("ring").value();
+  const Shape shape = complete_shape(ring, {.ranks = n}).value();
+  const auto done = simulator.run(ring, shape, {.bytes = bytes}, GetParam()).value();
+  const double expected = 2 * (n - 1) * (kAlpha + bytes / n / (kBeta / 4));
+  EXPECT_NEAR(*std::max_element(done.begin(), done.end()), expected, 0.05 * expected);
+}
+
+TEST_P(ClosedForms, BackgroundLoadTakesItsPartOfTheLinks) {
+  const int n = 8;
+  const double bytes = 64e6;
+  CollectiveSimulator simulator =
+      CollectiveSimulator::on(flat_fabric(), n, {.background = 0.2}).value();
+  const Algorithm& ring = *find_algorithm("ring").value();
+  const Shape shape = complete_shape(ring, {.ranks = n}).value();
+  const auto done = simulator.run(ring, shape, {.bytes = bytes}, GetParam()).value();
+  const double expected = 2 * (n - 1) * (kAlpha + bytes / n / (0.8 * kBeta));
+  EXPECT_NEAR(*std::max_element(done.begin(), done.end()), expected, kClose * expected);
+}
+
+TEST_P(ClosedForms, ARankThatComesLateHoldsUpTheOthers) {
+  CollectiveSimulator simulator = CollectiveSimulator::on(flat_fabric(), 4).value();
+  const Algorithm& ring = *find_algorithm("ring").value();
+  const Shape shape = complete_shape(ring, {.ranks = 4}).value();
+  const auto done =
+      simulator.run(ring, shape, {.bytes = 4e6, .starts_s = {0, 0, 1, 0}}, GetParam()).value();
+  const double alone = 6 * (kAlpha + 1e6 / kBeta);
+  EXPECT_NEAR(*std::max_element(done.begin(), done.end()), 1 + alone, kClose * alone);
+}
+
+}  // namespace
+}  // namespace sluice

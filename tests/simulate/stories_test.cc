@@ -1,0 +1,133 @@
+// What is known of these machines besides figures: which method helps where, and which does not.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "simulate/training.h"
+#include "sluice/select.h"
+
+namespace sluice {
+namespace {
+
+TrainingTime train(const char* cluster, int ranks, const char* recipe,
+                   const std::vector<std::string>& settings) {
+  return simulate_training({.world = {.cluster = find_cluster(cluster).value()},
+                            .recipe = load_recipe(recipe, settings).value(),
+                            .ranks = ranks})
+      .value();
+}
+
+TEST(Stories, AlexNetOn56GbitNeedsSparsityAndResNet50DoesNot) {
+  const auto speedup = [](const char* model, const char* sparsity) {
+    return train("sensetime-v", 512, "gradientflow-alexnet", {model, sparsity}).speedup;
+  };
+  const double alexnet_dense = speedup("model=alexnet_bn", "sparsity=0");
+  const double alexnet_sparse = speedup("model=alexnet_bn", "sparsity=0.85");
+  const double resnet_dense = speedup("model=resnet50", "sparsity=0");
+  const double resnet_sparse = speedup("model=resnet50", "sparsity=0.85");
+  fmt::print(
+      "speed-up on 512 ranks, 56 Gbit/s: AlexNet {:.0f} dense, {:.0f} sparse; ResNet-50 "
+      "{:.0f} dense, {:.0f} sparse\n",
+      alexnet_dense, alexnet_sparse, resnet_dense, resnet_sparse);
+  EXPECT_LT(alexnet_dense, 300) << "about half of the GPUs are lost";
+  EXPECT_GT(alexnet_sparse, 1.3 * alexnet_dense);
+  EXPECT_GT(resnet_dense, 0.85 * 512);
+  EXPECT_LT(resnet_sparse, 1.03 * resnet_dense) << "nothing to gain";
+}
+
+TEST(Stories, DoubleBufferingAndF16TogetherRescue10GbitEthernet) {
+  const auto hours = [](const char* cluster, const char* buffering, const char* wire) {
+    return train(cluster, 32, "chainermn-cloud", {buffering, wire, "theta=1G"}).time_to_train_s /
+           3600;
+  };
+  const double infiniband = hours("mn-1", "double_buffering=false", "wire=f32");
+  const double plain = hours("mn-1-10gbe", "double_buffering=false", "wire=f32");
+  const double f16 = hours("mn-1-10gbe", "double_buffering=false", "wire=f16");
+  const double buffered = hours("mn-1-10gbe", "double_buffering=true", "wire=f32");
+  const double both = hours("mn-1-10gbe", "double_buffering=true", "wire=f16");
+  fmt::print(
+      "hours to train on 32 ranks: InfiniBand {:.2f}; 10 Gbit/s {:.2f}, with f16 {:.2f}, "
+      "double buffering {:.2f}, both {:.2f}\n",
+      infiniband, plain, f16, buffered, both);
+  EXPECT_GT(plain, 2.5 * infiniband);
+  EXPECT_GT(f16, 1.5 * infiniband) << "half the bytes alone do not do it";
+  EXPECT_GT(buffered, 1.5 * infiniband) << "nor does hiding them";
+  EXPECT_LT(both, 1.2 * infiniband);
+}
+
+class AllReduceOn {
+ public:
+  AllReduceOn(const Cluster& cluster, int ranks)
+      : ranks_{ranks}, simulator_{CollectiveSimulator::on(cluster, ranks).value()} {}
+
+  // On a grid of so many rows of ranks; 0: what suits the nodes.
+  double seconds(const char* name, double bytes, int rows = 0) {
+    const Algorithm& algorithm = *find_algorithm(name).value();
+    Shape shape{.ranks = ranks_};
+    if (rows > 0) {
+      shape.grid.assign(static_cast<std::size_t>(rows), ranks_ / rows);
+      shape = complete_shape(algorithm, shape).value();
+    } else {
+      shape = shape_on(algorithm, shape, simulator_.topology()).value();
+    }
+    const std::vector<double> done = simulator_.run(algorithm, shape, {.bytes = bytes}).value();
+    return *std::max_element(done.begin(), done.end());
+  }
+
+  // From which size on the flat ring is quicker, to 3%.
+  double ring_wins_from(const char* other, int rows) {
+    double low = 1e6;
+    double high = 16e9;
+    while (high / low > 1.03) {
+      const double middle = std::sqrt(low * high);
+      (seconds("ring", middle) < seconds(other, middle, rows) ? high : low) = middle;
+    }
+    return high;
+  }
+
+ private:
+  int ranks_;
+  CollectiveSimulator simulator_;
+};
+
+TEST(Stories, OverTwoThousandRanksTheFlatRingIsForLongBuffersOnly) {
+  AllReduceOn abci{find_cluster("abci").value(), 2048};
+  const double hierarchical = abci.ring_wins_from("hierarchical:ring", 0);
+  const double torus = abci.ring_wins_from("torus", 32);
+  fmt::print(
+      "2,048 ranks of abci: the flat ring wins over hierarchical rings from {:.0f} MB on, "
+      "over a torus of 32 x 64 from {:.0f} MB on\n",
+      hierarchical / 1e6, torus / 1e6);
+  EXPECT_GT(abci.seconds("ring", 51.1e6), 1.3 * abci.seconds("hierarchical:ring", 51.1e6));
+  EXPECT_GT(abci.seconds("ring", 51.1e6), 1.3 * abci.seconds("torus", 51.1e6, 32));
+  EXPECT_GT(hierarchical, 0.1e9);
+  EXPECT_LT(hierarchical, 1e9);
+  EXPECT_GT(torus, hierarchical);
+  EXPECT_LT(torus, 4e9);
+}
+
+TEST(Stories, OnAThinTreeARingIsUnharmedAndFarFirstHalvingDoublingIsNot) {
+  const Cluster thin = find_cluster("mn-1").value();
+  Cluster full = thin;
+  for (SwitchLevel& level : full.network.levels) level.oversubscription = 1;
+  AllReduceOn on_thin{thin, 512};
+  AllReduceOn on_full{full, 512};
+  const auto harm = [&](const char* name) {
+    return on_thin.seconds(name, 51.1e6) / on_full.seconds(name, 51.1e6);
+  };
+  const double ring = harm("ring");
+  const double near = harm("halving_doubling");
+  const double far = harm("halving_doubling:far");
+  fmt::print(
+      "512 ranks of mn-1, a quarter of the uplinks: ring {:.2f} of the time over all of "
+      "them, near-first halving_doubling {:.2f}, far-first {:.2f}\n",
+      ring, near, far);
+  EXPECT_LT(ring, 1.01);
+  EXPECT_LT(near, 1.3);
+  EXPECT_GT(far, 2);
+}
+
+}  // namespace
+}  // namespace sluice
