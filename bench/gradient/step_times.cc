@@ -23,6 +23,7 @@
 #include "bench/allreduce/median.h"
 #include "bench/gradient/training.h"
 #include "bench/network/stolen_time.h"
+#include "bootstrap/cores.h"
 #include "sluice/status.h"
 #include "tests/box/box_ranks.h"
 
@@ -319,6 +320,13 @@ void print(const Options& options, const Told& told) {
   if (!options.output.empty()) std::ofstream{options.output} << document.dump(2) << "\n";
 }
 
+// A host has cores of its own. Ranks that share one here always share the same: left to the system,
+// three could meet on one core, and the others wait for them.
+void take_core(const Communicator& comm) {
+  const std::vector<int> cores = usable_cores();
+  (void)pin_to(share_of_cores(cores, comm.size(), comm.rank()));  // else it is slower, not wrong
+}
+
 void run(const Options& options) {
   box::ClusterBox cluster =
       box::ClusterBox::make({.hosts = options.hosts, .mbit_per_s = kUnlimited}).value();
@@ -331,6 +339,7 @@ void run(const Options& options) {
                              .body =
                                  [&](Communicator& comm, const box::Gate& gate) {
                                    at::set_num_threads(1);
+                                   take_core(comm);
                                    return Contest{options, comm, gate, *told}.run();
                                  },
                              .at_gate =
