@@ -22,6 +22,7 @@
 #include "bench/allreduce/results.h"
 #include "bench/allreduce/team.h"
 #include "bench/allreduce/temporary_folder.h"
+#include "bench/program.h"
 #include "cli/arguments.h"
 #include "cli/bench_pattern.h"
 #include "cli/memory_info.h"
@@ -287,15 +288,5 @@ int main(int argc, char** argv) {
   app.footer(
       "Exit status: 0 done, 1 a contender failed or computed a wrong result, 2 wrong usage.\n"
       "Example:\n  compare --ranks 2 --sizes 1K:64K --peers openmpi");
-  try {
-    app.parse(argc, argv);
-    return sluice::bench::run(options);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
-  } catch (const sluice::Error& error) {
-    sluice::bench::say(error.what());
-    return 2;
-  } catch (const sluice::bench::Stopped& stopped) {
-    return 128 + stopped.signal;
-  }
+  return sluice::bench::run_program(app, argc, argv, [&] { return sluice::bench::run(options); });
 }

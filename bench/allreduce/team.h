@@ -14,13 +14,9 @@
 
 #include "base/fd.h"
 #include "bench/allreduce/contender.h"
+#include "bench/program.h"
 
 namespace sluice::bench {
-
-// Thrown by whatever waits when the user stops the benchmark.
-struct Stopped {
-  int signal;
-};
 
 // SIGINT, SIGTERM, SIGHUP and SIGPIPE as something to wait for. One for the driver, made before any
 // team.

@@ -22,6 +22,7 @@
 #include "base/text.h"
 #include "bench/allreduce/progress.h"
 #include "bench/gradient/images.h"
+#include "bench/program.h"
 #include "plan/rate_schedule.h"
 #include "sluice/communicator.h"
 #include "sluice/torch/data_parallel.h"
@@ -338,13 +339,6 @@ int main(int argc, char** argv) {
   app.footer(
       "Exit status: 0 done, 1 the bar is not met, 2 wrong usage, no images or a wrong result.\n"
       "Example:\n  accuracy --data cifar10 --seeds 5");
-  try {
-    app.parse(argc, argv);
-    return sluice::bench::run(options) ? 0 : 1;
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "accuracy: {}\n", error.what());
-    return 2;
-  }
+  return sluice::bench::run_program(app, argc, argv,
+                                    [&] { return sluice::bench::run(options) ? 0 : 1; });
 }

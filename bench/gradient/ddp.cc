@@ -27,6 +27,7 @@
 #include "bench/allreduce/team.h"
 #include "bench/allreduce/temporary_folder.h"
 #include "bench/network/stolen_time.h"
+#include "bench/program.h"
 #include "plan/models.h"
 #include "sluice/gradients.h"
 #include "sluice/status.h"
@@ -387,15 +388,5 @@ int main(int argc, char** argv) {
   app.footer(
       "Exit status: 0 done, 1 the bar is not met, 2 wrong usage, no torch or a wrong result.\n"
       "Example:\n  ddp --models alexnet:8 --rounds 5");
-  try {
-    app.parse(argc, argv);
-    return sluice::bench::run(options);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
-  } catch (const sluice::bench::Stopped& stopped) {
-    return 128 + stopped.signal;
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "ddp: {}\n", error.what());
-    return 2;
-  }
+  return sluice::bench::run_program(app, argc, argv, [&] { return sluice::bench::run(options); });
 }

@@ -5,9 +5,10 @@
 //   one
 //
 // Hosts are network namespaces with shaped links, a rank on each (tests/box/cluster_box.h). The
-// rate of the links is set so that the ratio asked for holds on this machine. All ways to train run
-// in the same processes and take turns; after the last turn every rank's weights must be the same
-// bits, and those of all f32 ways that are not a step behind the same to rounding. Needs root.
+// rate of the links is set so that the ratio asked for holds on this machine, round by round. All
+// ways to train run in the same processes and take turns; after the last turn every rank's weights
+// must be the same bits, and those of all f32 ways that are not a step behind the same to rounding.
+// Needs root.
 #include <fmt/format.h>
 #include <sys/mman.h>
 
@@ -23,6 +24,7 @@
 #include "bench/allreduce/median.h"
 #include "bench/gradient/training.h"
 #include "bench/network/stolen_time.h"
+#include "bench/program.h"
 #include "bootstrap/cores.h"
 #include "sluice/status.h"
 #include "tests/box/box_ranks.h"
@@ -56,6 +58,11 @@ struct Way {
   bool exact = false;  // f32, and not a step behind: ends where `plain` does
 };
 
+// Which of ways_of() that are; `plain` only where it takes part.
+constexpr std::size_t kAloneWay = 0;
+constexpr std::size_t kUnlimitedWay = 1;
+constexpr std::size_t kPlainWay = 2;
+
 std::vector<Way> ways_of(const Options& options) {
   const auto theta = static_cast<std::size_t>(parse_bytes(options.theta).value());
   constexpr std::size_t kEverything = std::size_t{1} << 40U;
@@ -79,17 +86,25 @@ std::vector<Way> ways_of(const Options& options) {
   return ways;
 }
 
+// Of a way: a median of all rounds, as are its ratios, each to the same round's.
+struct StepTime {
+  double s = 0;
+  double of_alone = 0;
+  double of_unlimited = 0;
+  double of_bound = 0;
+};
+
 // What rank 0 tells the process that owns the links, and what it found out in the end.
 struct Told {
   int mbit = kUnlimited;
-  double compute_s = 0;
   double transfer_s = 0;
+  double transfer_of_alone = 0;
   double bound_s = 0;
   double strict_bound_s = 0;
   double most_stolen = 0;
   double gradient_bytes = 0;
-  int limited_mbit = 0;
-  std::array<double, 16> step_s{};
+  double limited_mbit = 0;
+  std::array<StepTime, 16> steps{};
 };
 
 Told* shared_told() {
@@ -130,39 +145,12 @@ class Contest {
       training->step();
       training->flush();
     }
-    const double compute = std::min(slice(0, false), slice(0, false));
-    const int mbit = options_.plain > 0 ? rate_for_plain() : rate_for(options_.ratio * compute);
-    if (mbit > options_.fastest) {
-      return fmt::format("links of {} Mbit/s would be needed, beyond {}: take a larger batch", mbit,
-                         options_.fastest);
-    }
-    if (mbit < 1) return "links of less than 1 Mbit/s would be needed: take a smaller batch";
-    if (comm_.rank() == 0) told_.limited_mbit = mbit;
-    note(comm_,
-         fmt::format("a step alone takes {}; links get {} Mbit/s", format_seconds(compute), mbit));
-    std::vector<std::vector<double>> seconds(ways_.size());
-    std::vector<double> transfers;
-    std::vector<double> bounds;
-    std::vector<double> strict_bounds;
+    if (options_.plain > 0) find_besides();
     for (int round = 0; round < options_.rounds; ++round) {
-      for (std::size_t way = 0; way < ways_.size(); ++way) {
-        set_rate(ways_[way].unlimited ? kUnlimited : mbit);
-        seconds[way].push_back(slice(way, true));
-        note(comm_, fmt::format("round {} of {}: {} {}", round + 1, options_.rounds,
-                                ways_[way].name, format_seconds(seconds[way].back())));
-      }
-      bounds.push_back(bound(mbit * 1e6 / 8 * kStreamPart));
-      strict_bounds.push_back(bound(mbit * 1e6 / 8));
-      set_rate(mbit);
-      transfers.push_back(transfer());
+      note(comm_, fmt::format("round {} of {}", round + 1, options_.rounds));
+      if (const std::string wrong = take_round(); !wrong.empty()) return wrong;
     }
-    if (comm_.rank() == 0) {
-      for (std::size_t way = 0; way < ways_.size(); ++way) told_.step_s[way] = median(seconds[way]);
-      told_.compute_s = median(seconds[0]);
-      told_.transfer_s = median(transfers);
-      told_.bound_s = median(bounds);
-      told_.strict_bound_s = median(strict_bounds);
-    }
+    if (comm_.rank() == 0) conclude();
     return check();
   }
 
@@ -180,27 +168,77 @@ class Contest {
     return static_cast<int>(std::lround(bits_to_send() / kStreamPart / seconds / 1e6));
   }
 
-  // The rate at which `plain` takes so many times what it takes without limit, by trial. The two
-  // take turns, as they will in the rounds: a way that runs on its own runs faster.
-  int rate_for_plain() {
-    constexpr std::size_t kUnlimitedPlain = 1;
-    constexpr std::size_t kPlain = 2;  // REQUIRES: it takes part
-    constexpr int kTrials = 4;
-    std::vector<double> unlimited;
-    std::vector<double> on_top;  // of the transfer: what a plain step takes besides
-    int mbit = 0;
+  // What a plain step takes besides the transfer, of an unlimited one, by trial. The two take
+  // turns, as they will in the rounds: a way that runs on its own runs faster.
+  void find_besides() {
+    constexpr int kTrials = 2;
+    std::vector<double> besides;
     for (int trial = 0; trial < kTrials; ++trial) {
       set_rate(kUnlimited);
-      (void)slice(0, false);
-      unlimited.push_back(slice(kUnlimitedPlain, true));
-      const double besides = on_top.empty() ? unlimited.back() : median(on_top);
-      mbit = rate_for(options_.plain * median(unlimited) - besides);
-      if (mbit > options_.fastest || mbit < 1) break;
+      const double unlimited = slice(kUnlimitedWay, true);
+      const int mbit = std::clamp(rate_for((options_.plain - 1) * unlimited), 1, options_.fastest);
       set_rate(mbit);
-      on_top.push_back(slice(kPlain, true) - bits_to_send() / kStreamPart / (mbit * 1e6));
+      const double transfer = bits_to_send() / kStreamPart / (mbit * 1e6);
+      besides.push_back((slice(kPlainWay, true) - transfer) / unlimited);
     }
-    if (on_top.empty()) return mbit;
-    return rate_for(options_.plain * median(unlimited) - median(on_top));
+    besides_ = median(besides);
+  }
+
+  // Every way once. The speed of a machine changes while one waits, so each round has the rate that
+  // its own computation asks for, and is compared with itself alone.
+  std::string take_round() {
+    std::vector<double> seconds(ways_.size());
+    const auto take = [&](std::size_t way) {
+      const double taken = slice(way, true);
+      note(comm_, fmt::format("  {} {}", ways_[way].name, format_seconds(taken)));
+      return taken;
+    };
+    set_rate(kUnlimited);
+    seconds[kAloneWay] = take(kAloneWay);
+    const double before = take(kUnlimitedWay);
+    const int mbit = options_.plain > 0 ? rate_for((options_.plain - besides_) * before)
+                                        : rate_for(options_.ratio * seconds[kAloneWay]);
+    if (mbit > options_.fastest) {
+      return fmt::format("links of {} Mbit/s would be needed, beyond {}: take a larger batch", mbit,
+                         options_.fastest);
+    }
+    if (mbit < 1) return "links of less than 1 Mbit/s would be needed: take a smaller batch";
+    note(comm_, fmt::format("  links get {} Mbit/s", mbit));
+    set_rate(mbit);
+    for (std::size_t way = kUnlimitedWay + 1; way < ways_.size(); ++way) seconds[way] = take(way);
+    rounds_.push_back({.mbit = mbit,
+                       .seconds = {},
+                       .transfer_s = transfer(),
+                       .bound_s = bound(mbit * 1e6 / 8 * kStreamPart),
+                       .strict_bound_s = bound(mbit * 1e6 / 8)});
+    set_rate(kUnlimited);
+    seconds[kUnlimitedWay] = (before + take(kUnlimitedWay)) / 2;
+    rounds_.back().seconds = std::move(seconds);
+    return "";
+  }
+
+  void conclude() {
+    const auto over_rounds = [&](auto value) {
+      std::vector<double> values;
+      for (const Round& round : rounds_) values.push_back(value(round));
+      return median(values);
+    };
+    for (std::size_t way = 0; way < ways_.size(); ++way) {
+      const auto times = [&](auto unit) {
+        return over_rounds([&](const Round& round) { return round.seconds[way] / unit(round); });
+      };
+      told_.steps[way] = {
+          .s = times([](const Round&) { return 1.0; }),
+          .of_alone = times([](const Round& round) { return round.seconds[kAloneWay]; }),
+          .of_unlimited = times([](const Round& round) { return round.seconds[kUnlimitedWay]; }),
+          .of_bound = times([](const Round& round) { return round.strict_bound_s; })};
+    }
+    told_.limited_mbit = over_rounds([](const Round& round) { return round.mbit; });
+    told_.transfer_s = over_rounds([](const Round& round) { return round.transfer_s; });
+    told_.transfer_of_alone =
+        over_rounds([](const Round& round) { return round.transfer_s / round.seconds[kAloneWay]; });
+    told_.bound_s = over_rounds([](const Round& round) { return round.bound_s; });
+    told_.strict_bound_s = over_rounds([](const Round& round) { return round.strict_bound_s; });
   }
 
   // Seconds of a step at the slowest rank, after one that nobody times.
@@ -280,10 +318,20 @@ class Contest {
     return "";
   }
 
+  struct Round {
+    int mbit = 0;
+    std::vector<double> seconds;  // by way
+    double transfer_s = 0;
+    double bound_s = 0;
+    double strict_bound_s = 0;
+  };
+
   const Options& options_;
   Communicator& comm_;
   const box::Gate& gate_;
   Told& told_;
+  double besides_ = 1;
+  std::vector<Round> rounds_;
   std::vector<Way> ways_;
   std::vector<std::unique_ptr<Training>> trainings_;
   std::map<std::size_t, std::size_t> taken_;
@@ -291,27 +339,27 @@ class Contest {
 
 void print(const Options& options, const Told& told) {
   const std::vector<Way> ways = ways_of(options);
-  fmt::print("{}, {} images of {}x{} a rank, {} hosts of 1 rank, links of {} Mbit/s\n",
+  fmt::print("{}, {} images of {}x{} a rank, {} hosts of 1 rank, links of {:.0f} Mbit/s\n",
              options.workload.model, options.workload.batch, options.workload.image,
              options.workload.image, options.hosts, told.limited_mbit);
   fmt::print("computation {}, all-reduce of {} alone {} ({:.2f} of it)\n",
-             format_seconds(told.compute_s), format_bytes(told.gradient_bytes),
-             format_seconds(told.transfer_s), told.transfer_s / told.compute_s);
+             format_seconds(told.steps[kAloneWay].s), format_bytes(told.gradient_bytes),
+             format_seconds(told.transfer_s), told.transfer_of_alone);
   fmt::print("sending what is ready at once, at the link's rate: {}; at a plain stream's: {}\n",
              format_seconds(told.strict_bound_s), format_seconds(told.bound_s));
   fmt::print("  {:<18} {:>10} {:>10} {:>14} {:>10}\n", "", "a step", "x alone", "x unlimited",
              "x bound");
   nlohmann::ordered_json document;
   for (std::size_t way = 0; way < ways.size(); ++way) {
-    const double step = told.step_s[way];
+    const StepTime& step = told.steps[way];
     fmt::print("  {:<18} {:>10} {:>10.3f} {:>14.3f} {:>10.3f}\n", ways[way].name,
-               format_seconds(step), step / told.step_s[0], step / told.step_s[1],
-               step / told.strict_bound_s);
-    document["step_s"][ways[way].name] = step;
+               format_seconds(step.s), step.of_alone, step.of_unlimited, step.of_bound);
+    document["step_s"][ways[way].name] = step.s;
+    document["of_unlimited"][ways[way].name] = step.of_unlimited;
   }
   fmt::print(
-      "medians of {} slices of {} steps, taken in turn; others had up to {:.1f}% of the "
-      "cores\n",
+      "medians of {} rounds of slices of {} steps, ratios within a round; others had up to {:.1f}% "
+      "of the cores\n",
       options.rounds, options.steps, 100 * told.most_stolen);
   document["mbit"] = told.limited_mbit;
   document["transfer_s"] = told.transfer_s;
@@ -379,15 +427,9 @@ int main(int argc, char** argv) {
   app.footer(
       "Exit status: 0 done, 2 wrong usage, no such box here or a wrong result.\nExample:\n"
       "  step_times --hosts 4 --batch 200 --plain 3.06");
-  try {
-    app.parse(argc, argv);
+  return sluice::bench::run_program(app, argc, argv, [&] {
     if (options.plain > 0 && !options.ways.empty()) options.ways.emplace_back("plain");
     sluice::bench::run(options);
     return 0;
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "step_times: {}\n", error.what());
-    return 2;
-  }
+  });
 }

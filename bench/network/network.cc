@@ -17,6 +17,7 @@
 #include "bench/network/measurement.h"
 #include "bench/network/outcome.h"
 #include "bench/network/roster.h"
+#include "bench/program.h"
 #include "cli/arguments.h"
 #include "cli/memory_info.h"
 #include "sluice/status.h"
@@ -148,16 +149,8 @@ int main(int argc, char** argv) {
       "Exit status: 0 done, 1 a contender failed or computed a wrong result, 2 wrong usage or no\n"
       "namespaces here.\nExample:\n  network --hosts 4 --sizes 1K,1M,64M --contenders "
       "openmpi,stream");
-  try {
-    app.parse(argc, argv);
+  return sluice::bench::run_program(app, argc, argv, [&] {
     sluice::bench::check(cluster, hosts->count() > 0);
     return sluice::bench::run(options);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
-  } catch (const sluice::Error& error) {
-    sluice::bench::say(error.what());
-    return 2;
-  } catch (const sluice::bench::Stopped& stopped) {
-    return 128 + stopped.signal;
-  }
+  });
 }

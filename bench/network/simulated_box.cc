@@ -20,6 +20,7 @@
 
 #include "base/text.h"
 #include "bench/network/two_groups.h"
+#include "bench/program.h"
 #include "simulate/collective.h"
 #include "sluice/status.h"
 
@@ -159,13 +160,6 @@ int main(int argc, char** argv) {
   app.footer(
       "Exit status: 0 all within 15%, 1 some are not, 2 wrong usage or no such box here.\n"
       "Example:\n  simulated_box --mbit 200");
-  try {
-    app.parse(argc, argv);
-    return sluice::bench::run(options) ? 0 : 1;
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
-  } catch (const sluice::Error& error) {
-    fmt::print(stderr, "simulated_box: {}\n", error.what());
-    return 2;
-  }
+  return sluice::bench::run_program(app, argc, argv,
+                                    [&] { return sluice::bench::run(options) ? 0 : 1; });
 }

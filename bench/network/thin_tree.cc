@@ -15,6 +15,7 @@
 #include "base/text.h"
 #include "bench/allreduce/median.h"
 #include "bench/network/two_groups.h"
+#include "bench/program.h"
 #include "sluice/status.h"
 
 namespace sluice::bench {
@@ -73,14 +74,8 @@ int main(int argc, char** argv) {
   app.add_option("--output", options.output, "A file for the results as JSON");
   app.footer(
       "Exit status: 0 done, 2 wrong usage or no such box here.\nExample:\n  thin_tree --mbit 200");
-  try {
-    app.parse(argc, argv);
+  return sluice::bench::run_program(app, argc, argv, [&] {
     sluice::bench::run(options);
     return 0;
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
-  } catch (const sluice::Error& error) {
-    fmt::print(stderr, "thin_tree: {}\n", error.what());
-    return 2;
-  }
+  });
 }

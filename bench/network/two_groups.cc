@@ -65,7 +65,6 @@ double TwoGroups::time(const std::string& algorithm, std::int64_t bytes, int rep
   const std::string wrong = box::run_job(
       cluster_,
       {.hosts = hosts_,
-       .environment = {{"SLUICE_TOPOLOGY", "generic"}},
        .deadline = std::chrono::seconds{300},
        .body = [&](Communicator& comm,
                    const box::Gate& gate) { return add(comm, gate, algorithm, count, repeats); },

@@ -19,6 +19,7 @@
 
 #include "bench/allreduce/median.h"
 #include "bench/allreduce/temporary_folder.h"
+#include "bench/program.h"
 #include "bench/train/bare_pipeline.h"
 #include "bench/train/photographs.h"
 #include "train/data/data.h"
@@ -185,17 +186,11 @@ int run(const Options& options) {
 }  // namespace sluice::bench
 
 int main(int argc, char** argv) {
-  CLI::App app{"Images from files to the network, beside bare libjpeg-turbo."};
+  CLI::App app{"Images from files to the network, beside bare libjpeg-turbo", "data_pipeline"};
   sluice::bench::Options options;
   app.add_option("--images", options.images, "How many different ones")
       ->check(CLI::Range(32, 100000));
   app.add_option("--slices", options.slices, "Turns of each")->check(CLI::Range(1, 10000));
   app.add_option("--output", options.output, "A JSON file to write");
-  CLI11_PARSE(app, argc, argv);
-  try {
-    return sluice::bench::run(options);
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "data_pipeline: {}\n", error.what());
-    return 2;
-  }
+  return sluice::bench::run_program(app, argc, argv, [&] { return sluice::bench::run(options); });
 }

@@ -12,6 +12,7 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include "bench/program.h"
 #include "sluice/status.h"
 #include "train/data/data.h"
 
@@ -201,14 +202,8 @@ int main(int argc, char** argv) {
   app.footer(
       "Exit status: 0 done, 2 wrong usage or data.\nExample:\n"
       "  plain_training --data pack:cifar.pack --epochs 4");
-  try {
-    app.parse(argc, argv);
+  return sluice::bench::run_program(app, argc, argv, [&] {
     fmt::print("{}\n", sluice::bench::train(options).dump());
     return 0;
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "plain_training: {}\n", error.what());
-    return 2;
-  }
+  });
 }

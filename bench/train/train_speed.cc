@@ -20,6 +20,7 @@
 #include "base/mix.h"
 #include "base/random.h"
 #include "bench/allreduce/median.h"
+#include "bench/program.h"
 #include "sluice/status.h"
 #include "train/data/memory_dataset.h"
 #include "train/loss.h"
@@ -181,15 +182,9 @@ int main(int argc, char** argv) {
   app.add_option("--batch", options.batch, "Images a rank")->check(CLI::Range(1, 4096));
   app.add_option("--slices", options.slices, "Of each, in turns")->check(CLI::Range(1, 999));
   app.add_option("--steps", options.steps, "Of a slice")->check(CLI::Range(1, 999));
-  try {
-    app.parse(argc, argv);
+  return sluice::bench::run_program(app, argc, argv, [&] {
     const auto result = sluice::bench::measure(options);
     if (result["rank"] == 0) fmt::print("{}\n", result.dump());
     return 0;
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "train_speed: {}\n", error.what());
-    return 3;
-  }
+  });
 }

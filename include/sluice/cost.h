@@ -22,6 +22,9 @@ namespace sluice {
 struct Link {
   double latency_s = 0;                // alpha
   double bandwidth_bytes_per_s = 1e9;  // beta, one direction of a port
+  // The part of alpha that passes while bytes are paid for: 1 where a link lends out what it has
+  // not used and only the mean of its rate counts, as the shaped links of virtual machines do.
+  double overlap = 0;
 };
 
 // How fast an algorithm's messages went, its reduction included.

@@ -55,10 +55,13 @@ Choices agree_between_nodes(Communicator& communicator, const Group& group,
       given != 0 ? hand_out_links(communicator, cluster ? cluster->constants : CostConstants{})
                  : measure_network(communicator, order.topology(Collective::AllReduce));
   if (communicator.rank() == 0) {
-    log(fmt::format("between nodes {:.3g} Gbit/s, {:.3g} us a message ({})",
-                    constants.between.bandwidth_bytes_per_s * 8e-9,
-                    constants.between.latency_s * 1e6, given != 0 ? *file : "measured"));
+    const Link& link = constants.between;
+    log(fmt::format("between nodes {:.3g} Gbit/s, {:.3g} us a message{} ({})",
+                    link.bandwidth_bytes_per_s * 8e-9, link.latency_s * 1e6,
+                    link.overlap > 0.5 ? ", hidden behind bytes" : "",
+                    given != 0 ? *file : "measured"));
   }
+  group.network()->set_link(constants.between);
   Choices choices{std::move(order), communicator.rank(), constants, std::move(overrides)};
   if (communicator.rank() == 0) log("all_reduce by " + choices.describe(Collective::AllReduce));
   return choices;

@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <exception>
 #include <optional>
 #include <utility>
 
@@ -70,6 +71,9 @@ std::vector<std::size_t> agreed_order(Communicator& communicator,
 class Reducer::Impl {
  public:
   Impl(Communicator& communicator, std::vector<GradientSpec> gradients, GradientOptions options);
+  ~Impl();
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
 
   std::size_t size() const { return gradients_.size(); }
   std::byte* slot(std::size_t i) { return pools_[current_].data() + laid_->layout.offset(i); }
@@ -145,6 +149,7 @@ class Reducer::Impl {
   std::vector<Faults> faults_;   // by rank
   std::optional<Verdict> settled_;
   Timeline* timeline_ = nullptr;
+  int exceptions_ = std::uncaught_exceptions();
 };
 
 Reducer::Impl::Impl(Communicator& communicator, std::vector<GradientSpec> gradients,
@@ -225,6 +230,17 @@ void Reducer::Impl::mark_ready(std::size_t i) {
   if (!flight.begun()) begin_step(loss_scale_.value());
   if (const std::size_t own = readiness.bucket_of(i); readiness.is_full(own)) flight.set_ready(own);
   flight.send(leavable);
+}
+
+// Peers may need what this rank has sent of a step that it never asks for; one that fails itself
+// does not hold them up.
+Reducer::Impl::~Impl() {
+  const bool fails = std::uncaught_exceptions() > exceptions_;
+  if (fails || !options_.double_buffering || !laid_->flight.begun()) return;
+  try {
+    laid_->flight.wait();
+  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): nobody asks for it any more
+  }
 }
 
 FinishedStep Reducer::Impl::finish() {

@@ -36,9 +36,9 @@ std::string error_text(int code) {
 void nap() { std::this_thread::sleep_for(std::chrono::microseconds{50}); }
 
 // A communicator and what goes over it.
-class Link {
+class MpiLink {
  public:
-  Link(MPI_Comm comm, std::shared_ptr<NappingSleeper> sleeper)
+  MpiLink(MPI_Comm comm, std::shared_ptr<NappingSleeper> sleeper)
       : comm_{comm}, sleeper_{std::move(sleeper)} {
     MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
     MPI_Comm_rank(comm, &rank_);
@@ -81,7 +81,7 @@ class Link {
   std::vector<Peer*> untold_;  // notes to these wait
 };
 
-void Link::tell(Rank rank, const Note& note) {
+void MpiLink::tell(Rank rank, const Note& note) {
   Peer& other = peer(rank);
   other.notes.tell(note);
   if (!other.notes.told() && std::find(untold_.begin(), untold_.end(), &other) == untold_.end()) {
@@ -89,7 +89,7 @@ void Link::tell(Rank rank, const Note& note) {
   }
 }
 
-std::string Link::death_of(Rank rank) {
+std::string MpiLink::death_of(Rank rank) {
   Peer& other = peer(rank);
   if (!other.line.error().empty()) return other.line.error();
   if (!other.notes.goodbye_heard()) return "";
@@ -98,7 +98,7 @@ std::string Link::death_of(Rank rank) {
   return fmt::format("process {} has left", other.notes.pid_of_goodbye());
 }
 
-bool Link::leave() {
+bool MpiLink::leave() {
   const Clock::time_point deadline = Clock::now() + kLeave;
   const auto finish = [&](auto&& is_done) {
     for (Rank rank = 0; rank < ranks(); ++rank) {
@@ -125,20 +125,20 @@ bool Link::leave() {
   return all;
 }
 
-bool Link::memory_in_use() const {
+bool MpiLink::memory_in_use() const {
   return std::any_of(peers_.begin(), peers_.end(), [](const std::unique_ptr<Peer>& other) {
     return other != nullptr && other->out.in_use();
   });
 }
 
-bool Link::over() {
+bool MpiLink::over() {
   return std::all_of(peers_.begin(), peers_.end(), [](const std::unique_ptr<Peer>& other) {
     return other == nullptr || (other->notes.goodbye_heard() && other->out.idle() &&
                                 other->notes.idle() && other->in.close());
   });
 }
 
-void Link::stop_listening() {
+void MpiLink::stop_listening() {
   for (const std::unique_ptr<Peer>& other : peers_) {
     if (other != nullptr) other->notes.close();
   }
@@ -157,7 +157,7 @@ class Process {
 
   Status initialize();
   void join() { ++networks_; }
-  void retire(std::unique_ptr<Link> link);
+  void retire(std::unique_ptr<MpiLink> link);
   void free_retired();
   // From now on a rank may never reach MPI_Finalize, so this one must not either.
   void fail() { failed_ = true; }
@@ -169,7 +169,7 @@ class Process {
   pid_t initialized_by_ = 0;
   bool failed_ = false;
   int networks_ = 0;
-  std::vector<std::unique_ptr<Link>> retired_;
+  std::vector<std::unique_ptr<MpiLink>> retired_;
 };
 
 Status Process::initialize() {
@@ -198,7 +198,7 @@ Status Process::initialize() {
   return {};
 }
 
-void Process::retire(std::unique_ptr<Link> link) {
+void Process::retire(std::unique_ptr<MpiLink> link) {
   --networks_;
   // After a failure the memory that MPI still sends from may be gone, and any call may read it: no
   // calls, then. The others were told that this rank failed.
@@ -213,7 +213,7 @@ void Process::free_retired() {
   int is_finalized = 0;
   MPI_Finalized(&is_finalized);
   if (is_finalized != 0) return;
-  std::erase_if(retired_, [](const std::unique_ptr<Link>& link) {
+  std::erase_if(retired_, [](const std::unique_ptr<MpiLink>& link) {
     const bool over = link->over();
     if (over) link->free();
     return over;
@@ -227,13 +227,13 @@ void Process::finalize() {
   MPI_Finalized(&is_finalized);
   if (is_finalized != 0) return;
   free_retired();
-  for (const std::unique_ptr<Link>& link : retired_) link->stop_listening();
+  for (const std::unique_ptr<MpiLink>& link : retired_) link->stop_listening();
   MPI_Finalize();
 }
 
 class MpiNetwork final : public Network {
  public:
-  explicit MpiNetwork(std::unique_ptr<Link> link) : link_{std::move(link)} {
+  explicit MpiNetwork(std::unique_ptr<MpiLink> link) : link_{std::move(link)} {
     Process::instance().join();
   }
   MpiNetwork(const MpiNetwork&) = delete;
@@ -284,7 +284,7 @@ class MpiNetwork final : public Network {
   Status answer_to(Rank first, std::uint64_t id, Clock::time_point deadline);
   Status why_not(Rank peer);
 
-  std::unique_ptr<Link> link_;
+  std::unique_ptr<MpiLink> link_;
   // What split() sent, by call: MPI may read it until it is done.
   std::vector<std::unique_ptr<Verdict>> said_;
 };
@@ -375,7 +375,7 @@ Result<std::unique_ptr<Network>> MpiNetwork::split(const std::vector<Rank>& rank
   MPI_Group_free(&all);
   if (code != MPI_SUCCESS) return Status{Code::PeerLost, "split: " + error_text(code)};
   return std::unique_ptr<Network>{
-      std::make_unique<MpiNetwork>(std::make_unique<Link>(comm, link_->sleeper()))};
+      std::make_unique<MpiNetwork>(std::make_unique<MpiLink>(comm, link_->sleeper()))};
 }
 
 // A duplicate of the world, on which errors are returned.
@@ -450,7 +450,7 @@ Result<std::unique_ptr<Network>> make_mpi_network() {
   if (!comm.ok()) return comm.status();
   Process::instance().free_retired();
   return std::unique_ptr<Network>{std::make_unique<MpiNetwork>(
-      std::make_unique<Link>(comm.value(), std::make_shared<NappingSleeper>()))};
+      std::make_unique<MpiLink>(comm.value(), std::make_shared<NappingSleeper>()))};
 }
 
 }  // namespace sluice

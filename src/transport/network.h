@@ -18,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "sluice/cost.h"
 #include "sluice/schedule.h"
 #include "sluice/status.h"
 #include "transport/wait.h"
@@ -55,6 +56,9 @@ class Network {
   // networks that were split from one.
   virtual Patience patience() const { return Patience::with_network(); }
   virtual std::shared_ptr<Sleeper> sleeper() = 0;
+
+  // What the links to other nodes give, once that is known.
+  virtual void set_link(const Link& /*between*/) {}
 
   // Messages to a peer. The bytes must stay as they are until sent(peer) counts the message, which
   // also moves on what could not be sent at once. One of no bytes is a message, too.

@@ -15,6 +15,7 @@
 
 #include "transport/control.h"
 #include "transport/epoll_sleeper.h"
+#include "transport/tcp_window.h"
 
 namespace sluice {
 namespace {
@@ -222,6 +223,7 @@ struct TcpProcess {
   TcpDoor door;
   std::string own_address;
   std::shared_ptr<EpollSleeper> sleeper;
+  std::size_t receive_buffer = 0;  // of messages; 0: as the system has it
   pid_t process = getpid();
 };
 
@@ -240,6 +242,13 @@ class TcpNetwork final : public Network {
 
   std::string_view name() const override { return "tcp"; }
   std::shared_ptr<Sleeper> sleeper() override { return process_->sleeper; }
+
+  void set_link(const Link& between) override {
+    process_->receive_buffer = receive_buffer_for(between, most_receive_buffer());
+    for (const auto& route : routes_) {
+      if (route) bound_intake(*route);
+    }
+  }
 
   void send(Rank peer, const Header& header, const std::byte* data) override {
     Route& route = this->route(peer);
@@ -330,12 +339,18 @@ class TcpNetwork final : public Network {
       if (!links[i].messages.open()) continue;
       routes_[i] = std::make_unique<Route>();
       routes_[i]->link = std::move(links[i]);
+      bound_intake(*routes_[i]);
       process_->sleeper->watch(routes_[i]->link.messages.number(), false);
       process_->sleeper->watch(routes_[i]->link.notes.number(), true);
     }
   }
 
   Route& route(Rank peer) { return *routes_[static_cast<std::size_t>(peer)]; }
+
+  void bound_intake(const Route& route) const {
+    if (process_->receive_buffer > 0)
+      set_receive_buffer(route.link.messages.number(), process_->receive_buffer);
+  }
 
   static void note_end(Route& route, Io io) {
     if (io != Io::Over || !route.death.empty()) return;

@@ -6,6 +6,7 @@
 #include <set>
 #include <sstream>
 
+#include "tests/base/has.h"
 #include "tests/bootstrap/ending.h"
 #include "tests/cli/shell.h"
 
@@ -17,10 +18,6 @@ std::multiset<std::string> lines(const std::string& text) {
   std::istringstream stream{text};
   for (std::string line; std::getline(stream, line);) all.insert(line);
   return all;
-}
-
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
 }
 
 TEST(Launch, GivesEveryRankItsPlace) {

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "bootstrap/rendezvous_message.h"
+#include "tests/base/has.h"
 #include "transport/socket_address.h"
 
 namespace sluice {
@@ -95,10 +96,6 @@ Hello hello_of(Rank rank, int ranks) {
           .patience_ms = 5000,
           .token = "secret",
           .self = {.host = "b", .node = "n", .address = "127.0.0.1", .port = 9, .process = 1}};
-}
-
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
 }
 
 void expect_all_met(Ranks& ranks, int count) {

@@ -7,15 +7,12 @@
 #include <vector>
 
 #include "bootstrap/launch.h"
+#include "tests/base/has.h"
 #include "tests/bootstrap/ending.h"
 #include "tests/cli/shell.h"
 
 namespace sluice {
 namespace {
-
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 // Runs `sluice launch OPTIONS -- bash -c PROGRAM`.
 Outcome launched(const std::string& options, const std::string& program) {

@@ -6,16 +6,13 @@
 #include <string>
 
 #include "plan/recipe.h"
+#include "tests/base/has.h"
 #include "tests/cli/shell.h"
 
 namespace sluice {
 namespace {
 
 using nlohmann::json;
-
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 void expect_refused(const std::string& arguments, const std::string& sentence) {
   const Outcome outcome = shell("SLUICE train " + arguments);

@@ -6,16 +6,13 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "tests/base/has.h"
 #include "tests/cli/training_place.h"
 
 namespace sluice {
 namespace {
 
 using nlohmann::json;
-
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 TEST(Train, TrainsEvaluatesAndSaysWhatItCameTo) {
   const TrainingPlace place;
@@ -60,8 +57,7 @@ TEST(Train, ARunIsNeverWrittenOver) {
   EXPECT_EQ(again.status, 2);
   EXPECT_TRUE(has(again.err, "\"run\" holds a run already")) << again.err;
   // As a rank of somebody else's, too.
-  const Outcome as_rank = shell("cd " + place.folder().string() +
-                                "; SLUICE launch -n 2 -- SLUICE train --run run --steps 5");
+  const Outcome as_rank = shell(place.in("SLUICE launch -n 2 -- SLUICE train --run run --steps 5"));
   EXPECT_NE(as_rank.status, 0);
   EXPECT_TRUE(has(as_rank.err, "holds a run already")) << as_rank.err;
 }
@@ -71,8 +67,7 @@ TEST(Train, WithoutRunAFreshFolderIsMadeUnderAnyLauncher) {
   const Outcome own = place.train("--ranks 2 --steps 3 --json");
   ASSERT_EQ(own.status, 0) << own.err;
   const Outcome launched =
-      shell("cd " + place.folder().string() +
-            "; SLUICE launch -n 2 --no-prefix -- SLUICE train --steps 3 --json");
+      shell(place.in("SLUICE launch -n 2 --no-prefix -- SLUICE train --steps 3 --json"));
   ASSERT_EQ(launched.status, 0) << launched.err;
   const std::string first = json::parse(own.out)["run"];
   const std::string second = json::parse(launched.out)["run"];
@@ -107,9 +102,8 @@ TEST(Train, LinesAreForFilesAndABarIsForATerminal) {
   EXPECT_FALSE(has(lines.err, "\r")) << lines.err;
   EXPECT_TRUE(has(lines.err, "accuracy ")) << lines.err;
   const Outcome terminal =
-      shell("cd " + place.folder().string() +
-            "; command -v script >/dev/null || exit 77; script -qec 'stty cols 60; SLUICE train "
-            "--ranks 2 --run b --set epochs=0.3' /dev/null");
+      shell(place.in("command -v script >/dev/null || exit 77; script -qec 'stty cols 60; SLUICE "
+                     "train --ranks 2 --run b --set epochs=0.3' /dev/null"));
   if (terminal.status == 77) GTEST_SKIP() << "no script(1)";
   EXPECT_EQ(terminal.status, 0) << terminal.out;
   EXPECT_TRUE(has(terminal.out, "\r\033[Kepoch 1/1")) << terminal.out;

@@ -8,15 +8,12 @@
 
 #include "cli/figures.h"
 #include "cli/training_display.h"
+#include "tests/base/has.h"
 
 namespace sluice::cli {
 namespace {
 
 using std::chrono::milliseconds;
-
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 StepReport halfway() {
   return {.step = 1000,

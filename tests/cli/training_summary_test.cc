@@ -5,12 +5,10 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tests/base/has.h"
+
 namespace sluice::cli {
 namespace {
-
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 TrainingSummary made_up() {
   TrainingSummary summary;

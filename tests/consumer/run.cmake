@@ -1,6 +1,6 @@
 # cmake -DBUILD=... -DSOURCE=... -DWORK=... -DCOMPILER=... -DPROGRAM=... -DSAYS=... [-DRANKS=n] -P run.cmake
 # Installs BUILD under WORK, then configures, builds and runs the project in SOURCE against it, with RANKS
-# by `sluice launch`. What PROGRAM says must match SAYS.
+# by `sluice launch`. What PROGRAM says must match SAYS. Dependencies are looked for where BUILD found them.
 
 function(run_step)
   execute_process(COMMAND ${ARGN} RESULT_VARIABLE status OUTPUT_VARIABLE said ERROR_VARIABLE said)
@@ -12,8 +12,11 @@ endfunction()
 
 file(REMOVE_RECURSE "${WORK}")
 run_step("${CMAKE_COMMAND}" --install "${BUILD}" --prefix "${WORK}/prefix")
+load_cache("${BUILD}" READ_WITH_PREFIX built_ CMAKE_PREFIX_PATH)
+set(prefixes "${WORK}/prefix;${built_CMAKE_PREFIX_PATH}")
+string(REPLACE ";" "\\;" prefixes "${prefixes}")
 run_step("${CMAKE_COMMAND}" -S "${SOURCE}" -B "${WORK}/build" -G Ninja
-         "-DCMAKE_PREFIX_PATH=${WORK}/prefix" "-DCMAKE_CXX_COMPILER=${COMPILER}")
+         "-DCMAKE_PREFIX_PATH=${prefixes}" "-DCMAKE_CXX_COMPILER=${COMPILER}")
 run_step("${CMAKE_COMMAND}" --build "${WORK}/build")
 set(command "${WORK}/prefix/bin/sluice")
 run_step("${command}" --version)

@@ -3,20 +3,10 @@
 
 #include "tests/engine/conformance.h"
 #include "tests/engine/errands.h"
-#include "tests/engine/in_process.h"
+#include "tests/engine/world.h"
 
 namespace sluice {
 namespace {
-
-// One for the whole process: ranks join once.
-Communicator& world() {
-  static Communicator communicator = [] {
-    Communicator joined = Communicator::from_env();
-    joined.set_deadline(kTestDeadline);
-    return joined;
-  }();
-  return communicator;
-}
 
 TEST(Processes, EveryAlgorithmAndCollectiveInPoolsAndForeignMemory) {
   conformance::every_algorithm_and_collective(world());

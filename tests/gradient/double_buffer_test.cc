@@ -1,8 +1,10 @@
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstring>
 #include <limits>
 #include <optional>
+#include <thread>
 
 #include "gradient/reducer.h"
 #include "tests/engine/in_process.h"
@@ -100,6 +102,22 @@ TEST(DoubleBuffer, GoesOnAfterAFlush) {
       ASSERT_TRUE(reducer.finish().empty) << "the step before was flushed";
       ASSERT_FALSE(reducer.flush().empty);
       expect_results(reducer, model, reference.average(step).means);
+    }
+  });
+}
+
+// Who does not care for the last step still brings what the others wait for.
+TEST(DoubleBuffer, ARankMayLeaveWithoutAFlushWhileAnotherFlushes) {
+  const Model model = mixed_model();
+  run_ranks(3, [&](Communicator& comm) {
+    Reducer reducer{comm, model.gradients(), {.theta = 1, .double_buffering = true}};
+    for (int step = 0; step < 2; ++step) {
+      if (comm.rank() == 2) std::this_thread::sleep_for(std::chrono::milliseconds{30});
+      model.write_all(reducer, comm.rank(), step);
+      (void)reducer.finish();
+    }
+    if (comm.rank() == 2) {
+      EXPECT_FALSE(reducer.flush().empty);
     }
   });
 }

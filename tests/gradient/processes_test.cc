@@ -4,22 +4,12 @@
 #include <algorithm>
 
 #include "gradient/reducer.h"
-#include "tests/engine/in_process.h"
+#include "tests/engine/world.h"
 #include "tests/gradient/model.h"
 #include "tests/gradient/sparse_model.h"
 
 namespace sluice {
 namespace {
-
-// One for the whole process: ranks join once.
-Communicator& world() {
-  static Communicator communicator = [] {
-    Communicator joined = Communicator::from_env();
-    joined.set_deadline(kTestDeadline);
-    return joined;
-  }();
-  return communicator;
-}
 
 bool spans_nodes() {
   std::int64_t nodes[] = {world().node(), -world().node()};

@@ -21,6 +21,17 @@ TEST(Cost, LanesPayLatencyAndHideTheReduction) {
   EXPECT_NEAR(predict_seconds(load, 1e6, 4, kLinks), 4 * 5e-6 + 1e-3 + 1e-4 / 4, 1e-12);
 }
 
+TEST(Cost, WhatALinkLendsHidesLatencies) {
+  CostConstants links = kLinks;
+  const Load load{{.repeat = 2, .inside = {}, .between = {4, 0.5}}};
+  // 20 us of messages and as many of bytes as there are.
+  links.between.overlap = 1;
+  EXPECT_NEAR(predict_seconds(load, 100e3, 1, links), 2 * 50e-6, 1e-12) << "all behind the bytes";
+  EXPECT_NEAR(predict_seconds(load, 10e3, 1, links), 2 * 20e-6, 1e-12) << "all behind the messages";
+  links.between.overlap = 0.25;
+  EXPECT_NEAR(predict_seconds(load, 100e3, 1, links), 2 * (50e-6 + 20e-6 - 5e-6), 1e-12);
+}
+
 TEST(Cost, RanksOfANodeShareItsLink) {
   // Ranks 0 and 1 (one node) both send their whole buffer to ranks 2 and 3 (another).
   std::vector<Program> programs(4, Program{Layout{2}});

@@ -1,9 +1,10 @@
-// torch_ranks.h - ranks as threads, each of which is all that libtorch computes with.
+// torch_ranks.h - ranks as threads or processes, with one thread each for libtorch to compute with.
 #pragma once
 
 #include <ATen/Parallel.h>
 
 #include "tests/engine/in_process.h"
+#include "tests/engine/world.h"
 
 namespace sluice {
 
@@ -12,6 +13,14 @@ inline void run_torch_ranks(int ranks, const std::function<void(Communicator&)>&
     at::set_num_threads(1);
     body(comm);
   });
+}
+
+inline Communicator& torch_world() {
+  static Communicator& communicator = []() -> Communicator& {
+    at::set_num_threads(1);
+    return world();
+  }();
+  return communicator;
 }
 
 }  // namespace sluice

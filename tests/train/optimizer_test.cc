@@ -1,109 +1,14 @@
-// Sgd and Lars against a few lines of arithmetic in f64, and against torch's own SGD.
-#include <gtest/gtest.h>
-#include <torch/torch.h>
-
-#include <cmath>
-#include <map>
+// Sgd against a few lines of arithmetic in f64 and against torch's own SGD; what Lars has in common
+// with it.
 #include <sstream>
-#include <vector>
 
 #include "sluice/status.h"
 #include "sluice/torch/lars.h"
 #include "sluice/torch/sgd.h"
+#include "tests/train/optimizer_reference.h"
 
 namespace sluice {
 namespace {
-
-constexpr int kSteps = 12;
-
-// Deterministic and unlike in every element.
-torch::Tensor numbers(const std::vector<std::int64_t>& shape, double phase,
-                      torch::ScalarType type = torch::kFloat64) {
-  std::int64_t count = 1;
-  for (const std::int64_t size : shape) count *= size;
-  return torch::arange(count, torch::kFloat64).mul(0.37).add(phase).sin().reshape(shape).to(type);
-}
-
-torch::Tensor parameter(const std::vector<std::int64_t>& shape, double phase,
-                        torch::ScalarType type = torch::kFloat64) {
-  return numbers(shape, phase, type).requires_grad_();
-}
-
-// A rate that changes at every step.
-double rate(int step) { return 0.1 * (1 + 0.5 * std::cos(step)); }
-
-torch::Tensor gradient(const std::vector<std::int64_t>& shape, int step) {
-  return numbers(shape, 10.0 + step);
-}
-
-// What the reference knows of a parameter; w and u are all its elements.
-struct Reference {
-  std::vector<double> w;
-  std::vector<double> u;
-  double previous_rate = 0;
-};
-
-struct ReferenceRule {
-  double momentum = 0.9;
-  double decay = 0;
-  bool nesterov = false;
-  bool folded = false;
-  bool corrected = false;  // by rescaling the velocity, as Goyal et al. write it
-  double eta = 0;          // 0: no LARS
-  double eps = 0;
-};
-
-double norm(const std::vector<double>& values) {
-  double sum = 0;
-  for (const double value : values) sum += value * value;
-  return std::sqrt(sum);
-}
-
-std::vector<double> values_of(const torch::Tensor& tensor) {
-  const torch::Tensor flat = tensor.detach().to(torch::kFloat64).contiguous().view({-1});
-  return {flat.data_ptr<double>(), flat.data_ptr<double>() + flat.numel()};
-}
-
-void step_reference(Reference& r, const std::vector<double>& g, double lr,
-                    const ReferenceRule& rule) {
-  double s = 1;
-  if (rule.eta > 0 && norm(r.w) > 0 && norm(g) > 0) {
-    s = rule.eta * norm(r.w) / (norm(g) + rule.decay * norm(r.w) + rule.eps);
-  }
-  for (std::size_t i = 0; i < g.size(); ++i) {
-    const double d = s * (g[i] + rule.decay * r.w[i]);
-    if (rule.folded) {
-      const double follow = rule.corrected && r.previous_rate > 0 ? lr / r.previous_rate : 1;
-      r.u[i] = rule.momentum * follow * r.u[i] + lr * d;
-      r.w[i] -= rule.nesterov ? lr * d + rule.momentum * r.u[i] : r.u[i];
-    } else {
-      r.u[i] = rule.momentum * r.u[i] + d;
-      r.w[i] -= lr * (rule.nesterov ? d + rule.momentum * r.u[i] : r.u[i]);
-    }
-  }
-  r.previous_rate = lr;
-}
-
-Reference reference_of(const torch::Tensor& tensor) {
-  const std::vector<double> w = values_of(tensor);
-  return {w, std::vector<double>(w.size(), 0.0)};
-}
-
-// f64 on both sides: what is left is the order of a few roundings a step.
-void expect_near(const torch::Tensor& tensor, const Reference& reference,
-                 double tolerance = 1e-13) {
-  const std::vector<double> w = values_of(tensor);
-  ASSERT_EQ(w.size(), reference.w.size());
-  for (std::size_t i = 0; i < w.size(); ++i) {
-    ASSERT_NEAR(w[i], reference.w[i], tolerance) << "element " << i;
-  }
-}
-
-struct SgdForm {
-  bool nesterov;
-  RatePlace place;
-  bool correction;
-};
 
 class SgdForms : public testing::TestWithParam<SgdForm> {};
 
@@ -252,17 +157,6 @@ TEST(Sgd, SixteenBitParametersMoveToo) {
   expect_near(w, reference, 0.05);  // 8 bits of mantissa, a few roundings a step
 }
 
-// Arrivals by parameter; of those not listed everything arrives.
-class Listed final : public Arrivals {
- public:
-  std::map<const void*, Arrival> arrivals;
-
-  Arrival of(const torch::Tensor& parameter) const override {
-    const auto found = arrivals.find(parameter.unsafeGetTensorImpl());
-    return found == arrivals.end() ? Arrival{} : found->second;
-  }
-};
-
 // f64 and bf16: by the kernels, and in words of tensors.
 class PartialArrivals : public testing::TestWithParam<torch::ScalarType> {};
 
@@ -332,130 +226,6 @@ TEST(Arrivals, PartOfATensorWithGapsIsAClearError) {
   optimizer.set_arrivals(&listed);
   w.mutable_grad() = gradient({6, 3}, 0);
   EXPECT_THROW(optimizer.step(), Error);
-}
-
-class LarsForms : public testing::TestWithParam<SgdForm> {};
-
-TEST_P(LarsForms, MoveAsTheReferenceWhileTheRateChanges) {
-  torch::Tensor matrix = parameter({5, 7}, 0);
-  torch::Tensor filter = parameter({2, 3, 3, 3}, 4);
-  torch::Tensor bias = parameter({5}, 1);
-  Lars optimizer{{matrix, bias, filter},
-                 {.momentum = 0.96,
-                  .nesterov = GetParam().nesterov,
-                  .weight_decay = 0.01,
-                  .eta = 0.0025,
-                  .eps = 1e-9,
-                  .rate_place = GetParam().place,
-                  .momentum_correction = GetParam().correction}};
-  const ReferenceRule rule{.momentum = 0.96,
-                           .decay = 0.01,
-                           .nesterov = GetParam().nesterov,
-                           .folded = GetParam().place == RatePlace::Folded,
-                           .corrected = GetParam().correction,
-                           .eta = 0.0025,
-                           .eps = 1e-9};
-  ReferenceRule bias_rule = rule;
-  bias_rule.decay = 0;
-  bias_rule.eta = 0;
-  Reference matrix_reference = reference_of(matrix);
-  Reference filter_reference = reference_of(filter);
-  Reference bias_reference = reference_of(bias);
-  for (int step = 0; step < kSteps; ++step) {
-    matrix.mutable_grad() = gradient({5, 7}, step);
-    filter.mutable_grad() = gradient({2, 3, 3, 3}, step);
-    bias.mutable_grad() = gradient({5}, 2 * step);
-    optimizer.set_lr(13 * rate(step));
-    optimizer.step();
-    step_reference(matrix_reference, values_of(matrix.grad()), 13 * rate(step), rule);
-    step_reference(filter_reference, values_of(filter.grad()), 13 * rate(step), rule);
-    step_reference(bias_reference, values_of(bias.grad()), 13 * rate(step), bias_rule);
-  }
-  expect_near(matrix, matrix_reference, 1e-12);
-  expect_near(filter, filter_reference, 1e-12);
-  expect_near(bias, bias_reference, 1e-12);
-}
-
-INSTANTIATE_TEST_SUITE_P(All, LarsForms,
-                         testing::Values(SgdForm{false, RatePlace::Outside, false},
-                                         SgdForm{true, RatePlace::Outside, false},
-                                         SgdForm{false, RatePlace::Folded, false},
-                                         SgdForm{true, RatePlace::Folded, false},
-                                         SgdForm{false, RatePlace::Folded, true}));
-
-TEST(Lars, ANormOfZeroMeansARatioOfOne) {
-  torch::Tensor zero = torch::zeros({3, 3}, torch::kFloat64).requires_grad_();
-  torch::Tensor still = parameter({3, 3}, 0);
-  const torch::Tensor before = still.detach().clone();
-  Lars optimizer{{zero, still}, {.lr = 0.5, .weight_decay = 0.1}};
-  zero.mutable_grad() = gradient({3, 3}, 0);
-  still.mutable_grad() = torch::zeros({3, 3}, torch::kFloat64);
-  optimizer.step();
-  EXPECT_TRUE(torch::allclose(zero, gradient({3, 3}, 0) * -0.5));
-  EXPECT_TRUE(torch::allclose(still, before * (1 - 0.5 * 0.1)));
-}
-
-// By the kernels, and in words of tensors; bf16 has 8 bits of mantissa.
-class LarsParts : public testing::TestWithParam<torch::ScalarType> {};
-
-TEST_P(LarsParts, TheNormIsOfWhatEachPartLastBroughtForAStep) {
-  torch::Tensor w = parameter({8, 8}, 0, GetParam());
-  Lars optimizer{{w}, {.lr = 2, .momentum = 0, .weight_decay = 0.1, .eta = 0.01}};
-  Listed listed;
-  optimizer.set_arrivals(&listed);
-  std::vector<double> last(64, 0.0);
-  const auto step = [&](int number, const std::vector<GradientPart>& parts, bool decayed) {
-    listed.arrivals[w.unsafeGetTensorImpl()] = {.whole = false, .parts = parts, .decayed = decayed};
-    w.mutable_grad() = gradient({8, 8}, number).to(GetParam());
-    const std::vector<double> before = values_of(w);
-    const std::vector<double> g = values_of(w.grad());
-    std::vector<double> expected = before;
-    for (const GradientPart& part : parts) {
-      for (std::size_t i = part.first; i < part.first + part.count; ++i)
-        last[i] = g[i] / part.steps;
-    }
-    const double ratio = 0.01 * norm(before) / (norm(last) + 0.1 * norm(before) + 1e-9);
-    for (const GradientPart& part : parts) {
-      for (std::size_t i = part.first; i < part.first + part.count; ++i) {
-        expected[i] -= 2 * ratio * (g[i] + (decayed ? 0 : 0.1) * before[i]);
-      }
-    }
-    optimizer.step();
-    expect_near(w, {.w = expected}, GetParam() == torch::kFloat64 ? 1e-14 : 0.02);
-  };
-  step(0, {{0, 24}, {24, 24}, {48, 16}}, false);
-  step(1, {{24, 24}}, true);
-  step(2, {{0, 24, 2}, {48, 16, 2}}, true);
-
-  std::stringstream file;
-  torch::save(optimizer, file);
-  Lars restored{{w}, {.lr = 2, .momentum = 0, .weight_decay = 0.1, .eta = 0.01}};
-  torch::load(restored, file);
-  restored.set_arrivals(&listed);
-  const torch::Tensor before = w.detach().clone();
-  const std::vector<GradientPart> parts{{24, 24, 2}};
-  listed.arrivals[w.unsafeGetTensorImpl()] = {.whole = false, .parts = parts, .decayed = true};
-  optimizer.step();
-  const torch::Tensor after = w.detach().clone();
-  {
-    const torch::NoGradGuard no_grad;
-    w.copy_(before);
-  }
-  restored.step();
-  EXPECT_TRUE(torch::equal(w, after));
-}
-
-INSTANTIATE_TEST_SUITE_P(Types, LarsParts, testing::Values(torch::kFloat64, torch::kBFloat16));
-
-TEST(Lars, SixteenBitParametersMoveToo) {
-  torch::Tensor w = parameter({8, 8}, 0, torch::kBFloat16);
-  Reference reference = reference_of(w);
-  Lars optimizer{{w}, {.lr = 1, .weight_decay = 0.1, .eta = 0.1}};
-  w.mutable_grad() = gradient({8, 8}, 0).to(torch::kBFloat16);
-  optimizer.step();
-  step_reference(reference, values_of(w.grad()), 1,
-                 {.decay = 0.1, .folded = true, .eta = 0.1, .eps = 1e-9});
-  expect_near(w, reference, 0.02);
 }
 
 TEST(MomentumOptimizer, MovesOnAGpuAsOnTheCpu) {

@@ -1,32 +1,20 @@
 // Ranks as processes: `sluice launch -n N -- trainer_processes_test`.
-#include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 
 #include <array>
 #include <atomic>
 
-#include "tests/engine/in_process.h"
+#include "tests/torch/torch_ranks.h"
 #include "tests/train/tiny_training.h"
 #include "train/train_on.h"
 
 namespace sluice {
 namespace {
 
-// One for the whole process: ranks join once.
-Communicator& world() {
-  static Communicator communicator = [] {
-    at::set_num_threads(1);
-    Communicator joined = Communicator::from_env();
-    joined.set_deadline(kTestDeadline);
-    return joined;
-  }();
-  return communicator;
-}
-
 TrainingSummary train_here(const Recipe& recipe) {
   const std::atomic<int> no_stop{0};
   const Result<TrainingSummary> end =
-      train_on([]() -> Result<Data> { return tiny_data(); }, [] { return world(); },
+      train_on([]() -> Result<Data> { return tiny_data(); }, [] { return torch_world(); },
                {.recipe = recipe}, nullptr, no_stop);
   EXPECT_TRUE(end.ok()) << end.status().message();
   return end.ok() ? end.value() : TrainingSummary{};
@@ -35,13 +23,13 @@ TrainingSummary train_here(const Recipe& recipe) {
 void expect_same_at_all_ranks(std::uint64_t hash) {
   const auto number = static_cast<std::int64_t>(hash >> 1U);
   std::array<std::int64_t, 2> ends{number, -number};
-  world().all_reduce(ends.data(), 2, {.type = DataType::I64, .op = ReduceOp::Max}).wait();
+  torch_world().all_reduce(ends.data(), 2, {.type = DataType::I64, .op = ReduceOp::Max}).wait();
   EXPECT_EQ(ends[0], -ends[1]);
 }
 
 TEST(TrainerProcesses, EndWithTheSameWeights) {
   const TrainingSummary summary = train_here(tiny_recipe());
-  EXPECT_EQ(summary.steps, 2 * (96 / (8 * world().size())));
+  EXPECT_EQ(summary.steps, 2 * (96 / (8 * torch_world().size())));
   ASSERT_TRUE(summary.last);
   EXPECT_EQ(summary.last->samples, 37);
   expect_same_at_all_ranks(summary.weights_hash);

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <thread>
 
+#include "tests/base/has.h"
 #include "tests/transport/processes.h"
 #include "transport/shm.h"
 
@@ -17,10 +18,6 @@ using namespace std::chrono_literals;
 using testing_processes::as;
 using testing_processes::run_ranks;
 using testing_processes::unique_job;
-
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 TEST(ShmJoin, SaysWhichRanksAreMissing) {
   const std::vector<Rank> present{0, 1, 3, 4, 5};

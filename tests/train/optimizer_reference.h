@@ -1,0 +1,117 @@
+// optimizer_reference.h - Sgd and Lars as a few lines of arithmetic in f64.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include <cmath>
+#include <map>
+#include <vector>
+
+#include "sluice/torch/sgd.h"
+
+namespace sluice {
+
+inline constexpr int kSteps = 12;
+
+// Deterministic and unlike in every element.
+inline torch::Tensor numbers(const std::vector<std::int64_t>& shape, double phase,
+                             torch::ScalarType type = torch::kFloat64) {
+  std::int64_t count = 1;
+  for (const std::int64_t size : shape) count *= size;
+  return torch::arange(count, torch::kFloat64).mul(0.37).add(phase).sin().reshape(shape).to(type);
+}
+
+inline torch::Tensor parameter(const std::vector<std::int64_t>& shape, double phase,
+                               torch::ScalarType type = torch::kFloat64) {
+  return numbers(shape, phase, type).requires_grad_();
+}
+
+// A rate that changes at every step.
+inline double rate(int step) { return 0.1 * (1 + 0.5 * std::cos(step)); }
+
+inline torch::Tensor gradient(const std::vector<std::int64_t>& shape, int step) {
+  return numbers(shape, 10.0 + step);
+}
+
+// What the reference knows of a parameter; w and u are all its elements.
+struct Reference {
+  std::vector<double> w;
+  std::vector<double> u;
+  double previous_rate = 0;
+};
+
+struct ReferenceRule {
+  double momentum = 0.9;
+  double decay = 0;
+  bool nesterov = false;
+  bool folded = false;
+  bool corrected = false;  // by rescaling the velocity, as Goyal et al. write it
+  double eta = 0;          // 0: no LARS
+  double eps = 0;
+};
+
+inline double norm(const std::vector<double>& values) {
+  double sum = 0;
+  for (const double value : values) sum += value * value;
+  return std::sqrt(sum);
+}
+
+inline std::vector<double> values_of(const torch::Tensor& tensor) {
+  const torch::Tensor flat = tensor.detach().to(torch::kFloat64).contiguous().view({-1});
+  return {flat.data_ptr<double>(), flat.data_ptr<double>() + flat.numel()};
+}
+
+inline void step_reference(Reference& r, const std::vector<double>& g, double lr,
+                           const ReferenceRule& rule) {
+  double s = 1;
+  if (rule.eta > 0 && norm(r.w) > 0 && norm(g) > 0) {
+    s = rule.eta * norm(r.w) / (norm(g) + rule.decay * norm(r.w) + rule.eps);
+  }
+  for (std::size_t i = 0; i < g.size(); ++i) {
+    const double d = s * (g[i] + rule.decay * r.w[i]);
+    if (rule.folded) {
+      const double follow = rule.corrected && r.previous_rate > 0 ? lr / r.previous_rate : 1;
+      r.u[i] = rule.momentum * follow * r.u[i] + lr * d;
+      r.w[i] -= rule.nesterov ? lr * d + rule.momentum * r.u[i] : r.u[i];
+    } else {
+      r.u[i] = rule.momentum * r.u[i] + d;
+      r.w[i] -= lr * (rule.nesterov ? d + rule.momentum * r.u[i] : r.u[i]);
+    }
+  }
+  r.previous_rate = lr;
+}
+
+inline Reference reference_of(const torch::Tensor& tensor) {
+  const std::vector<double> w = values_of(tensor);
+  return {w, std::vector<double>(w.size(), 0.0)};
+}
+
+// f64 on both sides: what is left is the order of a few roundings a step.
+inline void expect_near(const torch::Tensor& tensor, const Reference& reference,
+                        double tolerance = 1e-13) {
+  const std::vector<double> w = values_of(tensor);
+  ASSERT_EQ(w.size(), reference.w.size());
+  for (std::size_t i = 0; i < w.size(); ++i) {
+    ASSERT_NEAR(w[i], reference.w[i], tolerance) << "element " << i;
+  }
+}
+
+struct SgdForm {
+  bool nesterov;
+  RatePlace place;
+  bool correction;
+};
+
+// Arrivals by parameter; of those not listed everything arrives.
+class Listed final : public Arrivals {
+ public:
+  std::map<const void*, Arrival> arrivals;
+
+  Arrival of(const torch::Tensor& parameter) const override {
+    const auto found = arrivals.find(parameter.unsafeGetTensorImpl());
+    return found == arrivals.end() ? Arrival{} : found->second;
+  }
+};
+
+}  // namespace sluice

@@ -1,0 +1,97 @@
+#include "transport/tcp_window.h"
+
+#include <gtest/gtest.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+
+#include <chrono>
+#include <thread>
+#include <vector>
+
+#include "base/fd.h"
+#include "transport/socket_address.h"
+
+namespace sluice {
+namespace {
+
+constexpr std::size_t kMost = 212'992;  // as most systems have it
+
+Link link_of(double gbit_per_s, double latency_us) {
+  return {.latency_s = latency_us * 1e-6, .bandwidth_bytes_per_s = gbit_per_s * 1e9 / 8};
+}
+
+TEST(TcpWindow, HoldsAMillisecondOfTheLink) {
+  EXPECT_EQ(receive_buffer_for(link_of(1, 10), kMost), 125'000U);
+  EXPECT_EQ(receive_buffer_for(link_of(1, 150), kMost), 150'000U) << "8 latencies are longer";
+  EXPECT_EQ(receive_buffer_for(link_of(0.1, 10), kMost), 65'536U) << "the least";
+}
+
+TEST(TcpWindow, IsTheSystemsWhereItMustBeLargerThanItCanBeSet) {
+  EXPECT_EQ(receive_buffer_for(link_of(10, 10), kMost), 0U);
+  EXPECT_EQ(receive_buffer_for(link_of(0.1, 10'000), kMost), 0U) << "a link over land";
+  EXPECT_EQ(receive_buffer_for(link_of(10, 10), 16U << 20U), 1'250'000U);
+  EXPECT_EQ(receive_buffer_for(link_of(0.1, 10), 0), 0U) << "the system does not say";
+}
+
+struct Connection {
+  Fd sender;
+  Fd receiver;
+
+  Connection() {
+    const Fd listener = listen_at(*SocketAddress::numeric("127.0.0.1", 0));
+    const SocketAddress to = SocketAddress::of_socket(listener.number());
+    sender = Fd{socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+    if (connect(sender.number(), to.address(), to.bytes()) == 0)
+      receiver = Fd{accept(listener.number(), nullptr, nullptr)};
+  }
+
+  // As a message that is read while it comes.
+  void pass(std::size_t bytes) {
+    std::vector<char> data(1U << 16U);
+    std::thread reader{[&] {
+      std::vector<char> into(1U << 20U);
+      for (std::size_t got = 0; got < bytes;) {
+        const ssize_t part = recv(receiver.number(), into.data(), into.size(), 0);
+        if (part <= 0) return;
+        got += static_cast<std::size_t>(part);
+      }
+    }};
+    for (std::size_t sent = 0; sent < bytes; sent += data.size())
+      EXPECT_EQ(send(sender.number(), data.data(), data.size(), MSG_NOSIGNAL),
+                static_cast<ssize_t>(data.size()));
+    reader.join();
+  }
+
+  // How much comes in of a message that nobody reads.
+  std::size_t taken_unread() {
+    std::vector<char> data(8U << 20U);
+    std::size_t before = 0;
+    for (int still = 0; still < 20; ++still) {
+      (void)!send(sender.number(), data.data(), data.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+      std::this_thread::sleep_for(std::chrono::milliseconds{5});
+      int here = 0;
+      EXPECT_EQ(ioctl(receiver.number(), FIONREAD, &here), 0);
+      if (static_cast<std::size_t>(here) > before) still = 0;
+      before = static_cast<std::size_t>(here);
+    }
+    return before;
+  }
+};
+
+TEST(TcpWindow, BoundsWhatComesInUnread) {
+  constexpr std::size_t kBytes = 65'536;
+  constexpr std::size_t kEnoughToGrow = 64U << 20U;
+  Connection bounded;
+  ASSERT_TRUE(bounded.receiver.open());
+  set_receive_buffer(bounded.receiver.number(), kBytes);
+  bounded.pass(kEnoughToGrow);
+  EXPECT_LE(bounded.taken_unread(), 2 * kBytes);
+
+  Connection free;
+  ASSERT_TRUE(free.receiver.open());
+  free.pass(kEnoughToGrow);
+  EXPECT_GT(free.taken_unread(), 4 * kBytes) << "what the bound is for";
+}
+
+}  // namespace
+}  // namespace sluice
