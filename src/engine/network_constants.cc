@@ -79,9 +79,11 @@ class Measurement {
     std::vector<double> short_s = best_times(short_count, 4, 5, false);
     std::vector<double> long_s = best_times(long_count, 1, 3, true);
     const double bytes = static_cast<double>((long_count - short_count) * sizeof(float));
-    const double ring_rate = between("ring").share * bytes / (long_s[0] - short_s[0]);
+    // Where the short one was held up more than the long one takes, the long one alone tells.
+    const double ring_s = long_s[0] > short_s[0] ? long_s[0] - short_s[0] : long_s[0];
+    const double ring_rate = between("ring").share * bytes / ring_s;
 
-    const double overlap = overlap_of(ring_rate, short_s[0], short_count);
+    const double overlap = overlap_of(ring_rate, short_s[0], short_count, long_count);
     constants_.between = {.latency_s = 1, .bandwidth_bytes_per_s = ring_rate, .overlap = overlap};
     for (std::size_t i = 0; i < candidates_.size(); ++i) {
       const Between load = between(candidates_[i].name);
@@ -120,7 +122,8 @@ class Measurement {
   std::size_t find_long_count() {
     constexpr double kLongEnough = 0.03;
     constexpr std::size_t kMost = std::size_t{1} << 23;
-    std::size_t count = std::size_t{1} << 15;
+    constexpr std::size_t kLeast = std::size_t{1} << 15;
+    std::size_t count = std::max(kLeast, 64 * static_cast<std::size_t>(communicator_.size()));
     while (count < kMost) {
       (void)time("ring", count, 1);  // finds buffers and token buckets as they are after a pause
       std::vector<double> seconds{time("ring", count, 1)};
@@ -133,13 +136,15 @@ class Measurement {
 
   // By rings whose bytes take about as long as their messages do without any; enough of them to use
   // up what a link lends.
-  double overlap_of(double ring_rate, double messages_s, std::size_t least_count) {
+  double overlap_of(double ring_rate, double messages_s, std::size_t least_count,
+                    std::size_t most_count) {
     constexpr double kLent = 512 * 1024;
     constexpr int kRounds = 3;
     constexpr double kMostRepeats = 100;
     const double share = between("ring").share;
-    const auto count = std::max(
-        least_count, static_cast<std::size_t>(messages_s * ring_rate / share / sizeof(float)));
+    const auto count =
+        std::clamp(static_cast<std::size_t>(messages_s * ring_rate / share / sizeof(float)),
+                   least_count, most_count);
     const double sent = share * static_cast<double>(count * sizeof(float));
     const auto repeats = static_cast<int>(std::clamp(kLent / sent, 1.0, kMostRepeats));
     std::vector<double> seconds{kNever};
