@@ -172,16 +172,16 @@ class Contest {
   // turns, as they will in the rounds: a way that runs on its own runs faster.
   void find_besides() {
     constexpr int kTrials = 2;
-    std::vector<double> besides;
     for (int trial = 0; trial < kTrials; ++trial) {
       set_rate(kUnlimited);
       const double unlimited = slice(kUnlimitedWay, true);
       const int mbit = std::clamp(rate_for((options_.plain - 1) * unlimited), 1, options_.fastest);
       set_rate(mbit);
-      const double transfer = bits_to_send() / kStreamPart / (mbit * 1e6);
-      besides.push_back((slice(kPlainWay, true) - transfer) / unlimited);
+      besides_.push_back(besides(slice(kPlainWay, true), mbit, unlimited));
     }
-    besides_ = median(besides);
+  }
+  double besides(double plain, int mbit, double unlimited) const {
+    return (plain - bits_to_send() / kStreamPart / (mbit * 1e6)) / unlimited;
   }
 
   // Every way once. The speed of a machine changes while one waits, so each round has the rate that
@@ -196,7 +196,7 @@ class Contest {
     set_rate(kUnlimited);
     seconds[kAloneWay] = take(kAloneWay);
     const double before = take(kUnlimitedWay);
-    const int mbit = options_.plain > 0 ? rate_for((options_.plain - besides_) * before)
+    const int mbit = options_.plain > 0 ? rate_for((options_.plain - median(besides_)) * before)
                                         : rate_for(options_.ratio * seconds[kAloneWay]);
     if (mbit > options_.fastest) {
       return fmt::format("links of {} Mbit/s would be needed, beyond {}: take a larger batch", mbit,
@@ -213,6 +213,8 @@ class Contest {
                        .strict_bound_s = bound(mbit * 1e6 / 8)});
     set_rate(kUnlimited);
     seconds[kUnlimitedWay] = (before + take(kUnlimitedWay)) / 2;
+    if (options_.plain > 0)
+      besides_.push_back(besides(seconds[kPlainWay], mbit, seconds[kUnlimitedWay]));
     rounds_.back().seconds = std::move(seconds);
     return "";
   }
@@ -330,7 +332,7 @@ class Contest {
   Communicator& comm_;
   const box::Gate& gate_;
   Told& told_;
-  double besides_ = 1;
+  std::vector<double> besides_;  // trial by trial and round by round
   std::vector<Round> rounds_;
   std::vector<Way> ways_;
   std::vector<std::unique_ptr<Training>> trainings_;
@@ -376,8 +378,9 @@ void take_core(const Communicator& comm) {
 }
 
 void run(const Options& options) {
+  // Ranks that join choose algorithms by what the links give then: slow ones, as in the rounds.
   box::ClusterBox cluster =
-      box::ClusterBox::make({.hosts = options.hosts, .mbit_per_s = kUnlimited}).value();
+      box::ClusterBox::make({.hosts = options.hosts, .mbit_per_s = options.fastest}).value();
   Told* const told = shared_told();
   std::vector<int> hosts(static_cast<std::size_t>(options.hosts));
   for (int host = 0; host < options.hosts; ++host) hosts[static_cast<std::size_t>(host)] = host;

@@ -5,20 +5,19 @@
 //
 // Two constants are calibrated, on a ring over the wide uplink, of sizes that are not compared:
 // what TCP leaves of a link's rate, and what a message takes besides its bytes. Everything else is
-// predicted. The shortest counts, of rounds that take turns: a shared machine only ever makes
-// things slower, and so do ranks that get out of step (docs/simulation.md).
+// predicted. Medians count, of rounds that take turns.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
 #include <fstream>
-#include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <tuple>
 
 #include "base/text.h"
+#include "bench/allreduce/median.h"
 #include "bench/network/two_groups.h"
 #include "bench/program.h"
 #include "simulate/collective.h"
@@ -54,20 +53,21 @@ struct Case {
   auto key() const { return std::tie(thin, algorithm, bytes); }
   bool operator<(const Case& other) const { return key() < other.key(); }
 };
-using Times = std::map<Case, double>;  // the shortest
+using Times = std::map<Case, double>;  // medians
 
 Times measure(const Options& options, const std::vector<Case>& cases) {
   const TwoGroups thin{{options.hosts, options.mbit, options.mbit}};
   const TwoGroups wide{{options.hosts, options.mbit, 2 * options.hosts * options.mbit}};
-  Times times;
+  std::map<Case, std::vector<double>> all;
   for (int round = 0; round < options.rounds; ++round) {
     fmt::print(stderr, "round {} of {}\n", round + 1, options.rounds);
     for (const Case& each : cases) {
-      const double seconds = (each.thin ? thin : wide).time(each.algorithm, each.bytes, kRepeats);
-      const auto [known, is_new] = times.emplace(each, seconds);
-      if (!is_new) known->second = std::min(known->second, seconds);
+      const auto seconds = (each.thin ? thin : wide).times(each.algorithm, each.bytes, kRepeats);
+      all[each].insert(all[each].end(), seconds.begin(), seconds.end());
     }
   }
+  Times times;
+  for (const auto& [each, seconds] : all) times[each] = median(seconds);
   return times;
 }
 
@@ -111,7 +111,7 @@ bool run(const Options& options) {
   const Times times = measure(options, cases);
   const Cluster cluster = calibrated(options, times);
   const Link link = cluster.constants.between;
-  fmt::print("2 groups of {} hosts at {} Mbit/s, shortest of {}\n", options.hosts, options.mbit,
+  fmt::print("2 groups of {} hosts at {} Mbit/s, medians of {}\n", options.hosts, options.mbit,
              options.rounds * kRepeats);
   fmt::print("calibrated on a ring of {}: {:.1f}% of the rate, {} a message\n\n",
              fmt::join(options.calibrate, " and "),
@@ -154,7 +154,7 @@ int main(int argc, char** argv) {
       ->delimiter(',')
       ->expected(2);
   app.add_option("--compare", options.compare, "Sizes that are compared")->delimiter(',');
-  app.add_option("--rounds", options.rounds, "Of several each, of which the shortest counts")
+  app.add_option("--rounds", options.rounds, "Of several each, of which the median counts")
       ->check(CLI::Range(1, 99));
   app.add_option("--output", options.output, "A file for the results as JSON");
   app.footer(

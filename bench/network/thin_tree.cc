@@ -40,8 +40,8 @@ void run(const Options& options) {
   for (int round = 0; round < options.rounds; ++round) {
     for (const std::string algorithm : kAlgorithms) {
       fmt::print(stderr, "round {} of {}: {}\n", round + 1, options.rounds, algorithm);
-      thin_s[algorithm].push_back(thin.time(algorithm, bytes));
-      wide_s[algorithm].push_back(wide.time(algorithm, bytes));
+      thin_s[algorithm].push_back(thin.times(algorithm, bytes, 1).front());
+      wide_s[algorithm].push_back(wide.times(algorithm, bytes, 1).front());
     }
   }
   fmt::print(

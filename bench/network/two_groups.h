@@ -21,9 +21,9 @@ class TwoGroups {
   // Throws where there can be no such box.
   explicit TwoGroups(const TwoGroupsOptions& options);
 
-  // Seconds of one all-reduce after another of its kind, at the slowest rank: of several, the
-  // shortest. The results are checked.
-  double time(const std::string& algorithm, std::int64_t bytes, int repeats = 1) const;
+  // Seconds of so many all-reduces, after another of their kind, at the slowest rank. The results
+  // are checked.
+  std::vector<double> times(const std::string& algorithm, std::int64_t bytes, int repeats) const;
 
  private:
   box::ClusterBox cluster_;

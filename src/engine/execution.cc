@@ -37,6 +37,20 @@ void Execution::begin(const Plan& plan, const Request& request, std::uint64_t si
   const std::size_t scratch =
       static_cast<std::size_t>(plan_->scratch_buffers()) * request.count * element_;
   if (scratch_.size() < scratch) scratch_.resize(scratch);
+  if (takes_turns()) endpoint_.group().network()->take_turns();
+}
+
+// Whether long messages come from several ranks of other nodes.
+bool Execution::takes_turns() const {
+  constexpr std::uint64_t kLong = 64 * 1024;
+  if (endpoint_.group().network() == nullptr || request_.count * element_ <= kLong) return false;
+  int senders = 0;
+  for (Rank peer = 0; peer < endpoint_.group().size(); ++peer)
+    senders += is_remote(peer) && !plan_->receives_from(peer).empty() ? 1 : 0;
+  const auto instructions = plan_->instructions();
+  return senders > 1 && std::any_of(instructions.begin(), instructions.end(), [&](const auto& of) {
+           return of.kind == Instruction::Kind::Receive && bytes_of(of.range) > kLong;
+         });
 }
 
 std::byte* Execution::buffer(BufferId id) const {

@@ -65,6 +65,7 @@ class Execution final : public Running {
   std::uint64_t bytes_of(const Range& range) const;
   std::byte* buffer(BufferId id) const;
 
+  bool takes_turns() const;
   Result<bool> advance_sends(Rank peer);
   Result<bool> advance_receive(std::uint32_t index);
   void run_local(std::uint32_t index);

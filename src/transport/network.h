@@ -59,6 +59,9 @@ class Network {
 
   // What the links to other nodes give, once that is known.
   virtual void set_link(const Link& /*between*/) {}
+  // From now on long messages come from one peer after another: who is ahead must not take the link
+  // from whom this rank waits for. Costs nothing when said again.
+  virtual void take_turns() {}
 
   // Messages to a peer. The bytes must stay as they are until sent(peer) counts the message, which
   // also moves on what could not be sent at once. One of no bytes is a message, too.

@@ -223,7 +223,7 @@ struct TcpProcess {
   TcpDoor door;
   std::string own_address;
   std::shared_ptr<EpollSleeper> sleeper;
-  std::size_t receive_buffer = 0;  // of messages; 0: as the system has it
+  std::size_t receive_buffer = 0;  // of messages that come in turns; 0: as the system has it
   pid_t process = getpid();
 };
 
@@ -245,8 +245,12 @@ class TcpNetwork final : public Network {
 
   void set_link(const Link& between) override {
     process_->receive_buffer = receive_buffer_for(between, most_receive_buffer());
+  }
+  void take_turns() override {
+    if (takes_turns_ || process_->receive_buffer == 0) return;
+    takes_turns_ = true;
     for (const auto& route : routes_) {
-      if (route) bound_intake(*route);
+      if (route) set_receive_buffer(route->link.messages.number(), process_->receive_buffer);
     }
   }
 
@@ -339,18 +343,12 @@ class TcpNetwork final : public Network {
       if (!links[i].messages.open()) continue;
       routes_[i] = std::make_unique<Route>();
       routes_[i]->link = std::move(links[i]);
-      bound_intake(*routes_[i]);
       process_->sleeper->watch(routes_[i]->link.messages.number(), false);
       process_->sleeper->watch(routes_[i]->link.notes.number(), true);
     }
   }
 
   Route& route(Rank peer) { return *routes_[static_cast<std::size_t>(peer)]; }
-
-  void bound_intake(const Route& route) const {
-    if (process_->receive_buffer > 0)
-      set_receive_buffer(route.link.messages.number(), process_->receive_buffer);
-  }
 
   static void note_end(Route& route, Io io) {
     if (io != Io::Over || !route.death.empty()) return;
@@ -400,6 +398,7 @@ class TcpNetwork final : public Network {
   TcpJoin join_;
   std::vector<std::unique_ptr<Route>> routes_;  // by rank; none to those of this node
   bool failed_ = false;
+  bool takes_turns_ = false;
 };
 
 }  // namespace

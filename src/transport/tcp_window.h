@@ -3,7 +3,8 @@
 // A rank that is ahead sends the next step's message while its peer still waits for the last one of
 // another rank. What then comes in takes the place of what is waited for, so the rank that is
 // behind falls further behind, and left to itself TCP's window grows to megabytes. It need not hold
-// more than keeps the link busy.
+// more than keeps the link busy. Who receives from one rank alone, as in a ring, is better off with
+// all that TCP gives: a thread that comes late to it, because others compute, then finds more.
 #pragma once
 
 #include <cstddef>

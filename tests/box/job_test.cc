@@ -1,6 +1,7 @@
 // What a job puts on the links between hosts, counted by the interfaces themselves.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 
 #include <chrono>
 #include <fstream>
@@ -137,6 +138,46 @@ TEST_F(Job, ABarrierWaitsForRanksOfOtherHosts) {
                     const bool waited = std::chrono::steady_clock::now() - begin >= kLate / 2;
                     return waited ? "" : "came through before rank 1 was there";
                   }});
+  EXPECT_EQ(wrong, "");
+}
+
+// This process' sockets whose receive buffer has been set so; the kernel counts its own part too.
+int sockets_with_receive_buffer(int bytes) {
+  constexpr int kMostSockets = 1024;
+  int found = 0;
+  for (int socket = 0; socket < kMostSockets; ++socket) {
+    int has = 0;
+    socklen_t length = sizeof has;
+    if (getsockopt(socket, SOL_SOCKET, SO_RCVBUF, &has, &length) == 0) found += has == 2 * bytes;
+  }
+  return found;
+}
+
+TEST_F(Job, OnlyWhoReceivesFromSeveralHostsInTurnsBoundsWhatComesInUnread) {
+  make({.hosts = 4, .mbit_per_s = 1000});
+  if (IsSkipped()) return;
+  const std::string file = testing::TempDir() + fmt::format("slow-{}.toml", getpid());
+  std::ofstream{file} << "name = \"slow\"\nranks_per_node = 1\n"
+                      << "[between]\ngbit_per_s = 0.8\nefficiency = 1\nlatency_us = 20\n"
+                      << "[inside]\ngbyte_per_s = 8\nlatency_us = 0.5\n"
+                      << "[reduce]\ngbyte_per_s = 20\n";
+  const std::string wrong = run_job(
+      *cluster_, {.hosts = {0, 1, 2, 3},
+                  .environment = {{"SLUICE_TOPOLOGY", file}},
+                  .body = [](Communicator& comm, const Gate&) -> std::string {
+                    constexpr int kBound = 100'000;  // a millisecond of the link
+                    constexpr std::size_t kShort = 4096;
+                    std::vector<float> data(kCount);
+                    const auto bounded_after = [&](std::size_t count, const char* algorithm) {
+                      comm.all_reduce(data.data(), count, {.algorithm = algorithm}).wait();
+                      return sockets_with_receive_buffer(kBound);
+                    };
+                    if (bounded_after(kCount, "ring") != 0) return "a ring has one sender";
+                    if (bounded_after(kShort, "halving_doubling") != 0) return "they are short";
+                    const int bounded = bounded_after(kCount, "halving_doubling");
+                    return bounded == 3 ? "" : fmt::format("{} of 3 are bounded", bounded);
+                  }});
+  std::remove(file.c_str());
   EXPECT_EQ(wrong, "");
 }
 
