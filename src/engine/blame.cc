@@ -13,6 +13,7 @@ void Watch::look() {
     if (peer == group_.rank() || gone == Gone::GaveUp) continue;
     // Asked in this order: who gives up and then leaves is not taken for a cause.
     const bool has_died = gone == Gone::Dead || !group_.death_of(peer).empty();
+    if (has_died) group_.hear();  // its last words may have come since
     if (group_.board(peer).failed.load(std::memory_order_seq_cst) != 0) {
       gone = Gone::GaveUp;
     } else if (has_died) {
