@@ -90,14 +90,28 @@ Blame Watch::blamed_by(Rank rank) const {
 }
 
 // Whether that rank, which found that another calls something else, has itself gone past the
-// collective in which this one still needs it, and the other has not.
+// collective in which this one still needs it, and is the odd one: the other has not gone so far,
+// or more ranks call what the other calls.
 bool Watch::ran_ahead(Rank rank, Rank of) const {
   const auto entered = [&](Rank whose) {
     return group_.board(whose).entered.load(std::memory_order_acquire);
   };
+  const auto signature = [&](Rank whose) {
+    return group_.board(whose).signature.load(std::memory_order_relaxed);
+  };
   const std::uint64_t own = entered(group_.rank());
-  return group_.board(rank).failed.load(std::memory_order_relaxed) == kMismatched &&
-         entered(rank) > own && entered(of) <= own;
+  if (group_.board(rank).failed.load(std::memory_order_relaxed) != kMismatched ||
+      entered(rank) <= own)
+    return false;
+  if (entered(of) <= own) return true;
+  int with_rank = 0;
+  int with_other = 0;
+  for (Rank peer = 0; peer < group_.size(); ++peer) {
+    if (entered(peer) != entered(rank)) continue;
+    with_rank += signature(peer) == signature(rank) ? 1 : 0;
+    with_other += signature(peer) == signature(of) ? 1 : 0;
+  }
+  return with_other > with_rank;
 }
 
 Blame Watch::furthest_behind(const Running& running) const {
