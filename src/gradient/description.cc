@@ -109,9 +109,10 @@ std::vector<std::string> describe(const std::vector<GradientSpec>& gradients,
       fmt::format("{}", options.loss_scale.growth_steps),
       options.algorithm.empty() ? "chosen by size" : options.algorithm};
   for (const GradientSpec& gradient : gradients) {
-    lines.push_back(fmt::format("\"{}\" of {} {}{}", gradient.name, gradient.count,
-                                name(gradient.type),
-                                gradient.may_be_sparse ? "" : " (never sparse)"));
+    lines.push_back(fmt::format(
+        "\"{}\" of {} {}{}{}", gradient.name, gradient.count, name(gradient.type),
+        gradient.strides.empty() ? "" : fmt::format(" in strides of {}", gradient.strides),
+        gradient.may_be_sparse ? "" : " (never sparse)"));
   }
   return lines;
 }
@@ -132,28 +133,35 @@ Status same_as_saved(const std::vector<std::string>& description,
                       line_or_none(saved, line), line_or_none(description, line))};
 }
 
-void require_same(Communicator& communicator, const std::vector<std::string>& description) {
-  const auto hash = static_cast<std::int64_t>(layout_hash(description, {}));
+std::optional<Difference> difference_between_ranks(Communicator& communicator,
+                                                   const std::vector<std::string>& lines) {
+  const auto hash = static_cast<std::int64_t>(layout_hash(lines, {}));
   std::array<std::int64_t, 2> bounds = {hash, ~hash};  // the least, and the least complement
   communicator
       .all_reduce(bounds.data(), bounds.size(), {.type = DataType::I64, .op = ReduceOp::Min})
       .wait();
-  if (bounds[0] == ~bounds[1]) return;
+  if (bounds[0] == ~bounds[1]) return std::nullopt;
 
   const auto none = static_cast<std::int64_t>(communicator.size());
-  const std::vector<std::string> expected =
-      parted(broadcast_text(communicator, joined(description), 0));
+  const std::vector<std::string> expected = parted(broadcast_text(communicator, joined(lines), 0));
   // Equal texts differ only past their end, which is past any difference.
-  const std::size_t own =
-      description == expected ? SIZE_MAX >> 1U : first_difference(description, expected);
+  const std::size_t own = lines == expected ? SIZE_MAX >> 1U : first_difference(lines, expected);
   const auto line = static_cast<std::size_t>(least(communicator, static_cast<std::int64_t>(own)));
   const std::int64_t rank = communicator.rank();
   const auto odd = static_cast<Rank>(least(communicator, own == line ? rank : none));
-  const std::string theirs = broadcast_text(communicator, line_or_none(description, line), odd);
+  return Difference{.line = line,
+                    .expected = line_or_none(expected, line),
+                    .rank = odd,
+                    .theirs = broadcast_text(communicator, line_or_none(lines, line), odd)};
+}
+
+void require_same(Communicator& communicator, const std::vector<std::string>& description) {
+  const std::optional<Difference> found = difference_between_ranks(communicator, description);
+  if (!found) return;
   throw Error{Status{Code::Mismatch,
                      fmt::format("{}: rank 0 has {}, rank {} has {}; all ranks must average the "
                                  "same gradients in the same way",
-                                 label(line), line_or_none(expected, line), odd, theirs)}};
+                                 label(found->line), found->expected, found->rank, found->theirs)}};
 }
 
 }  // namespace sluice

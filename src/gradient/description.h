@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,8 +26,20 @@ std::uint64_t layout_hash(const std::vector<std::string>& description,
 Status same_as_saved(const std::vector<std::string>& description,
                      const std::vector<std::string>& saved);
 
+// Where texts of two ranks differ.
+struct Difference {
+  std::size_t line = 0;  // the first that does
+  std::string expected;  // of rank 0, or "none"
+  Rank rank = 0;         // the first whose is another
+  std::string theirs;
+};
+
+// The same at every rank, and every rank must call it. A collective of 16 bytes if there is none.
+std::optional<Difference> difference_between_ranks(Communicator& communicator,
+                                                   const std::vector<std::string>& lines);
+
 // Every rank must call it. Where any description differs from rank 0's, every rank throws Error
-// (Mismatch) with the first difference and whose it is. A collective of 16 bytes if none does.
+// (Mismatch) with the first difference and whose it is.
 void require_same(Communicator& communicator, const std::vector<std::string>& description);
 
 }  // namespace sluice

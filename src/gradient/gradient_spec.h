@@ -13,6 +13,7 @@ struct GradientSpec {
   std::size_t count = 0;  // elements
   DataType type = DataType::F32;
   bool may_be_sparse = true;  // false: a bias or the like, always sent whole
+  std::string strides = {};   // "": its elements lie in order
   bool operator==(const GradientSpec&) const = default;
 };
 

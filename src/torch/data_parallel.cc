@@ -73,13 +73,24 @@ bool may_be_sparse(const Tensor& parameter) {
   return parameter.dim() > 1 && parameter.is_non_overlapping_and_dense();
 }
 
+// Ranks whose elements lie differently must not add them up. Where there is one, no stride matters.
+std::string strides_of(const Tensor& parameter) {
+  if (parameter.is_contiguous() || !parameter.is_non_overlapping_and_dense()) return "";
+  std::vector<std::int64_t> strides;
+  for (std::int64_t i = 0; i < parameter.dim(); ++i) {
+    if (parameter.size(i) > 1) strides.push_back(parameter.stride(i));
+  }
+  return fmt::format("{}", fmt::join(strides, ", "));
+}
+
 std::vector<GradientSpec> specs(const NamedTensors& parameters) {
   std::vector<GradientSpec> gradients;
   for (const auto& [name, parameter] : parameters) {
     gradients.push_back({.name = name,
                          .count = static_cast<std::size_t>(parameter.numel()),
                          .type = *data_type(parameter.scalar_type()),
-                         .may_be_sparse = may_be_sparse(parameter)});
+                         .may_be_sparse = may_be_sparse(parameter),
+                         .strides = strides_of(parameter)});
   }
   return gradients;
 }
@@ -89,6 +100,12 @@ Tensor tensor_over(std::byte* memory, const Tensor& parameter) {
   if (!parameter.is_non_overlapping_and_dense())
     return torch::from_blob(memory, parameter.sizes(), options);
   return torch::from_blob(memory, parameter.sizes(), parameter.strides(), options);
+}
+
+// Module::zero_grad() makes .grad another tensor over the same memory.
+bool lies_in(const Tensor& gradient, const Tensor& slot) {
+  return gradient.defined() && slot.defined() && gradient.layout() == torch::kStrided &&
+         gradient.data_ptr() == slot.data_ptr();
 }
 
 }  // namespace
@@ -194,7 +211,7 @@ DataParallel::Impl::~Impl() {
   for (Parameter& parameter : parameters_) {
     parameter.accumulator->del_post_hook(parameter.hook);
     Tensor& gradient = parameter.tensor.mutable_grad();
-    if (gradient.is_same(parameter.given)) gradient.reset();
+    if (lies_in(gradient, parameter.given)) gradient.reset();
   }
 }
 
@@ -243,15 +260,15 @@ void DataParallel::Impl::send(std::size_t i) {
   Parameter& parameter = parameters_[i];
   Tensor& gradient = parameter.tensor.mutable_grad();
   const Tensor& own = slot(i);
-  parameter.was_undefined = !gradient.is_same(own);
+  parameter.was_undefined = !lies_in(gradient, own);
   if (parameter.was_undefined) {
     if (gradient.is_sparse()) {
       own.zero_().add_(gradient);
     } else {
       own.copy_(gradient);
     }
-    gradient = parameter.given = own;
   }
+  if (!gradient.is_same(own)) gradient = parameter.given = own;
   parameter.ready = true;
   if (sparse_ && parameter.decay != 0)
     reducer_.set_decay(i, parameter.tensor.data_ptr<float>(), parameter.decay);
@@ -280,6 +297,12 @@ void DataParallel::Impl::require_same_parameters() const {
                       "make a new one",
                       parameter.name, c10::toString(parameter.type),
                       c10::toString(parameter.tensor.scalar_type())));
+    // What replaces a tensor's storage takes its hook away.
+    if (parameter.tensor.requires_grad() &&
+        torch::autograd::impl::grad_accumulator(parameter.tensor) != parameter.accumulator)
+      refuse(fmt::format(
+          "parameter '{}' was loaded or converted after DataParallel was made; make it afterwards",
+          parameter.name));
   }
 }
 
@@ -300,12 +323,17 @@ FinishedStep DataParallel::Impl::finish() {
     hand_out(finished);
     return finished;
   } catch (...) {
+    // Who goes on after a failure is to hear of that, not of gradients that came twice.
     for (Parameter& parameter : parameters_) parameter.ready = parameter.paused = false;
     throw;
   }
 }
 
 FinishedStep DataParallel::Impl::flush() {
+  for (const Parameter& parameter : parameters_) {
+    if (parameter.ready || parameter.paused)
+      refuse("flush() was called between backward() and finish(); call finish() first");
+  }
   FinishedStep finished = reducer_.flush();
   if (!finished.empty) hand_out(finished);
   return finished;
@@ -334,7 +362,7 @@ void DataParallel::Impl::hand_out(std::size_t i) {
     gradient = parameter.given = slot(i);
   } else if (parameter.ready && parameter.was_undefined) {
     gradient.reset();
-  } else if (gradient.is_same(parameter.given) && gradient.defined()) {
+  } else if (lies_in(gradient, parameter.given)) {
     // With double buffering it may be on its way by now; and nobody had one the step before.
     gradient = parameter.given = slot(i);
     gradient.zero_();

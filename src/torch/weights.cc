@@ -1,10 +1,15 @@
 #include "torch/weights.h"
 
+#include <fmt/format.h>
 #include <xxhash.h>
 
 #include <array>
 #include <bit>
 #include <cstring>
+#include <optional>
+
+#include "gradient/description.h"
+#include "sluice/status.h"
 
 namespace sluice {
 namespace {
@@ -21,6 +26,22 @@ void broadcast(const torch::Tensor& tensor, Communicator& communicator) {
   if (!flat.is_same(tensor)) tensor.copy_(flat);
 }
 
+bool has_bytes(const torch::Tensor& tensor) {
+  return tensor.layout() == torch::kStrided && tensor.device().is_cpu();
+}
+
+void require_same_shapes(const NamedTensors& tensors, Communicator& communicator) {
+  std::vector<std::string> lines;
+  for (const auto& [name, tensor] : tensors)
+    lines.push_back(c10::str("'", name, "' of ", tensor.scalar_type(), " ", tensor.sizes()));
+  const std::optional<Difference> found = difference_between_ranks(communicator, lines);
+  if (!found) return;
+  throw Error{Status{Code::Mismatch,
+                     fmt::format("parameters and buffers: rank 0 has {} where rank {} has {}; all "
+                                 "ranks must have the same model",
+                                 found->expected, found->rank, found->theirs)}};
+}
+
 }  // namespace
 
 std::uint64_t hash_of(const NamedTensors& tensors) {
@@ -34,14 +55,16 @@ std::uint64_t hash_of(const NamedTensors& tensors) {
   return hash;
 }
 
-bool equalise(const NamedTensors& tensors, Communicator& communicator) {
+bool equalise(NamedTensors tensors, Communicator& communicator) {
   const torch::NoGradGuard no_gradient;
+  std::erase_if(tensors, [](const auto& named) { return !has_bytes(named.second); });
   const auto hash = std::bit_cast<std::int64_t>(hash_of(tensors));
   // ~ turns the order round, so one call finds the smallest and the largest.
   std::array<std::int64_t, 2> ends{hash, ~hash};
   communicator.all_reduce(ends.data(), ends.size(), {.type = DataType::I64, .op = ReduceOp::Min})
       .wait();
   if (ends[0] == ~ends[1]) return false;
+  require_same_shapes(tensors, communicator);
   for (const auto& [name, tensor] : tensors) broadcast(tensor, communicator);
   return true;
 }

@@ -4,6 +4,7 @@
 
 #include <limits>
 #include <mutex>
+#include <optional>
 
 #include "sluice/log.h"
 #include "tests/torch/parameters.h"
@@ -40,14 +41,14 @@ class Log {
 };
 
 TEST(DataParallel, GradientsStayInOnePlaceHoweverTheyAreCleared) {
-  for (const bool to_none : {false, true}) {
+  for (const Clearing clearing : kClearings) {
     run_torch_ranks(2, [&](Communicator& comm) {
       Parameters parameters;
       parameters.insert("w", parameter(ramp({40, 3})));
       DataParallel parallel{parameters, comm};
       const void* place = nullptr;
       for (int step = 0; step < 4; ++step) {
-        clear(parameters, to_none);
+        clear(parameters, clearing);
         (parameters["w"] * (comm.rank() + step)).sum().backward();
         parallel.finish();
         const Tensor gradient = parameters["w"].grad();
@@ -68,8 +69,9 @@ TEST(DataParallel, GradientsHaveTheStridesOfTheirParameters) {
                       parameter(ramp({4, 3, 2, 5}).contiguous(torch::MemoryFormat::ChannelsLast)));
     parameters.insert("transposed", parameter(ramp({6, 7}).t()));
     DataParallel parallel{parameters, comm};
-    for (const bool to_none : {true, false, true}) {
-      clear(parameters, to_none);
+    for (const Clearing clearing : {Clearing::ToNone, Clearing::Zero, Clearing::ZeroDetached,
+                                    Clearing::ToNone, Clearing::ZeroDetached}) {
+      clear(parameters, clearing);
       const double factor = 1.0 + 2 * comm.rank();
       ((parameters[0].value().square().sum() + parameters[1].value().square().sum()) * factor)
           .backward();
@@ -86,13 +88,53 @@ TEST(DataParallel, FrozenParametersAreNoPartOfIt) {
   run_torch_ranks(2, [](Communicator& comm) {
     Network model{Setting{}, std::nullopt};
     model->first->weight.set_requires_grad(false);
+    Network alone{Setting{}, std::nullopt};
+    alone->forward(samples(torch::kDouble, 0, 0, 6).inputs).sum().backward();
     DataParallel parallel{*model, comm};
-    const Samples batch = samples(torch::kDouble, 0, 0, 6);
-    model->forward(batch.inputs).sum().backward();
+    const Samples part = samples(torch::kDouble, 0, 3 * comm.rank(), 3 * comm.rank() + 3);
+    (model->forward(part.inputs).sum() * 2).backward();
     parallel.finish();
     EXPECT_FALSE(model->first->weight.grad().defined());
-    EXPECT_TRUE(model->first->bias.grad().defined());
+    for (const auto& item : model->named_parameters()) {
+      if (item.key() == "first.weight") continue;
+      EXPECT_TRUE(
+          torch::allclose(item.value().grad(), alone->named_parameters()[item.key()].grad()))
+          << item.key();
+    }
   });
+}
+
+// 1.13's zero_grad() throws on a gradient that is a view, and 2.x drops it.
+template <class Optimizer, class Options>
+void optimizers_may_clear(Communicator& comm, bool double_buffering) {
+  Parameters parameters;
+  parameters.insert("channels last",
+                    parameter(ramp({4, 3, 2, 5}).contiguous(torch::MemoryFormat::ChannelsLast)));
+  parameters.insert("bias", parameter(ramp({7})));
+  Optimizer optimizer{parameters.values(), Options{0.0}};  // weights stay, so gradients are known
+  DataParallel parallel{parameters, comm, {.double_buffering = double_buffering}};
+  for (int step = 0; step < 5; ++step) {
+    optimizer.zero_grad();
+    const double factor = (1 + step) * (1 + 2 * comm.rank());
+    ((parameters[0].value().square().sum() + parameters[1].value().square().sum()) * factor)
+        .backward();
+    if (parallel.finish().empty) continue;
+    optimizer.step();
+    for (const auto& item : parameters) {
+      const int of = double_buffering ? step : step + 1;
+      EXPECT_EQ(item.value().grad().strides(), item.value().strides()) << item.key();
+      EXPECT_TRUE(same(item.value().grad(), (item.value() * 4 * of).detach())) << item.key();
+    }
+  }
+}
+
+TEST(DataParallel, OptimizersMayClearGradients) {
+  for (const bool double_buffering : {false, true}) {
+    run_torch_ranks(2, [&](Communicator& comm) {
+      optimizers_may_clear<torch::optim::SGD, torch::optim::SGDOptions>(comm, double_buffering);
+      optimizers_may_clear<torch::optim::Adam, torch::optim::AdamOptions>(comm, double_buffering);
+    });
+  }
 }
 
 struct TiedImpl : torch::nn::Module {
@@ -134,7 +176,7 @@ TEST(DataParallel, TypesMayBeMixed) {
     }
     DataParallel parallel{parameters, comm};
     for (int step = 0; step < 3; ++step) {
-      clear(parameters, step == 1);
+      clear(parameters, kClearings[step]);
       Tensor loss = torch::zeros({}, torch::kDouble);
       for (const auto& item : parameters)
         loss = loss + (item.value().to(torch::kDouble) * (1 + step + comm.rank())).sum();
@@ -163,7 +205,7 @@ TEST(DataParallel, SparseGradientsBecomeDense) {
 // Parameters "all", "zero" and "one" (each rank takes the branch of its name, but swaps in step 1),
 // "never".
 TEST(DataParallel, RanksMayTakeDifferentBranches) {
-  for (const bool to_none : {false, true}) {
+  for (const Clearing clearing : kClearings) {
     Log log;
     run_torch_ranks(2, [&](Communicator& comm) {
       Parameters parameters;
@@ -171,7 +213,7 @@ TEST(DataParallel, RanksMayTakeDifferentBranches) {
         parameters.insert(name, parameter(ramp({50})));
       DataParallel parallel{parameters, comm, {.theta = 1}};
       for (int step = 0; step < 4; ++step) {
-        clear(parameters, to_none);
+        clear(parameters, clearing);
         const bool first_branch = (comm.rank() == 0) != (step == 1);
         Tensor loss = parameters["all"].sum() + parameters[first_branch ? "zero" : "one"].sum() * 8;
         if (step == 3) loss = loss + parameters["late"].sum();
@@ -185,9 +227,9 @@ TEST(DataParallel, RanksMayTakeDifferentBranches) {
           EXPECT_TRUE(same(parameters["late"].grad(), torch::ones({50})));
         }
       }
-      if (to_none) return;
+      if (clearing == Clearing::ToNone) return;
       // What was once handed out zero_grad() clears, and that is what stays of it.
-      clear(parameters, false);
+      clear(parameters, clearing);
       parameters["all"].sum().backward();
       parallel.finish();
       EXPECT_TRUE(same(parameters["late"].grad(), torch::zeros({50})));
@@ -200,14 +242,14 @@ TEST(DataParallel, RanksMayTakeDifferentBranches) {
 }
 
 TEST(DataParallel, NoSyncAddsUpWhatTheNextBackwardSends) {
-  for (const bool to_none : {false, true}) {
+  for (const Clearing clearing : kClearings) {
     run_torch_ranks(2, [&](Communicator& comm) {
       Parameters parameters;
       for (const char* const name : {"always", "first part only", "last part only"})
         parameters.insert(name, parameter(ramp({10})));
       DataParallel parallel{parameters, comm, {.theta = 1}};
       for (int step = 0; step < 3; ++step) {
-        clear(parameters, to_none);
+        clear(parameters, clearing);
         {
           const auto pause = parallel.no_sync();
           for (int part = 0; part < 3; ++part)
@@ -268,20 +310,52 @@ TEST(DataParallel, AStepWithAnOverflowLeavesNoGradientAnywhere) {
 }
 
 TEST(DataParallel, LeavesNothingBehind) {
-  run_torch_ranks(2, [](Communicator& comm) {
-    Parameters parameters;
-    parameters.insert("w", parameter(ramp({10})));
-    {
-      DataParallel first{parameters, comm};
-      DataParallel parallel = std::move(first);
+  for (const std::optional<Clearing> clearing :
+       {std::optional<Clearing>{}, std::optional{Clearing::Zero},
+        std::optional{Clearing::ZeroDetached}}) {
+    run_torch_ranks(2, [&](Communicator& comm) {
+      Parameters parameters;
+      parameters.insert("w", parameter(ramp({10})));
+      {
+        DataParallel first{parameters, comm};
+        DataParallel parallel = std::move(first);
+        (parameters["w"].sum() * comm.rank()).backward();
+        parallel.finish();
+        EXPECT_TRUE(same(parameters["w"].grad(), torch::full({10}, 0.5F)));
+        if (clearing) clear(parameters, *clearing);
+      }
+      EXPECT_FALSE(parameters["w"].grad().defined());
       (parameters["w"].sum() * comm.rank()).backward();
-      parallel.finish();
-      EXPECT_TRUE(same(parameters["w"].grad(), torch::full({10}, 0.5F)));
+      EXPECT_TRUE(same(parameters["w"].grad(), torch::full({10}, static_cast<float>(comm.rank()))));
+    });
+  }
+}
+
+// As docs/libtorch.md says: every sample once in an epoch, in another order each.
+TEST(DataParallel, RanksShareADataSet) {
+  constexpr int kRanks = 3;
+  constexpr std::int64_t kSamples = 30;
+  const auto data = torch::data::datasets::TensorDataset{torch::arange(kSamples)}.map(
+      torch::data::transforms::Stack<torch::data::TensorExample>{});
+  std::vector<std::vector<std::int64_t>> orders;
+  for (std::size_t epoch = 0; epoch < 2; ++epoch) {
+    std::vector<std::int64_t>& order = orders.emplace_back();
+    for (std::size_t rank = 0; rank < kRanks; ++rank) {
+      torch::data::samplers::DistributedRandomSampler sampler{kSamples, kRanks, rank};
+      sampler.set_epoch(epoch);
+      auto loader = torch::data::make_data_loader(data, sampler, 5);
+      for (auto& batch : *loader) {
+        for (std::int64_t i = 0; i < batch.data.size(0); ++i)
+          order.push_back(batch.data[i].item<std::int64_t>());
+      }
     }
-    EXPECT_FALSE(parameters["w"].grad().defined());
-    (parameters["w"].sum() * comm.rank()).backward();
-    EXPECT_TRUE(same(parameters["w"].grad(), torch::full({10}, static_cast<float>(comm.rank()))));
-  });
+  }
+  EXPECT_NE(orders[0], orders[1]);
+  for (std::vector<std::int64_t>& order : orders) {
+    std::sort(order.begin(), order.end());
+    ASSERT_EQ(order.size(), kSamples);
+    for (std::int64_t i = 0; i < kSamples; ++i) EXPECT_EQ(order[static_cast<std::size_t>(i)], i);
+  }
 }
 
 TEST(DataParallel, TwoModelsInOneProcess) {
@@ -293,8 +367,8 @@ TEST(DataParallel, TwoModelsInOneProcess) {
     DataParallel first{one, comm};
     DataParallel second{other, comm, {.double_buffering = true}};
     for (int step = 0; step < 3; ++step) {
-      clear(one, true);
-      clear(other, false);
+      clear(one, Clearing::ToNone);
+      clear(other, Clearing::Zero);
       (one["w"].sum() * comm.rank() + other["v"].sum() * step).backward();
       first.finish();
       second.finish();

@@ -19,9 +19,10 @@ inline void ranks_equal_one(Communicator& comm, bool normalise) {
   for (const torch::ScalarType type : {torch::kDouble, torch::kFloat}) {
     Setting setting{.type = type, .normalise = normalise};
     const NamedTensors alone = train_alone(setting);
-    for (const std::size_t theta : kThetas) {
+    for (std::size_t i = 0; i < std::size(kThetas); ++i) {
+      const std::size_t theta = kThetas[i];
       setting.options.theta = theta;
-      setting.set_to_none = !setting.set_to_none;
+      setting.clearing = kClearings[i];
       EXPECT_LT(relative_distance(train(setting, comm), alone), tolerance(type))
           << comm.size() << " ranks, theta " << theta << ", " << c10::toString(type);
     }
@@ -55,16 +56,20 @@ inline void all_ranks_have_the_same_bits(Communicator& comm) {
   for (const Algorithm& algorithm : algorithms()) {
     if (!algorithm.supports(Collective::AllReduce)) continue;
     for (const WireType wire : {WireType::F32, WireType::F16, WireType::BF16}) {
-      const Setting setting{.type = torch::kFloat,
-                            .normalise = true,
-                            .options = {.theta = 900,
-                                        .wire = wire,
-                                        .force_wire = true,
-                                        .algorithm = std::string{algorithm.name}}};
-      train(setting, comm, [&](const torch::nn::Module& module) {
-        EXPECT_FALSE(equalise(weights(module), comm))
-            << algorithm.name << ", wire " << static_cast<int>(wire);
-      });
+      for (const bool double_buffering : {false, true}) {
+        const Setting setting{.type = torch::kFloat,
+                              .normalise = true,
+                              .options = {.theta = 900,
+                                          .wire = wire,
+                                          .force_wire = true,
+                                          .double_buffering = double_buffering,
+                                          .algorithm = std::string{algorithm.name}}};
+        train(setting, comm, [&](const torch::nn::Module& module) {
+          EXPECT_FALSE(equalise(weights(module), comm))
+              << algorithm.name << ", wire " << static_cast<int>(wire)
+              << (double_buffering ? ", double buffering" : "");
+        });
+      }
     }
   }
 }

@@ -1,5 +1,6 @@
 #include "tests/torch/equivalence.h"
 
+#include "tests/torch/branches.h"
 #include "tests/torch/torch_ranks.h"
 
 namespace sluice {
@@ -15,6 +16,10 @@ TEST(Equivalence, RanksEqualOneWithSynchronisedBatchNorm) {
     run_torch_ranks(ranks, [](Communicator& comm) { equivalence::ranks_equal_one(comm, true); });
 }
 
+TEST(Equivalence, BranchesEqualOne) {
+  for (const int ranks : {1, 2, 3, 4, 7}) run_torch_ranks(ranks, equivalence::branches_equal_one);
+}
+
 TEST(Equivalence, PartsMayDifferInSize) {
   for (const int ranks : {2, 3, 7}) run_torch_ranks(ranks, equivalence::parts_may_differ_in_size);
 }
@@ -25,7 +30,7 @@ TEST(Equivalence, DirectHasTheSameBitsWhateverTheta) {
 }
 
 TEST(Equivalence, AllRanksHaveTheSameBits) {
-  for (const int ranks : {2, 3, 4})
+  for (const int ranks : {2, 3, 4, 7})
     run_torch_ranks(ranks, equivalence::all_ranks_have_the_same_bits);
 }
 

@@ -21,11 +21,17 @@ inline torch::Tensor parameter(const torch::Tensor& value) {
   return value.clone().set_requires_grad(true);
 }
 
-inline void clear(const Parameters& parameters, bool to_none) {
+// What zero_grad() leaves of a gradient: itself, all zero (libtorch 1.13's optimizers); another
+// tensor over the same memory (modules); nothing (either, when asked to, and 2.x by default).
+enum class Clearing { Zero, ZeroDetached, ToNone };
+inline constexpr Clearing kClearings[] = {Clearing::Zero, Clearing::ZeroDetached, Clearing::ToNone};
+
+inline void clear(const Parameters& parameters, Clearing clearing) {
   for (const auto& item : parameters) {
     torch::Tensor& gradient = item.value().mutable_grad();
     if (!gradient.defined()) continue;
-    if (to_none) {
+    if (clearing == Clearing::ZeroDetached) gradient = gradient.detach();
+    if (clearing == Clearing::ToNone) {
       gradient.reset();
     } else {
       gradient.zero_();

@@ -1,4 +1,5 @@
 // Ranks as processes: `sluice launch -n N -- torch_processes_test`.
+#include "tests/torch/branches.h"
 #include "tests/torch/equivalence.h"
 #include "tests/torch/torch_ranks.h"
 
@@ -9,6 +10,7 @@ TEST(Processes, EqualOne) { equivalence::ranks_equal_one(torch_world(), false); 
 TEST(Processes, EqualOneWithSynchronisedBatchNorm) {
   equivalence::ranks_equal_one(torch_world(), true);
 }
+TEST(Processes, BranchesEqualOne) { equivalence::branches_equal_one(torch_world()); }
 TEST(Processes, PartsMayDifferInSize) {
   if (torch_world().size() > 1) equivalence::parts_may_differ_in_size(torch_world());
 }

@@ -109,7 +109,7 @@ NamedTensors train(const Setting& setting, Communicator& communicator,
   for (int step = 0; step < kSteps; ++step) {
     const Samples batch =
         samples(setting.type, step, setting.begin(rank, ranks), setting.begin(rank + 1, ranks));
-    model->zero_grad(setting.set_to_none);
+    clear(model->named_parameters(), setting.clearing);
     loss_of(model->forward(batch.inputs), batch.labels, ranks).backward();
     parallel.finish();
     optimizer.step();

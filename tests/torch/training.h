@@ -9,6 +9,7 @@
 #include "sluice/communicator.h"
 #include "sluice/gradients.h"
 #include "sluice/torch/sync_batch_norm.h"
+#include "tests/torch/parameters.h"
 #include "torch/weights.h"
 
 namespace sluice {
@@ -19,7 +20,7 @@ inline constexpr int kSteps = 10;
 struct Setting {
   torch::ScalarType type = torch::kDouble;
   bool normalise = false;  // over the batch, synchronised where there are several ranks
-  bool set_to_none = false;
+  Clearing clearing = Clearing::Zero;
   GradientOptions options = {};
   // Where rank r's part of the batch begins; by default parts are equal.
   std::function<int(Rank rank, int ranks)> begin = [](Rank rank, int ranks) {

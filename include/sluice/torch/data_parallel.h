@@ -4,8 +4,8 @@
 //   sluice::DataParallel parallel{*model, comm};
 //   for (auto& batch : loader) {
 //     optimizer.zero_grad();
-//     loss(model->forward(batch.data), batch.target).backward();   // gradients leave while this
-//     runs parallel.finish();                                           // .grad is now the mean
+//     loss(model->forward(batch.data), batch.target).backward();  // gradients leave meanwhile
+//     parallel.finish();                                          // .grad is now the mean
 //     optimizer.step();
 //   }
 //

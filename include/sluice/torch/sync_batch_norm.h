@@ -1,7 +1,7 @@
 // sync_batch_norm.h - batch normalisation over the batches of all ranks.
 //
-//   sluice::Communicator group = comm.split(0);    // for all such layers of a model, and nothing
-//   else sluice::SyncBatchNorm norm{torch::nn::BatchNormOptions{64}, group};
+//   sluice::Communicator group = comm.split(0);  // for all such layers of a model, and only them
+//   sluice::SyncBatchNorm norm{torch::nn::BatchNormOptions{64}, group};
 //
 // Means and variances are those of one batch made of all ranks' batches, which may differ in size,
 // even be empty; gradients too are exact. Every rank must call forward(), and backward() through
