@@ -96,14 +96,16 @@ TEST(Sgd, AParameterWithoutGradientStandsStillWithItsVelocity) {
   EXPECT_TRUE(torch::equal(optimizer.velocities()[0], velocity));
 }
 
-TEST(Sgd, ZeroGradKeepsTheMemoryOfTheGradient) {
+TEST(Sgd, ZeroGradForgetsTheGradientOrKeepsItsMemory) {
   torch::Tensor w = parameter({3, 3}, 0);
   w.mutable_grad() = gradient({3, 3}, 0);
   const void* const memory = w.grad().data_ptr();
   Sgd optimizer{{w}};
-  optimizer.zero_grad();
+  optimizer.zero_grad(false);
   EXPECT_EQ(w.grad().data_ptr(), memory);
   EXPECT_EQ(w.grad().abs().sum().item<double>(), 0);
+  optimizer.zero_grad();
+  EXPECT_FALSE(w.grad().defined());
 }
 
 // Bits do not depend on how a tensor's elements lie.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <numeric>
 #include <string>
 #include <vector>
@@ -42,21 +43,43 @@ torch::Tensor loss(torch::nn::Sequential& model, Rank rank, int step) {
   return torch::mse_loss(model->forward(inputs), targets);
 }
 
-// All ranks' training in one place: what each holds back, and one set of weights.
+// How an optimizer moves weights.
+struct Rule {
+  const char* name;
+  bool nesterov = false;
+  double decay = 0;
+  RatePlace place = RatePlace::Outside;
+  double eta = 0;  // 0: not LARS
+};
+constexpr Rule kRules[] = {
+    {"momentum"},
+    {"nesterov", true},
+    {"decay", false, kDecay},
+    {"nesterov, decay, the rate folded in", true, kDecay, RatePlace::Folded},
+    {"lars", false, kDecay, RatePlace::Folded, 0.05},
+    {"lars, nesterov, the rate outside", true, kDecay, RatePlace::Outside, 0.05},
+};
+constexpr double kEpsilon = 1e-9;
+
+// All ranks' training in one place: what each holds back, and one set of weights. `late`: a mean
+// moves the weights a step after its gradients were taken, and norms choose a step later.
 class Reference {
  public:
-  Reference(int ranks, double sparsity) : ranks_{ranks}, sparsity_{sparsity}, model_{network()} {
-    for (const torch::Tensor& weights : model_->parameters())
+  Reference(int ranks, double sparsity, const Rule& rule, bool late)
+      : ranks_{ranks}, sparsity_{sparsity}, rule_{rule}, late_{late}, model_{network()} {
+    for (const torch::Tensor& weights : model_->parameters()) {
       velocities_.push_back(torch::zeros_like(weights).flatten());
+      last_.push_back(velocities_.back().clone());
+      steps_.push_back(velocities_.back().clone());
+    }
     for (Rank rank = 0; rank < ranks; ++rank) {
       residuals_.emplace_back();
       for (const torch::Tensor& velocity : velocities_)
         residuals_.back().push_back(torch::zeros_like(velocity));
     }
     for (std::size_t p = 0; p < velocities_.size(); ++p) {
-      const bool whole = model_->parameters()[p].dim() < 2;
       const auto count = static_cast<std::size_t>(velocities_[p].numel());
-      for (std::size_t first = 0; !whole && first < count; first += kChunk)
+      for (std::size_t first = 0; is_matrix(p) && first < count; first += kChunk)
         chunks_.push_back({p, first, std::min(kChunk, count - first)});
     }
   }
@@ -71,41 +94,14 @@ class Reference {
         gradients.back().push_back(weights.grad().detach().clone().flatten());
     }
     const torch::NoGradGuard no_grad;
-    auto parameters = model_->parameters();
-    const std::vector<bool> sent = selection();
-    std::vector<torch::Tensor> means;
-    for (const torch::Tensor& velocity : velocities_) means.push_back(torch::zeros_like(velocity));
-    for (std::size_t p = 0; p < parameters.size(); ++p) {
-      torch::Tensor weights = parameters[p].flatten();
-      if (parameters[p].dim() >= 2 && !norms_.empty()) continue;  // by chunks, below
-      for (const auto& own : gradients) means[p] += (own[p] + kDecay * weights) / ranks_;
-      move(weights, velocities_[p], means[p]);
-      parameters[p].copy_(weights.view_as(parameters[p]));
-    }
-    std::vector<double> norms(chunks_.size(), 0);
-    for (std::size_t c = 0; c < chunks_.size() && !norms_.empty(); ++c) {
-      const auto [p, first, count] = chunks_[c];
-      const auto part = [&, first = first, count = count](const torch::Tensor& of) {
-        return of.narrow(0, static_cast<std::int64_t>(first), static_cast<std::int64_t>(count));
-      };
-      torch::Tensor weights = part(parameters[p].view({-1}));
-      torch::Tensor mean = torch::zeros_like(weights);
-      for (std::size_t r = 0; r < gradients.size(); ++r) {
-        torch::Tensor held = part(residuals_[r][p]);
-        held += part(gradients[r][p]) + kDecay * weights;
-        if (!sent[c]) {
-          norms[c] += held.abs().mean().item<double>();
-          continue;
-        }
-        mean += held / ranks_;
-        held.zero_();
-      }
-      if (sent[c]) {
-        torch::Tensor velocity = part(velocities_[p]);
-        move(weights, velocity, mean);
-      }
-    }
-    norms_ = norms;
+    std::vector<Arrived> arrived = send(gradients);
+    if (late_) arrived.swap(waiting_);
+    if (!arrived.empty()) move(arrived);
+  }
+
+  void flush() {
+    const torch::NoGradGuard no_grad;
+    if (!waiting_.empty()) move(waiting_);
   }
 
   torch::nn::Sequential& model() { return model_; }
@@ -116,19 +112,95 @@ class Reference {
     std::size_t first;
     std::size_t count;
   };
+  // Of a parameter, by element.
+  struct Arrived {
+    torch::Tensor mean;
+    torch::Tensor steps;  // that the mean is of; 0: it did not arrive
+    bool decayed = false;
+  };
 
-  static void move(torch::Tensor& weights, torch::Tensor& velocity, const torch::Tensor& mean) {
-    velocity.mul_(kMomentum).add_(mean);
-    weights.sub_(kRate * velocity);
+  bool is_matrix(std::size_t p) const { return model_->parameters()[p].dim() >= 2; }
+  // LARS leaves biases alone.
+  double decay(std::size_t p) const { return is_matrix(p) || rule_.eta == 0 ? rule_.decay : 0; }
+
+  std::vector<Arrived> send(const std::vector<std::vector<torch::Tensor>>& gradients) {
+    const std::size_t behind = late_ ? 2 : 1;
+    const bool dense = norms_.size() < behind;
+    std::vector<Arrived> arrived;
+    for (std::size_t p = 0; p < velocities_.size(); ++p) {
+      const bool whole = dense || !is_matrix(p);
+      Arrived& own = arrived.emplace_back();
+      own.mean = torch::zeros_like(velocities_[p]);
+      own.steps = torch::full_like(velocities_[p], whole ? 1 : 0);
+      own.decayed = !whole;
+      for (std::size_t r = 0; whole && r < gradients.size(); ++r)
+        own.mean += gradients[r][p] / ranks_;
+    }
+    std::vector<double> norms(chunks_.size(), 0);
+    const std::vector<bool> sent =
+        dense ? std::vector<bool>(chunks_.size(), true) : selection(known_norms(behind));
+    for (std::size_t c = 0; !dense && c < chunks_.size(); ++c) {
+      const auto [p, first, count] = chunks_[c];
+      const auto part = [&, first = first, count = count](const torch::Tensor& of) {
+        return of.narrow(0, static_cast<std::int64_t>(first), static_cast<std::int64_t>(count));
+      };
+      part(steps_[p]) += 1;
+      for (std::size_t r = 0; r < gradients.size(); ++r) {
+        torch::Tensor held = part(residuals_[r][p]);
+        held += part(gradients[r][p]) + decay(p) * part(model_->parameters()[p].view({-1}));
+        if (!sent[c]) {
+          norms[c] += held.abs().mean().item<double>();
+          continue;
+        }
+        part(arrived[p].mean) += held / ranks_;
+        held.zero_();
+      }
+      if (!sent[c]) continue;
+      part(arrived[p].steps).copy_(part(steps_[p]));
+      part(steps_[p]).zero_();
+    }
+    norms_.push_back(norms);
+    sent_ = sent;
+    return arrived;
   }
 
-  std::vector<bool> selection() const {
-    std::vector<bool> sent(chunks_.size(), norms_.empty());
-    if (norms_.empty()) return sent;
+  // What was sent since counts 0.
+  std::vector<double> known_norms(std::size_t behind) const {
+    std::vector<double> norms = norms_[norms_.size() - behind];
+    for (std::size_t c = 0; late_ && c < norms.size(); ++c) {
+      if (sent_[c]) norms[c] = 0;
+    }
+    return norms;
+  }
+
+  void move(const std::vector<Arrived>& arrived) {
+    for (std::size_t p = 0; p < arrived.size(); ++p) {
+      const Arrived& own = arrived[p];
+      const torch::Tensor there = own.steps > 0;
+      torch::Tensor weights = model_->parameters()[p].view({-1});
+      torch::Tensor change = own.decayed ? own.mean : own.mean + decay(p) * weights;
+      if (rule_.eta > 0 && is_matrix(p)) {
+        last_[p] = torch::where(there, own.mean / own.steps, last_[p]);
+        const double length = weights.norm().item<double>();
+        change = change * rule_.eta * length /
+                 (last_[p].norm().item<double>() + decay(p) * length + kEpsilon);
+      }
+      const bool folded = rule_.place == RatePlace::Folded;
+      if (folded) change = change * kRate;
+      const torch::Tensor velocity = kMomentum * velocities_[p] + change;
+      torch::Tensor by = rule_.nesterov ? change + kMomentum * velocity : velocity;
+      if (!folded) by = by * kRate;
+      velocities_[p] = torch::where(there, velocity, velocities_[p]);
+      weights.copy_(torch::where(there, weights - by, weights));
+    }
+  }
+
+  std::vector<bool> selection(const std::vector<double>& norms) const {
+    std::vector<bool> sent(chunks_.size());
     std::vector<std::size_t> order(chunks_.size());
     std::iota(order.begin(), order.end(), 0);
     std::stable_sort(order.begin(), order.end(),
-                     [&](std::size_t a, std::size_t b) { return norms_[a] > norms_[b]; });
+                     [&](std::size_t a, std::size_t b) { return norms[a] > norms[b]; });
     double left = 0;
     for (const Chunk& chunk : chunks_) left += static_cast<double>(chunk.count);
     const double allowed = sparsity_ * left;
@@ -142,12 +214,37 @@ class Reference {
 
   int ranks_;
   double sparsity_;
+  Rule rule_;
+  bool late_;
   torch::nn::Sequential model_;
   std::vector<torch::Tensor> velocities_;
+  std::vector<torch::Tensor> last_;                    // that arrived, for a step
+  std::vector<torch::Tensor> steps_;                   // held back
   std::vector<std::vector<torch::Tensor>> residuals_;  // by rank and parameter
   std::vector<Chunk> chunks_;
-  std::vector<double> norms_;
+  std::vector<std::vector<double>> norms_;  // by step and chunk
+  std::vector<bool> sent_;                  // of the last step, by chunk
+  std::vector<Arrived> waiting_;
 };
+
+std::unique_ptr<MomentumOptimizer> optimizer_of(const torch::nn::Sequential& model,
+                                                const Rule& rule) {
+  if (rule.eta > 0)
+    return std::make_unique<Lars>(model->parameters(), LarsOptions{.lr = kRate,
+                                                                   .momentum = kMomentum,
+                                                                   .nesterov = rule.nesterov,
+                                                                   .weight_decay = rule.decay,
+                                                                   .eta = rule.eta,
+                                                                   .eps = kEpsilon,
+                                                                   .rate_place = rule.place});
+  return std::make_unique<Sgd>(model->parameters(),
+                               SgdOptions{.lr = kRate,
+                                          .momentum = kMomentum,
+                                          .nesterov = rule.nesterov,
+                                          .weight_decay = rule.decay,
+                                          .rate_place = rule.place,
+                                          .momentum_correction = rule.place == RatePlace::Outside});
+}
 
 double distance(const torch::nn::Sequential& ours, const torch::nn::Sequential& theirs) {
   double squares = 0;
@@ -161,26 +258,37 @@ double distance(const torch::nn::Sequential& ours, const torch::nn::Sequential& 
   return std::sqrt(squares / norm);
 }
 
+void expect_what_the_rule_says(int ranks, double sparsity, const Rule& rule, bool late) {
+  Reference reference{ranks, sparsity, rule, late};
+  for (int step = 0; step < kSteps; ++step) reference.step(step);
+  reference.flush();
+  run_torch_ranks(ranks, [&](Communicator& comm) {
+    torch::nn::Sequential model = network();
+    DataParallel parallel{
+        *model,
+        comm,
+        {.theta = 64, .double_buffering = late, .sparse = {.sparsity = sparsity, .chunk = kChunk}}};
+    const std::unique_ptr<MomentumOptimizer> optimizer = optimizer_of(model, rule);
+    optimizer->follow(parallel);
+    for (int step = 0; step < kSteps; ++step) {
+      optimizer->zero_grad(step % 2 == 0);
+      loss(model, comm.rank(), step).backward();
+      parallel.finish();
+      optimizer->step();
+    }
+    if (!parallel.flush().empty) optimizer->step();
+    EXPECT_LT(distance(model, reference.model()), 1e-5)
+        << rule.name << (late ? ", late, " : ", ") << ranks << " ranks, " << sparsity;
+  });
+}
+
 TEST(SparseTraining, IsWhatTheRulesSay) {
-  for (const int ranks : {1, 2, 3}) {
-    for (const double sparsity : {0.3, 0.6, 0.85}) {
-      Reference reference{ranks, sparsity};
-      for (int step = 0; step < kSteps; ++step) reference.step(step);
-      run_torch_ranks(ranks, [&](Communicator& comm) {
-        torch::nn::Sequential model = network();
-        DataParallel parallel{
-            *model, comm, {.theta = 64, .sparse = {.sparsity = sparsity, .chunk = kChunk}}};
-        Sgd optimizer{model->parameters(),
-                      {.lr = kRate, .momentum = kMomentum, .weight_decay = kDecay}};
-        optimizer.follow(parallel);
-        for (int step = 0; step < kSteps; ++step) {
-          optimizer.zero_grad(step % 2 == 0);
-          loss(model, comm.rank(), step).backward();
-          parallel.finish();
-          optimizer.step();
-        }
-        EXPECT_LT(distance(model, reference.model()), 1e-5) << ranks << " ranks, " << sparsity;
-      });
+  for (const Rule& rule : kRules) {
+    for (const bool late : {false, true}) {
+      for (const int ranks : {1, 2, 3}) {
+        for (const double sparsity : {0.3, 0.6, 0.85})
+          expect_what_the_rule_says(ranks, sparsity, rule, late);
+      }
     }
   }
 }

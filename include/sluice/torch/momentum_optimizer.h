@@ -36,8 +36,9 @@ class MomentumOptimizer : public torch::optim::Optimizer {
   ~MomentumOptimizer() override;
 
   torch::Tensor step(LossClosure closure = nullptr) override;
-  // The same with every version of libtorch.
-  void zero_grad(bool set_to_none = false);
+  // The same with every version of libtorch. Gradients that are dropped cost less than cleared
+  // ones.
+  void zero_grad(bool set_to_none = true);
 
   // Of all groups.
   void set_lr(double lr);
