@@ -1,0 +1,101 @@
+// Functions of the C library, in front of themselves.
+#include "tests/engine/watched_waits.h"
+
+#include <dlfcn.h>
+#include <linux/futex.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <sys/epoll.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdarg>
+#include <ctime>
+
+namespace {
+
+std::atomic<long> waits{0};
+std::atomic<long> waits_with_lock{0};
+thread_local int held = 0;  // mutexes, by this thread
+
+void note_wait() {
+  waits.fetch_add(1, std::memory_order_relaxed);
+  if (held > 0) waits_with_lock.fetch_add(1, std::memory_order_relaxed);
+}
+
+template <class Function>
+Function* real(Function*, const char* name) {
+  return reinterpret_cast<Function*>(dlsym(RTLD_NEXT, name));
+}
+
+}  // namespace
+
+namespace sluice {
+WatchedWaits watched_waits() {
+  return {.all = waits.load(std::memory_order_relaxed),
+          .with_lock = waits_with_lock.load(std::memory_order_relaxed)};
+}
+}  // namespace sluice
+
+extern "C" {
+
+int pthread_mutex_lock(pthread_mutex_t* mutex) noexcept {
+  static const auto lock = real(&pthread_mutex_lock, "pthread_mutex_lock");
+  const int status = lock(mutex);
+  if (status == 0) ++held;
+  return status;
+}
+
+int pthread_mutex_trylock(pthread_mutex_t* mutex) noexcept {
+  static const auto try_lock = real(&pthread_mutex_trylock, "pthread_mutex_trylock");
+  const int status = try_lock(mutex);
+  if (status == 0) ++held;
+  return status;
+}
+
+int pthread_mutex_unlock(pthread_mutex_t* mutex) noexcept {
+  static const auto unlock = real(&pthread_mutex_unlock, "pthread_mutex_unlock");
+  --held;
+  return unlock(mutex);
+}
+
+int epoll_wait(int epoll, epoll_event* events, int most, int timeout) {
+  static const auto wait = real(&epoll_wait, "epoll_wait");
+  if (timeout != 0) note_wait();
+  return wait(epoll, events, most, timeout);
+}
+
+int poll(pollfd* polled, nfds_t count, int timeout) {
+  static const auto wait = real(&poll, "poll");
+  if (timeout != 0) note_wait();
+  return wait(polled, count, timeout);
+}
+
+int nanosleep(const timespec* time, timespec* left) {
+  static const auto sleep = real(&nanosleep, "nanosleep");
+  note_wait();
+  return sleep(time, left);
+}
+
+int sched_yield() noexcept {
+  static const auto yield = real(&sched_yield, "sched_yield");
+  note_wait();
+  return yield();
+}
+
+long syscall(long number, ...) noexcept {
+  static const auto call = real(&syscall, "syscall");
+  va_list list;
+  va_start(list, number);
+  long given[6];
+  for (long& each : given) each = va_arg(list, long);
+  va_end(list);
+  const long futex_call = given[1] & FUTEX_CMD_MASK;
+  if (number == SYS_futex && (futex_call == FUTEX_WAIT || futex_call == FUTEX_WAIT_BITSET))
+    note_wait();
+  return call(number, given[0], given[1], given[2], given[3], given[4], given[5]);
+}
+
+}  // extern "C"

@@ -1,0 +1,60 @@
+// Nobody waits while holding a lock: `sluice launch -n N -- gradient_locks_test`. A program of its
+// own: all its waits are watched.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <mutex>
+#include <thread>
+
+#include "gradient/reducer.h"
+#include "tests/engine/watched_waits.h"
+#include "tests/engine/world.h"
+
+namespace sluice {
+namespace {
+
+TEST(GradientLocks, AWaitWithALockWouldBeSeen) {
+  const WatchedWaits before = watched_waits();
+  std::mutex mutex;
+  const auto nap = [] { std::this_thread::sleep_for(std::chrono::microseconds{1}); };
+  nap();
+  {
+    const std::lock_guard lock{mutex};
+    nap();
+  }
+  nap();
+  const WatchedWaits after = watched_waits();
+  EXPECT_EQ(after.all - before.all, 3);
+  EXPECT_EQ(after.with_lock - before.with_lock, 1);
+}
+
+TEST(GradientLocks, NobodyWaitsWithOne) {
+  const std::vector<GradientSpec> gradients = {{"a", 100'000}, {"b", 10}, {"c", 50'000}};
+  const GradientOptions plain{.theta = 4000};
+  GradientOptions late{.wire = WireType::F16, .force_wire = true, .double_buffering = true};
+  GradientOptions sparse = plain;
+  sparse.sparse = {.sparsity = 0.85, .chunk = 500};
+  for (const GradientOptions& options : {plain, late, sparse}) {
+    Reducer reducer{world(), gradients, options};
+    const auto step = [&] {
+      for (std::size_t i = 0; i < gradients.size(); ++i) {
+        std::memset(reducer.slot(i), 0, gradients[i].count * size_of(gradients[i].type));
+        reducer.mark_ready(i);
+      }
+      reducer.finish();
+    };
+    step();
+    const WatchedWaits before = watched_waits();
+    for (int k = 0; k < 20; ++k) {
+      if (k % world().size() == world().rank())  // the others wait long enough to fall asleep
+        std::this_thread::sleep_for(std::chrono::milliseconds{5});
+      step();
+    }
+    const WatchedWaits after = watched_waits();
+    EXPECT_GT(after.all - before.all, 20);
+    EXPECT_EQ(after.with_lock - before.with_lock, 0);
+  }
+}
+
+}  // namespace
+}  // namespace sluice
