@@ -57,6 +57,10 @@ bench-gradient: setup  ## training: beside DistributedDataParallel, over slow li
 	@$(call build,bench,--target gradient_bench)
 	@status=0; \
 	build/bench/bench/gradient/ddp --output build/bench/ddp.json || status=$$?; \
+	build/bench/bench/gradient/step_times --hosts 2 --batch 1100 --ratio 0.45 --ways plain,lazy --steps 1 \
+	  --most lazy:alone:1.15 || status=$$?; \
+	build/bench/bench/gradient/step_times --hosts 2 --batch 640 --ratio 0.9 --ways plain,lazy,double --steps 1 \
+	  --most lazy:bound:1.10 double:longer:1.15 || status=$$?; \
 	bench/gradient/table --output build/bench/gradient.json || status=$$?; \
 	exit $$status
 

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <cstdio>
 #include <exception>
 
 namespace sluice::bench {
@@ -18,6 +19,7 @@ struct Stopped {
 // cannot be done here.
 template <typename Body>
 int run_program(CLI::App& app, int argc, char** argv, const Body& body) {
+  (void)std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);  // what is found is kept, whatever comes
   try {
     app.parse(argc, argv);
     return body();

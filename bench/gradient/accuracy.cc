@@ -43,8 +43,8 @@ struct Options {
   std::string model = "smallconv";
   int ranks = 4;
   std::size_t batch = 16;  // a rank's
-  int epochs = 16;
-  double rate = 0.005;
+  int epochs = 24;
+  double rate = 0.004;
   double decay = 5e-4;
   std::size_t chunk = 256;
   int seeds = 5;
