@@ -1,6 +1,7 @@
 #include "bootstrap/interfaces.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <ifaddrs.h>
 #include <net/if.h>
 

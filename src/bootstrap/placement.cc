@@ -139,9 +139,6 @@ class Reader {
     const bool alone_here = placement.local_ranks == all;
     placement.local_rank = number(launcher_.local_rank, 0, placement.local_ranks - 1,
                                   alone_here ? std::optional{placement.rank} : std::nullopt);
-    if (status_.ok() && placement.local_rank > placement.rank) {
-      contradict(launcher_.local_rank, launcher_.rank, "a node's ranks are among all ranks");
-    }
   }
 
   void read_master(Placement& placement) {
@@ -192,12 +189,6 @@ class Reader {
     const auto value = parse_whole(*text, least, most, variable.name);
     if (!value.ok()) status_ = Status{Code::InvalidInput, value.status().message()};
     return value.ok() ? static_cast<int>(value.value()) : least;
-  }
-
-  void contradict(const Variable& one, const Variable& other, std::string_view why) {
-    status_ = Status{Code::InvalidInput, fmt::format("{} is {} but {} is {}: {}", one.name,
-                                                     or_nothing(environment_, one), other.name,
-                                                     or_nothing(environment_, other), why)};
   }
 
   const Environment& environment_;
