@@ -19,9 +19,9 @@
 #include "bootstrap/environment.h"
 #include "bootstrap/launch.h"
 #include "cli/command.h"
+#include "cli/terminal.h"
 #include "cli/train_options.h"
 #include "cli/train_program.h"
-#include "cli/training_display.h"
 
 namespace sluice::cli {
 namespace {

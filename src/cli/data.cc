@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <filesystem>
@@ -13,6 +14,7 @@
 #include "base/text.h"
 #include "bootstrap/cores.h"
 #include "cli/command.h"
+#include "cli/terminal.h"
 #include "train/data/pack.h"
 #include "train/data/pack_images.h"
 
@@ -44,17 +46,17 @@ class ProgressBar {
     const std::size_t full = of == 0 ? kWidth : done * kWidth / of;
     const std::chrono::duration<double> passed = now - started_;
     const double rate = static_cast<double>(done) / std::max(1e-3, passed.count());
-    fmt::print(stderr, "\r  [{:=<{}}{: <{}}] {} of {} images, {:.0f}/s, {} left \x1b[K", "", full,
+    fmt::print(stderr, "\r  [{:=<{}}{: <{}}] {} of {} images, {:.0f}/s, {} left \033[K", "", full,
                "", kWidth - full, done, of, rate,
                format_seconds(static_cast<double>(of - done) / std::max(1.0, rate)));
     drawn_ = true;
   }
   ~ProgressBar() {
-    if (drawn_) fmt::print(stderr, "\r\x1b[K");
+    if (drawn_) fmt::print(stderr, "{}", kClearLine);
   }
 
  private:
-  bool terminal_ = isatty(STDERR_FILENO) != 0;
+  bool terminal_ = is_terminal(STDERR_FILENO);
   bool drawn_ = false;
   std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
   std::chrono::steady_clock::time_point shown_;

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <ctime>
@@ -20,10 +21,10 @@
 #include "cli/command.h"
 #include "cli/rank_cores.h"
 #include "cli/run_folder.h"
+#include "cli/terminal.h"
 #include "cli/train_dry_run.h"
 #include "cli/train_options.h"
 #include "cli/train_program.h"
-#include "cli/training_display.h"
 
 namespace sluice::cli {
 namespace {
@@ -107,7 +108,7 @@ int start_ranks(TrainOptions options) {
       .ranks = ranks,
       .program = arguments_of_rank(options),
       .prefix = false,
-      .first_draws = isatty(STDERR_FILENO) == 1,
+      .first_draws = is_terminal(STDERR_FILENO),
       .grace = std::chrono::milliseconds{5000},
       .max_restarts = job.max_restarts,
       .answers = {kExitNo, kExitUsage, 128 + SIGINT, 128 + SIGTERM, 128 + SIGHUP},

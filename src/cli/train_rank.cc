@@ -1,6 +1,7 @@
 #include "cli/train_rank.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <cstdio>
@@ -16,6 +17,7 @@
 #include "cli/rank_cores.h"
 #include "cli/run_folder.h"
 #include "cli/stop_signals.h"
+#include "cli/terminal.h"
 #include "cli/training_display.h"
 #include "cli/training_summary.h"
 #include "sluice/log.h"
@@ -95,7 +97,7 @@ class TrainRank {
     const SummaryContext context{.recipe = job_.recipe.name,
                                  .model = job_.recipe.model,
                                  .run_folder = folder,
-                                 .colour = standard_output_has_colours()};
+                                 .colour = has_colours(STDOUT_FILENO)};
     if (options_.json) {
       fmt::print("{}\n",
                  summary_json(summary, context)

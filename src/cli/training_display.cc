@@ -6,15 +6,14 @@
 
 #include <cstdio>
 
-#include "bootstrap/environment.h"
 #include "cli/figures.h"
+#include "cli/terminal.h"
 
 namespace sluice::cli {
 namespace {
 
 constexpr auto kBetweenBars = std::chrono::milliseconds{100};
 constexpr auto kBetweenLines = std::chrono::seconds{10};
-constexpr std::string_view kClearLine = "\r\033[K";
 
 int columns_of_terminal() {
   constexpr int kUnknown = 80;
@@ -23,26 +22,14 @@ int columns_of_terminal() {
   return size.ws_col;
 }
 
-bool is_terminal(int fd) {
-  return isatty(fd) == 1 &&
-         Environment::of_process().text(variable::kTerminal).value_or("") != "dumb";
-}
-
 }  // namespace
 
-std::string_view line_start() { return is_terminal(STDERR_FILENO) ? kClearLine : ""; }
-
-bool standard_output_has_colours() {
-  return is_terminal(STDOUT_FILENO) && !Environment::of_process().has(variable::kNoColour);
-}
-
 DisplayPlace standard_error_display() {
-  const Environment environment = Environment::of_process();
   const bool terminal = is_terminal(STDERR_FILENO);
   return {.write = [](std::string_view text) { std::fwrite(text.data(), 1, text.size(), stderr); },
           .width = [terminal] { return terminal ? columns_of_terminal() : 0; },
           .now = [] { return std::chrono::steady_clock::now(); },
-          .colour = terminal && !environment.has(variable::kNoColour)};
+          .colour = has_colours(STDERR_FILENO)};
 }
 
 void TrainingDisplay::started(const StartUp& start_up) {

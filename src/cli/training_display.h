@@ -26,12 +26,6 @@ struct DisplayPlace {
 // Standard error, with colours unless NO_COLOR is set; a terminal that is "dumb" counts as none.
 DisplayPlace standard_error_display();
 
-// What a line that others write there begins with: it takes the place of a bar, if there is one.
-std::string_view line_start();
-
-// Whether the results on standard output may have colours.
-bool standard_output_has_colours();
-
 class TrainingDisplay : public TrainingEvents {
  public:
   explicit TrainingDisplay(DisplayPlace place) : place_{std::move(place)} {}

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstring>
@@ -15,6 +16,7 @@
 #include "base/text.h"
 #include "cli/arguments.h"
 #include "cli/command.h"
+#include "cli/terminal.h"
 #include "sluice/algorithms.h"
 #include "sluice/schedule_text.h"
 
@@ -131,9 +133,9 @@ void refuse_too_large(const Task& task) {
 // Shows on a terminal how far a long proof has come; silent otherwise.
 class Progress {
  public:
-  explicit Progress(std::size_t total) : total_{total}, shown_{isatty(STDERR_FILENO) == 1} {}
+  explicit Progress(std::size_t total) : total_{total}, shown_{is_terminal(STDERR_FILENO)} {}
   ~Progress() {
-    if (shown_) fmt::print(stderr, "\r\033[K");
+    if (shown_) fmt::print(stderr, "{}", kClearLine);
   }
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
@@ -142,7 +144,7 @@ class Progress {
     const std::lock_guard lock{mutex_};
     ++done_;
     if (shown_) {
-      fmt::print(stderr, "\r\033[K{} of {} proven, {} with {} ranks", done_, total_,
+      fmt::print(stderr, "{}{} of {} proven, {} with {} ranks", kClearLine, done_, total_,
                  task.algorithm->name, task.shape.ranks);
     }
   }
