@@ -11,6 +11,7 @@
 #include <xxhash.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <exception>

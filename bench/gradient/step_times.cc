@@ -9,6 +9,7 @@
 // must be the same bits, and those of all f32 ways that are not a step behind the same to rounding.
 // Needs root.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sys/mman.h>
 
 #include <CLI/CLI.hpp>

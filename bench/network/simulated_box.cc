@@ -7,6 +7,7 @@
 // what TCP leaves of a link's rate, and what a message takes besides its bytes. Everything else is
 // predicted. Medians count, of rounds that take turns.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>

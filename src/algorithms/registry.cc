@@ -1,5 +1,6 @@
 // registry.cc - the table of built-in algorithms, and what can be asked of a row.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 

@@ -1,5 +1,6 @@
 // bench.cc - `sluice bench allreduce`: how fast collectives are here, and whether they are right.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstdlib>

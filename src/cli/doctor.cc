@@ -1,6 +1,7 @@
 // doctor.cc - `sluice doctor`: what was found on this machine, what was not, and why that matters.
 #include <dlfcn.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <link.h>
 #include <unistd.h>
 

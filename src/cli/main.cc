@@ -1,6 +1,8 @@
 // main.cc - the command: finds out which one was asked for, runs it, turns its end into a status.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <new>

@@ -1,6 +1,7 @@
 #include "plan/cluster_network.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>

@@ -1,6 +1,7 @@
 #include "plan/toml_file.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <fstream>
 #include <vector>

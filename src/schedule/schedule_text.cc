@@ -1,6 +1,7 @@
 #include "sluice/schedule_text.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <xxhash.h>
 
 #include <algorithm>

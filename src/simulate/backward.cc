@@ -1,5 +1,6 @@
 #include "simulate/backward.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "plan/buckets.h"

@@ -102,6 +102,9 @@ Tensor tensor_over(std::byte* memory, const Tensor& parameter) {
   return torch::from_blob(memory, parameter.sizes(), parameter.strides(), options);
 }
 
+// A pointer whose type changed between versions of libtorch.
+using Accumulator = decltype(torch::autograd::impl::grad_accumulator(Tensor{}));
+
 // Module::zero_grad() makes .grad another tensor over the same memory.
 bool lies_in(const Tensor& gradient, const Tensor& slot) {
   return gradient.defined() && slot.defined() && gradient.layout() == torch::kStrided &&
@@ -132,7 +135,7 @@ class DataParallel::Impl final : public Arrivals {
     std::string name;
     Tensor tensor;
     torch::ScalarType type;
-    std::shared_ptr<torch::autograd::Node> accumulator = {};  // a tensor holds its own only weakly
+    Accumulator accumulator = {};  // a tensor holds its own only weakly
     std::uintptr_t hook = 0;
     float decay = 0;
     std::array<Tensor, 2> slots = {};  // as seen so far

@@ -1,6 +1,7 @@
 #include "transport/mesh.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>

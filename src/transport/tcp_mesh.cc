@@ -1,6 +1,7 @@
 #include "transport/tcp_mesh.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>

@@ -1,6 +1,7 @@
 // The closed forms, written down once more from the papers and held against every built schedule.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "sluice/algorithms.h"

@@ -30,13 +30,23 @@ void choose_plain_model() {
     s4u::Engine::set_config(setting);
 }
 
+// Version 4 has a root, and zones below it.
+template <class Zone>
+Zone* empty_fabric(Zone* root) {
+  if constexpr (requires { root->add_netzone_full("fabric"); }) {
+    return root->add_netzone_full("fabric");
+  } else {
+    return s4u::create_full_zone("fabric");
+  }
+}
+
 // Every host has a link each way to its switch, every switch one each way to the one above.
 Hosts build_fabric(const Cluster& cluster, int ranks, double latency_s) {
   const Link host_link = cluster.constants.between;
   const SwitchLevel level = cluster.network.levels.at(0);
   const double up_bytes_per_s =
       host_link.bandwidth_bytes_per_s * level.nodes / level.oversubscription;
-  auto* const fabric = s4u::create_full_zone("fabric");
+  s4u::NetZone* const fabric = empty_fabric(s4u::Engine::get_instance()->get_netzone_root());
   const auto cable = [&](const std::string& name, double bytes_per_s, double one_way_s) {
     const auto one_way = [&](const char* way) {
       return fabric->create_link(name + way, bytes_per_s)->set_latency(one_way_s)->seal();

@@ -40,7 +40,7 @@ class Keep : public torch::autograd::FunctionPostHook {
 long allocations_of_training(Communicator& comm, bool parallel, bool to_none,
                              const GradientOptions& options) {
   Network model{Setting{.type = torch::kFloat}, std::nullopt};
-  std::vector<std::shared_ptr<torch::autograd::Node>> accumulators;
+  std::vector<decltype(torch::autograd::impl::grad_accumulator(Tensor{}))> accumulators;
   std::optional<DataParallel> averaged;
   if (parallel) {
     averaged.emplace(*model, comm, options);

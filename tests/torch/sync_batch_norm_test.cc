@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "sluice/status.h"
 #include "tests/torch/torch_ranks.h"
 #include "tests/torch/training.h"

@@ -1,6 +1,7 @@
 #include "train/data/image_files.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <optional>

@@ -2,6 +2,8 @@
 
 #include <zlib.h>
 
+#include <algorithm>
+
 #include "tests/train/data/files.h"
 
 namespace sluice {
