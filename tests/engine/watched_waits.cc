@@ -42,51 +42,51 @@ WatchedWaits watched_waits() {
 extern "C" {
 
 int pthread_mutex_lock(pthread_mutex_t* mutex) noexcept {
-  static const auto lock = real(&pthread_mutex_lock, "pthread_mutex_lock");
-  const int status = lock(mutex);
+  static const auto kLock = real(&pthread_mutex_lock, "pthread_mutex_lock");
+  const int status = kLock(mutex);
   if (status == 0) ++held;
   return status;
 }
 
 int pthread_mutex_trylock(pthread_mutex_t* mutex) noexcept {
-  static const auto try_lock = real(&pthread_mutex_trylock, "pthread_mutex_trylock");
-  const int status = try_lock(mutex);
+  static const auto kTryLock = real(&pthread_mutex_trylock, "pthread_mutex_trylock");
+  const int status = kTryLock(mutex);
   if (status == 0) ++held;
   return status;
 }
 
 int pthread_mutex_unlock(pthread_mutex_t* mutex) noexcept {
-  static const auto unlock = real(&pthread_mutex_unlock, "pthread_mutex_unlock");
+  static const auto kUnlock = real(&pthread_mutex_unlock, "pthread_mutex_unlock");
   --held;
-  return unlock(mutex);
+  return kUnlock(mutex);
 }
 
 int epoll_wait(int epoll, epoll_event* events, int most, int timeout) {
-  static const auto wait = real(&epoll_wait, "epoll_wait");
+  static const auto kWait = real(&epoll_wait, "epoll_wait");
   if (timeout != 0) note_wait();
-  return wait(epoll, events, most, timeout);
+  return kWait(epoll, events, most, timeout);
 }
 
 int poll(pollfd* polled, nfds_t count, int timeout) {
-  static const auto wait = real(&poll, "poll");
+  static const auto kWait = real(&poll, "poll");
   if (timeout != 0) note_wait();
-  return wait(polled, count, timeout);
+  return kWait(polled, count, timeout);
 }
 
 int nanosleep(const timespec* time, timespec* left) {
-  static const auto sleep = real(&nanosleep, "nanosleep");
+  static const auto kSleep = real(&nanosleep, "nanosleep");
   note_wait();
-  return sleep(time, left);
+  return kSleep(time, left);
 }
 
 int sched_yield() noexcept {
-  static const auto yield = real(&sched_yield, "sched_yield");
+  static const auto kYield = real(&sched_yield, "sched_yield");
   note_wait();
-  return yield();
+  return kYield();
 }
 
 long syscall(long number, ...) noexcept {
-  static const auto call = real(&syscall, "syscall");
+  static const auto kCall = real(&syscall, "syscall");
   va_list list;
   va_start(list, number);
   long given[6];
@@ -95,7 +95,7 @@ long syscall(long number, ...) noexcept {
   const long futex_call = given[1] & FUTEX_CMD_MASK;
   if (number == SYS_futex && (futex_call == FUTEX_WAIT || futex_call == FUTEX_WAIT_BITSET))
     note_wait();
-  return call(number, given[0], given[1], given[2], given[3], given[4], given[5]);
+  return kCall(number, given[0], given[1], given[2], given[3], given[4], given[5]);
 }
 
 }  // extern "C"
