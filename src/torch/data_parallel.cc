@@ -73,7 +73,8 @@ bool may_be_sparse(const Tensor& parameter) {
   return parameter.dim() > 1 && parameter.is_non_overlapping_and_dense();
 }
 
-// Ranks whose elements lie differently must not add them up. Where there is one, no stride matters.
+// Ranks whose elements lie differently must not add them up. A dimension of one element has no
+// stride that matters.
 std::string strides_of(const Tensor& parameter) {
   if (parameter.is_contiguous() || !parameter.is_non_overlapping_and_dense()) return "";
   std::vector<std::int64_t> strides;

@@ -26,6 +26,18 @@ TEST(DataParallelErrors, ParametersThatDifferBetweenRanksAreNamedToAll) {
   EXPECT_EQ(named, 3);
 }
 
+// What finish() says to a model that was changed after DataParallel was made.
+template <class Change>
+Status after_change(Communicator& comm, const Change& change) {
+  torch::nn::Linear model{3, 3};
+  fill(*model);
+  DataParallel parallel{*model, comm};
+  change(model);
+  const Status status = thrown_by([&] { parallel.finish(); });
+  comm.barrier();
+  return status;
+}
+
 TEST(DataParallelErrors, ParametersThatComeOrChangeLaterAreOneClearError) {
   run_torch_ranks(2, [](Communicator& comm) {
     torch::nn::Linear model{3, 3};
@@ -40,13 +52,8 @@ TEST(DataParallelErrors, ParametersThatComeOrChangeLaterAreOneClearError) {
     comm.barrier();
   });
   run_torch_ranks(2, [](Communicator& comm) {
-    torch::nn::Linear model{3, 3};
-    fill(*model);
-    DataParallel parallel{*model, comm};
-    model->to(torch::kDouble);
-    const Status status = thrown_by([&] { parallel.finish(); });
+    const Status status = after_change(comm, [](auto& model) { model->to(torch::kDouble); });
     EXPECT_NE(status.message().find("'weight'"), std::string::npos) << status.message();
-    comm.barrier();
   });
 }
 
@@ -57,27 +64,21 @@ TEST(DataParallelErrors, ParametersThatAreLoadedLaterAreOneClearError) {
   torch::save(saved, file);
   const std::string bytes = file.str();
   run_torch_ranks(2, [&](Communicator& comm) {
-    torch::nn::Linear model{3, 3};
-    fill(*model);
-    DataParallel parallel{*model, comm};
-    std::stringstream own{bytes};
-    torch::load(model, own);
-    model->forward(ramp({2, 3})).sum().backward();
-    const Status status = thrown_by([&] { parallel.finish(); });
+    const Status status = after_change(comm, [&](auto& model) {
+      std::stringstream own{bytes};
+      torch::load(model, own);
+      model->forward(ramp({2, 3})).sum().backward();
+    });
     EXPECT_EQ(status.code(), Code::InvalidArgument) << status.message();
     EXPECT_NE(status.message().find("'weight' was loaded"), std::string::npos) << status.message();
-    comm.barrier();
   });
   run_torch_ranks(2, [](Communicator& comm) {
-    torch::nn::Linear model{3, 3};
-    fill(*model);
-    DataParallel parallel{*model, comm};
-    model->to(torch::kDouble);
-    model->to(torch::kFloat);
-    model->forward(ramp({2, 3})).sum().backward();
-    const Status status = thrown_by([&] { parallel.finish(); });
+    const Status status = after_change(comm, [](auto& model) {
+      model->to(torch::kDouble);
+      model->to(torch::kFloat);
+      model->forward(ramp({2, 3})).sum().backward();
+    });
     EXPECT_NE(status.message().find("'weight' was"), std::string::npos) << status.message();
-    comm.barrier();
   });
 }
 
