@@ -9,17 +9,18 @@ namespace sluice {
 void Watch::look() {
   group_.hear();
   for (Rank peer = 0; peer < group_.size(); ++peer) {
-    Gone& gone = gone_[static_cast<std::size_t>(peer)];
-    if (peer == group_.rank() || gone == Gone::GaveUp) continue;
-    // Asked in this order: who gives up and then leaves is not taken for a cause.
-    const bool has_died = gone == Gone::Dead || !group_.death_of(peer).empty();
-    if (has_died) group_.hear();  // its last words may have come since
-    if (group_.board(peer).failed.load(std::memory_order_seq_cst) != 0) {
-      gone = Gone::GaveUp;
-    } else if (has_died) {
-      gone = Gone::Dead;
-    }
+    if (peer != group_.rank()) gone_[static_cast<std::size_t>(peer)] = now(peer);
   }
+}
+
+// Asked in this order: who gives up and then leaves is not taken for a cause.
+Watch::Gone Watch::now(Rank peer) const {
+  const Gone before = gone_[static_cast<std::size_t>(peer)];
+  if (before == Gone::GaveUp) return before;
+  const bool has_died = before == Gone::Dead || !group_.death_of(peer).empty();
+  if (has_died) group_.hear();  // its last words may have come since
+  if (group_.board(peer).failed.load(std::memory_order_seq_cst) != 0) return Gone::GaveUp;
+  return has_died ? Gone::Dead : Gone::No;
 }
 
 std::optional<Blame> Watch::loss(const Running& running) const {
@@ -80,10 +81,8 @@ Blame Watch::blamed_by(Rank rank) const {
   if (culprit == group_.rank()) {
     return {culprit, fmt::format("rank {} gave up because of this rank", rank)};
   }
-  const std::string death = group_.death_of(culprit);
-  const bool died = !death.empty() && gone_[static_cast<std::size_t>(culprit)] != Gone::GaveUp;
-  const std::string stopped = died ? "" : group_.standstill_of(culprit);
-  if (died) return dead(culprit);
+  if (now(culprit) == Gone::Dead) return dead(culprit);
+  const std::string stopped = group_.standstill_of(culprit);
   return {culprit, stopped.empty()
                        ? fmt::format("rank {} gave up because of rank {}", rank, culprit)
                        : fmt::format("rank {} is stopped ({})", culprit, stopped)};

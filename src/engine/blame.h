@@ -40,6 +40,7 @@ class Watch {
   enum class Gone : std::uint8_t { No, Dead, GaveUp };
 
   std::size_t size() const { return static_cast<std::size_t>(group_.size()); }
+  Gone now(Rank peer) const;
   bool is_cut_off() const;
   Blame dead(Rank rank) const;
   Blame blamed_by(Rank rank) const;
