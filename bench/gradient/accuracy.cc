@@ -8,7 +8,6 @@
 // ranks must hold the same weights.
 #include <fmt/format.h>
 #include <torch/torch.h>
-#include <xxhash.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -24,10 +23,12 @@
 #include "bench/allreduce/progress.h"
 #include "bench/gradient/images.h"
 #include "bench/program.h"
+#include "engine/same_everywhere.h"
 #include "plan/rate_schedule.h"
 #include "sluice/communicator.h"
 #include "sluice/torch/data_parallel.h"
 #include "sluice/torch/sgd.h"
+#include "torch/weights.h"
 #include "train/data/batcher.h"
 #include "train/data/epoch_sampler.h"
 #include "train/loss.h"
@@ -171,13 +172,8 @@ class Trainee {
   }
 
   void require_equal_weights() {
-    std::uint64_t hash = 0;
-    for (const torch::Tensor& weights : model_->parameters())
-      hash = XXH64(weights.data_ptr(), weights.nbytes(), hash);
-    std::array<std::int64_t, 2> extremes{static_cast<std::int64_t>(hash >> 1U)};
-    extremes[1] = -extremes[0];
-    comm_.all_reduce(extremes.data(), 2, {.type = DataType::I64, .op = ReduceOp::Max}).wait();
-    if (extremes[0] != -extremes[1]) refuse("the ranks end with different weights");
+    if (!same_everywhere(comm_, hash_of(model_->named_parameters().pairs())))
+      refuse("the ranks end with different weights");
   }
 
   double accuracy() {

@@ -1,10 +1,9 @@
 #include "bench/gradient/training.h"
 
-#include <xxhash.h>
-
 #include <chrono>
 #include <cmath>
 
+#include "torch/weights.h"
 #include "train/loss.h"
 
 namespace sluice::bench {
@@ -64,12 +63,7 @@ double Training::distance_to(const Training& other) const {
   return std::sqrt(squares);
 }
 
-std::uint64_t Training::weights_hash() const {
-  std::uint64_t hash = 0;
-  for (const torch::Tensor& weights : model_->parameters())
-    hash = XXH64(weights.data_ptr(), weights.nbytes(), hash);
-  return hash;
-}
+std::uint64_t Training::weights_hash() const { return hash_of(model_->named_parameters().pairs()); }
 
 double Training::gradient_bytes() const {
   double bytes = 0;

@@ -9,6 +9,8 @@
 #include <cstring>
 #include <string_view>
 
+#include "engine/same_everywhere.h"
+
 namespace sluice {
 namespace {
 
@@ -135,12 +137,7 @@ Status same_as_saved(const std::vector<std::string>& description,
 
 std::optional<Difference> difference_between_ranks(Communicator& communicator,
                                                    const std::vector<std::string>& lines) {
-  const auto hash = static_cast<std::int64_t>(layout_hash(lines, {}));
-  std::array<std::int64_t, 2> bounds = {hash, ~hash};  // the least, and the least complement
-  communicator
-      .all_reduce(bounds.data(), bounds.size(), {.type = DataType::I64, .op = ReduceOp::Min})
-      .wait();
-  if (bounds[0] == ~bounds[1]) return std::nullopt;
+  if (same_everywhere(communicator, layout_hash(lines, {}))) return std::nullopt;
 
   const auto none = static_cast<std::int64_t>(communicator.size());
   const std::vector<std::string> expected = parted(broadcast_text(communicator, joined(lines), 0));

@@ -3,11 +3,10 @@
 #include <fmt/format.h>
 #include <xxhash.h>
 
-#include <array>
-#include <bit>
 #include <cstring>
 #include <optional>
 
+#include "engine/same_everywhere.h"
 #include "gradient/description.h"
 #include "sluice/status.h"
 
@@ -58,12 +57,7 @@ std::uint64_t hash_of(const NamedTensors& tensors) {
 bool equalise(NamedTensors tensors, Communicator& communicator) {
   const torch::NoGradGuard no_gradient;
   std::erase_if(tensors, [](const auto& named) { return !has_bytes(named.second); });
-  const auto hash = std::bit_cast<std::int64_t>(hash_of(tensors));
-  // ~ turns the order round, so one call finds the smallest and the largest.
-  std::array<std::int64_t, 2> ends{hash, ~hash};
-  communicator.all_reduce(ends.data(), ends.size(), {.type = DataType::I64, .op = ReduceOp::Min})
-      .wait();
-  if (ends[0] == ~ends[1]) return false;
+  if (same_everywhere(communicator, hash_of(tensors))) return false;
   require_same_shapes(tensors, communicator);
   for (const auto& [name, tensor] : tensors) broadcast(tensor, communicator);
   return true;
