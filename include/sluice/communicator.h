@@ -63,7 +63,7 @@ class Pool {
 class Work {
  public:
   // Blocks until the result is there and the buffer is the caller's again. Throws Error: a peer was
-  // lost or differs, or the deadline (by default the communicator's) passed.
+  // lost or differs, or nothing has moved for the deadline (by default the communicator's).
   void wait();
   void wait(std::chrono::milliseconds deadline);
   // Whether it is; never blocks. Throws as wait() does.

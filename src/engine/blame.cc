@@ -23,23 +23,25 @@ Watch::Gone Watch::now(Rank peer) const {
   return has_died ? Gone::Dead : Gone::No;
 }
 
-std::optional<Blame> Watch::loss(const Running& running) const {
+std::optional<Blame> Watch::loss(const Running& running, bool moves) const {
   Rank gave_up = kOwn;
-  bool doomed = false;
   for (Rank peer = 0; peer < group_.size(); ++peer) {
     const Gone gone = gone_[static_cast<std::size_t>(peer)];
     if (gone == Gone::No || !running.needs(peer)) continue;
-    doomed = true;
     if (gone == Gone::Dead) return dead(peer);
+    if (moves && met_another_ahead(peer)) continue;
     gave_up = peer;
   }
-  if (!doomed) return std::nullopt;
+  if (gave_up == kOwn) return std::nullopt;
   return blamed_by(gave_up);
 }
 
 Blame Watch::standstill(const Running& running) const {
+  const auto is = [&](Rank peer, Gone gone) {
+    return gone_[static_cast<std::size_t>(peer)] == gone;
+  };
   for (Rank peer = 0; peer < group_.size(); ++peer) {
-    if (gone_[static_cast<std::size_t>(peer)] == Gone::Dead) return dead(peer);
+    if (is(peer, Gone::Dead) && running.needs(peer)) return dead(peer);
   }
   if (is_cut_off()) {
     return {group_.rank(), "no rank of any other host is heard: is this host's link down?"};
@@ -50,7 +52,10 @@ Blame Watch::standstill(const Running& running) const {
     if (!stopped.empty()) return {peer, fmt::format("rank {} is stopped ({})", peer, stopped)};
   }
   for (Rank peer = 0; peer < group_.size(); ++peer) {
-    if (gone_[static_cast<std::size_t>(peer)] == Gone::GaveUp) return blamed_by(peer);
+    if (is(peer, Gone::GaveUp)) return blamed_by(peer);
+  }
+  for (Rank peer = 0; peer < group_.size(); ++peer) {
+    if (is(peer, Gone::Dead)) return dead(peer);
   }
   return furthest_behind(running);
 }
@@ -75,7 +80,7 @@ Blame Watch::dead(Rank rank) const {
 
 Blame Watch::blamed_by(Rank rank) const {
   const Rank culprit = group_.board(rank).blamed.load(std::memory_order_relaxed) - 1;
-  if (culprit == kOwn) return {rank, fmt::format("rank {} gave up", rank)};
+  if (culprit == kOwn || culprit == rank) return {rank, fmt::format("rank {} gave up", rank)};
   if (ran_ahead(rank, culprit))
     return {rank, fmt::format("rank {} is in a later collective", rank), true};
   if (culprit == group_.rank()) {
@@ -88,8 +93,18 @@ Blame Watch::blamed_by(Rank rank) const {
                        : fmt::format("rank {} is stopped ({})", culprit, stopped)};
 }
 
+// Whether that rank gave up because another calls something else, both in a later collective than
+// this rank's.
+bool Watch::met_another_ahead(Rank rank) const {
+  const std::uint64_t own = group_.own_board().entered.load(std::memory_order_acquire);
+  const Board& board = group_.board(rank);
+  return board.failed.load(std::memory_order_relaxed) == kMismatched &&
+         board.entered.load(std::memory_order_acquire) > own &&
+         board.blamed_in.load(std::memory_order_relaxed) > own;
+}
+
 // Whether that rank, which found that another calls something else, has itself gone past the
-// collective in which this one still needs it, and is the odd one: the other has not gone so far,
+// collective in which this one still needs it, and is the odd one: the other had not gone so far,
 // or more ranks call what the other calls.
 bool Watch::ran_ahead(Rank rank, Rank of) const {
   const auto entered = [&](Rank whose) {
@@ -102,7 +117,7 @@ bool Watch::ran_ahead(Rank rank, Rank of) const {
   if (group_.board(rank).failed.load(std::memory_order_relaxed) != kMismatched ||
       entered(rank) <= own)
     return false;
-  if (entered(of) <= own) return true;
+  if (!met_another_ahead(rank)) return true;
   int with_rank = 0;
   int with_other = 0;
   for (Rank peer = 0; peer < group_.size(); ++peer) {

@@ -31,8 +31,9 @@ class Watch {
   // Looks who has gone. What a rank gave before it left is seen by who advances after this.
   void look();
 
-  // The cause of a loss that the collective cannot survive, as of the last look().
-  std::optional<Blame> loss(const Running& running) const;
+  // The cause of a loss that the collective cannot survive, as of the last look(). While it moves,
+  // who gave up in a later collective may owe it nothing: what it sent is on its way.
+  std::optional<Blame> loss(const Running& running, bool moves) const;
   // The cause of a standstill; there always is one.
   Blame standstill(const Running& running) const;
 
@@ -44,6 +45,7 @@ class Watch {
   bool is_cut_off() const;
   Blame dead(Rank rank) const;
   Blame blamed_by(Rank rank) const;
+  bool met_another_ahead(Rank rank) const;
   bool ran_ahead(Rank rank, Rank of) const;
   Blame furthest_behind(const Running& running) const;
 

@@ -41,7 +41,8 @@ CommunicatorState::CommunicatorState(std::unique_ptr<Group> group,
 CommunicatorState::~CommunicatorState() {
   leaving_ = context_->drive();
   std::erase(context_->communicators, this);
-  if (!is_complete(issued_)) endpoint_.withdraw();  // left in the middle: peers may be reading
+  if (!is_complete(issued_))  // left in the middle: peers may be reading
+    fail({Code::PeerLost, "this rank has left"}, kOwn);
   if (!context_->communicators.empty()) return;
   if (leaving_.owns_lock()) leaving_.unlock();
   context_->progress.reset();
@@ -268,23 +269,26 @@ void CommunicatorState::break_off(const Status& status) {
   fail_if_mismatched();
   if (has_failed()) return;
   if (status.code() == Code::Mismatch) return fail_mismatched(running().differs());
+  if (status.code() != Code::PeerLost)
+    return fail({status.code(), fmt::format("{}: {}", who_where(), status.message())}, kOwn);
   const Blame blame = watch_.standstill(running());
   if (blame.mismatched) return fail_mismatched(blame.culprit);
-  const bool lost = status.code() == Code::PeerLost;
-  fail({status.code(), fmt::format("{}: {}", who_where(), lost ? blame.how : status.message())},
-       blame.culprit);
+  fail({Code::PeerLost, fmt::format("{}: {}", who_where(), blame.how)}, blame.culprit);
 }
 
-// Tells the peers, who then need not find out by themselves, and blame the same rank.
-void CommunicatorState::fail(Status status, Rank culprit) {
+// Tells the peers, who then need not find out by themselves, and blame the same rank: why, before
+// they see that nothing is to be had any more; and only then may the caller touch its memory.
+void CommunicatorState::fail(Status status, Rank culprit, std::uint64_t in) {
   if (has_failed()) return;
   const bool mismatched = status.code() == Code::Mismatch;
+  Board& own = group().own_board();
+  own.waits_for.store(0, std::memory_order_relaxed);
+  own.blamed.store(culprit + 1, std::memory_order_relaxed);
+  own.blamed_in.store(in, std::memory_order_relaxed);
+  own.failed.store(mismatched ? kMismatched : kFailed, std::memory_order_seq_cst);
+  endpoint_.withdraw();
   failure_ = std::move(status);
   failed_.store(true, std::memory_order_release);
-  endpoint_.withdraw();
-  Board& own = group().own_board();
-  own.blamed.store(culprit + 1, std::memory_order_relaxed);
-  own.failed.store(mismatched ? kMismatched : kFailed, std::memory_order_seq_cst);
   for (Rank peer = 0; peer < group().size(); ++peer) {
     if (peer != group().rank() && group().is_local(peer)) group().ring(peer);
   }
@@ -293,19 +297,23 @@ void CommunicatorState::fail(Status status, Rank culprit) {
 }
 
 Status CommunicatorState::wait(std::uint64_t number, std::chrono::milliseconds deadline) {
-  const auto until = Clock::now() + deadline;
   const auto done = [&] {
     std::unique_lock<std::mutex> lock;
     if (context_->try_drive(lock)) drive(*context_);
     return is_complete(number) || has_failed();
   };
-  const bool in_time = context_->progress
-                           ? wait_beside_progress_thread(until, done)
-                           : wait_until(group().own_bell(), *context_->sleeper, until,
-                                        context_->patience, done, [&] { look_after_peers(); });
-  if (!in_time) {
+  const auto done_by = [&](Clock::time_point until) {
+    return context_->progress ? wait_beside_progress_thread(until, done)
+                              : wait_until(group().own_bell(), *context_->sleeper, until,
+                                           context_->patience, done, [&] { look_after_peers(); });
+  };
+  auto until = Clock::now() + deadline;
+  while (!done_by(until)) {
     const auto lock = context_->drive();
-    stall(deadline);
+    look_after_peers();
+    if (is_complete(number) || has_failed()) break;
+    until = last_moved_ + deadline;
+    if (until <= Clock::now()) stall(deadline);
   }
   return is_complete(number) ? Status{} : failure_;
 }
@@ -369,17 +377,25 @@ void CommunicatorState::fail_mismatched(Rank peer) {
                     "same in the same order",
                     name(request.collective), request.number, group().rank(), describe(request),
                     peer, calls)},
-       peer);
+       peer, group().board(peer).entered.load(std::memory_order_acquire));
+}
+
+void CommunicatorState::note_moves() {
+  const std::uint64_t moved = running().moved();
+  if (std::exchange(moved_, moved) != moved) last_moved_ = Clock::now();
 }
 
 void CommunicatorState::look_after_peers() {
+  constexpr auto kOnItsWay = std::chrono::seconds{1};
   watch_.look();
   advance();
   if (is_idle() || has_failed()) return;
+  note_moves();
   group().own_board().step.store(running().step(), std::memory_order_relaxed);
   tell_wait(running().waits_for());
   fail_if_mismatched();
-  const std::optional<Blame> blame = watch_.loss(running());
+  const bool moves = Clock::now() - last_moved_ < kOnItsWay;
+  const std::optional<Blame> blame = watch_.loss(running(), moves);
   if (!blame || has_failed()) return;
   if (blame->mismatched) {
     fail_mismatched(blame->culprit);
@@ -401,8 +417,6 @@ void CommunicatorState::tell_wait(Rank whom) {
 }
 
 void CommunicatorState::stall(std::chrono::milliseconds waited) {
-  look_after_peers();
-  if (is_idle() || has_failed()) return;
   const Blame blame = watch_.standstill(running());
   if (blame.mismatched) return fail_mismatched(blame.culprit);
   fail({Code::DeadlineExceeded, fmt::format("{}: no data for {:.3g} s; {}", who_where(),

@@ -129,13 +129,14 @@ class CommunicatorState {
   void advance();
   void begin_next();
   void break_off(const Status& status);
-  void fail(Status status, Rank culprit);
+  void fail(Status status, Rank culprit, std::uint64_t in = 0);
   void look_after_peers();
   void stall(std::chrono::milliseconds waited);
   void tell_wait(Rank whom);
   void fail_if_mismatched();
   void fail_mismatched(Rank peer);
   std::optional<Request> request_of(Rank peer) const;
+  void note_moves();
   std::string who_where();
   Location location_of(const std::byte* data, std::size_t bytes) const;
 
@@ -163,6 +164,8 @@ class CommunicatorState {
   std::chrono::milliseconds deadline_ = kDefaultDeadline;
   Clock::time_point last_look_ = Clock::now();
   Clock::time_point last_told_{};  // to ranks of other nodes
+  std::uint64_t moved_ = 0;        // of the present collective, when last looked
+  Clock::time_point last_moved_{};
 };
 
 }  // namespace sluice::detail

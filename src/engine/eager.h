@@ -20,6 +20,10 @@ class Eager final : public Running {
   void begin(const Request& request, std::uint64_t signature, std::byte* data);
 
   Result<bool> advance() override;
+  std::uint64_t moved() const override {
+    return number_ * static_cast<std::uint64_t>(endpoint_.group().size() + 1) +
+           static_cast<std::uint64_t>(arrived_);
+  }
   int step() const override { return 1; }
   int steps() const override { return 1; }
   Rank waits_for() const override { return arrived_ < endpoint_.group().size() ? arrived_ : kOwn; }

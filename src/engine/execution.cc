@@ -18,6 +18,7 @@ void Execution::begin(const Plan& plan, const Request& request, std::uint64_t si
   location_ = location;
   element_ = size_of(request.type);
   differs_ = kOwn;
+  ++moves_;
 
   const auto instructions = plan_->instructions();
   const auto ranks = static_cast<std::size_t>(endpoint_.group().size());
@@ -120,9 +121,15 @@ Result<bool> Execution::advance() {
   return left_ == 0;
 }
 
+std::uint64_t Execution::moved() const {
+  const Network* const network = endpoint_.group().network();
+  return moves_ + (network == nullptr ? 0 : network->moved());
+}
+
 void Execution::finish(std::uint32_t index) {
   progress_[index].done = true;
   --left_;
+  ++moves_;
   for (const std::uint32_t follower : plan_->followers(plan_->instructions()[index])) {
     if (--progress_[follower].waits > 0) continue;
     if (plan_->instructions()[follower].kind != Instruction::Kind::Send) open_.push_back(follower);
@@ -143,6 +150,7 @@ Result<bool> Execution::advance_sends(Rank peer) {
     while (progress.bytes < total && endpoint_.can_post(peer)) {
       const Piece part = piece(send.range, progress.bytes);
       moved = true;
+      ++moves_;
       if (is_remote(peer)) {
         endpoint_.send(peer, header_of(request_, signature_, part.bytes), part.data);
         progress.bytes += part.bytes;
@@ -264,6 +272,7 @@ Result<bool> Execution::advance_receive(std::uint32_t index) {
       if (!read.ok()) return read.status();
       if (read.value() == 0) return false;
       progress.bytes += read.value();
+      ++moves_;
       continue;
     }
     bool in_place = true;
@@ -299,6 +308,7 @@ Result<bool> Execution::advance_receive(std::uint32_t index) {
       }
     }
     progress.bytes += bytes;
+    ++moves_;
     for (const Rank source : sources) {
       if (source == kOwn) continue;
       Incoming& incoming = incoming_[static_cast<std::size_t>(source)];

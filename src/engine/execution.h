@@ -34,6 +34,7 @@ class Execution final : public Running {
              Location location);
 
   Result<bool> advance() override;
+  std::uint64_t moved() const override;
   int step() const override;  // of the oldest unfinished instruction
   int steps() const override;
   Rank waits_for() const override;
@@ -90,6 +91,7 @@ class Execution final : public Running {
   Location location_;
   std::uint64_t element_ = 4;
   std::size_t left_ = 0;  // unfinished instructions
+  std::uint64_t moves_ = 0;
   Rank differs_ = kOwn;
   std::vector<Progress> progress_;
   std::vector<std::uint32_t> open_;            // receives and locals that wait for no instruction

@@ -15,6 +15,9 @@ class Running {
   // reached.
   virtual Result<bool> advance() = 0;
 
+  // Changes whenever anything of it has moved.
+  virtual std::uint64_t moved() const = 0;
+
   // Where it stands, for messages: steps are counted from 1.
   virtual int step() const = 0;
   virtual int steps() const = 0;

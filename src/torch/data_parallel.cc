@@ -18,6 +18,8 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
@@ -73,6 +75,11 @@ bool may_be_sparse(const Tensor& parameter) {
   return parameter.dim() > 1 && parameter.is_non_overlapping_and_dense();
 }
 
+// Whether a sparse step may send only some of it.
+bool has_chunks(const Tensor& parameter) {
+  return parameter.scalar_type() == torch::kFloat && may_be_sparse(parameter);
+}
+
 // Ranks whose elements lie differently must not add them up. A dimension of one element has no
 // stride that matters.
 std::string strides_of(const Tensor& parameter) {
@@ -114,18 +121,17 @@ bool lies_in(const Tensor& gradient, const Tensor& slot) {
 
 }  // namespace
 
-class DataParallel::Impl final : public Arrivals {
+class DataParallel::Impl {
  public:
   Impl(torch::nn::Module* module, const NamedTensors& parameters, const NamedTensors& buffers,
        Communicator communicator, GradientOptions options);
-  ~Impl() override;
+  ~Impl();
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
 
   FinishedStep finish();
   FinishedStep flush();
-  Arrival of(const Tensor& tensor) const override;
-  const Arrivals& arrivals();
+  std::shared_ptr<const Arrivals> arrivals();
   void set_decay(const Tensor& tensor, double decay);
   void set_timeline(Timeline* timeline);
   Reducer& reducer() { return reducer_; }
@@ -141,9 +147,17 @@ class DataParallel::Impl final : public Arrivals {
     float decay = 0;
     std::array<Tensor, 2> slots = {};  // as seen so far
     Tensor given = {};                 // the slot that .grad was last made
-    bool ready = false;                // in this step
-    bool paused = false;               // it has a gradient from a pause
-    bool was_undefined = false;        // .grad, before this step's backward
+    // What that of `given` is if only gradients were added since finish() handed it out.
+    std::optional<std::int64_t> version = {};
+    bool ready = false;          // in this step
+    bool paused = false;         // it has a gradient from a pause
+    bool was_undefined = false;  // .grad, before this step's backward
+    bool followed = false;       // by an optimizer that knows of sparse steps
+
+    // Whether the mean that was handed out is still there, below what was added.
+    bool holds_mean() const {
+      return version && lies_in(tensor.grad(), given) && given._version() == *version;
+    }
   };
 
   class Hook : public torch::autograd::FunctionPostHook {
@@ -152,7 +166,7 @@ class DataParallel::Impl final : public Arrivals {
     torch::autograd::variable_list operator()(
         const torch::autograd::variable_list& outputs,
         const torch::autograd::variable_list& inputs) override {
-      if (!inputs.empty() && inputs[0].defined()) owner_.take(number_);
+      if (!inputs.empty() && inputs[0].defined()) owner_.take(number_, inputs[0]);
       return outputs;
     }
 
@@ -161,12 +175,28 @@ class DataParallel::Impl final : public Arrivals {
     std::size_t number_;
   };
 
-  void take(std::size_t i);
+  // What optimizers that follow hold. It may outlive DataParallel: then everything arrives.
+  class Followed final : public Arrivals {
+   public:
+    explicit Followed(const Impl& owner) : owner_{&owner} {}
+    void forget() { owner_ = nullptr; }
+    Arrival of(const Tensor& tensor) const override {
+      return owner_ == nullptr ? Arrival{} : owner_->arrival(tensor);
+    }
+
+   private:
+    const Impl* owner_;
+  };
+
+  void take(std::size_t i, const Tensor& added);
+  static void require_cleared(const Parameter& parameter);
   void send(std::size_t i);
   const Tensor& slot(std::size_t i);
   void note_gradient();
   void note_backward();
   void require_same_parameters() const;
+  void require_followed() const;
+  Arrival arrival(const Tensor& tensor) const;
   void hand_out(const FinishedStep& finished);
   void hand_out(std::size_t i);
 
@@ -175,7 +205,7 @@ class DataParallel::Impl final : public Arrivals {
   std::vector<Parameter> parameters_;
   std::unordered_map<const c10::TensorImpl*, std::size_t> numbers_;  // of parameters_
   bool sparse_;
-  bool followed_ = false;  // by an optimizer that knows of sparse steps
+  std::shared_ptr<Followed> followed_ = std::make_shared<Followed>(*this);
   Reducer reducer_;
   std::uint64_t layout_version_;
   int pauses_ = 0;
@@ -212,6 +242,7 @@ DataParallel::Impl::Impl(torch::nn::Module* module, const NamedTensors& paramete
 }
 
 DataParallel::Impl::~Impl() {
+  followed_->forget();
   for (Parameter& parameter : parameters_) {
     parameter.accumulator->del_post_hook(parameter.hook);
     Tensor& gradient = parameter.tensor.mutable_grad();
@@ -230,19 +261,39 @@ const Tensor& DataParallel::Impl::slot(std::size_t i) {
   refuse(fmt::format("the gradient of '{}' has moved", parameter.name));
 }
 
-void DataParallel::Impl::take(std::size_t i) {
+// `added`: what libtorch has just added to .grad.
+void DataParallel::Impl::take(std::size_t i, const Tensor& added) {
   Parameter& parameter = parameters_[i];
+  const Tensor& gradient = parameter.tensor.grad();
+  // Of one that was frozen after forward() libtorch drops the gradient.
+  if (!parameter.tensor.requires_grad() || !gradient.defined()) return;
   if (parameter.ready)
     refuse(fmt::format(
         "parameter '{}' got a second gradient before finish(); call finish() after each "
         "backward(), or hold no_sync() during all but the last",
         parameter.name));
+  if (parameter.version) ++*parameter.version;
+  // What is cleared through .data() keeps its version; the sum then is what was added.
+  if (parameter.holds_mean() &&
+      torch::allclose(gradient, added.layout() == torch::kStrided ? added : added.to_dense(), 0, 0,
+                      /*equal_nan=*/true))
+    parameter.version.reset();
   if (pauses_ > 0) {
     parameter.paused = true;
   } else {
+    require_cleared(parameter);
     send(i);
     note_gradient();
   }
+}
+
+void DataParallel::Impl::require_cleared(const Parameter& parameter) {
+  if (parameter.holds_mean())
+    refuse(fmt::format(
+        "parameter '{}' got a gradient on top of the mean that finish() handed out; clear it with "
+        "zero_grad() before the next backward(), freeze it if no optimizer moves it, or hold "
+        "no_sync() to add up",
+        parameter.name));
 }
 
 void DataParallel::Impl::note_gradient() {
@@ -273,6 +324,7 @@ void DataParallel::Impl::send(std::size_t i) {
     }
   }
   if (!gradient.is_same(own)) gradient = parameter.given = own;
+  parameter.version.reset();
   parameter.ready = true;
   if (sparse_ && parameter.decay != 0)
     reducer_.set_decay(i, parameter.tensor.data_ptr<float>(), parameter.decay);
@@ -310,13 +362,24 @@ void DataParallel::Impl::require_same_parameters() const {
   }
 }
 
+void DataParallel::Impl::require_followed() const {
+  constexpr const char* kNeed =
+      "sparse gradients need an optimizer that moves only what arrives: make it a sluice::Sgd or "
+      "sluice::Lars, and call its follow() with this DataParallel";
+  if (followed_.use_count() == 1) refuse(kNeed);  // that one is ours
+  for (const Parameter& parameter : parameters_) {
+    if (!parameter.followed && has_chunks(parameter.tensor) && parameter.tensor.requires_grad())
+      refuse(fmt::format("{}; parameter '{}' has none that follows", kNeed, parameter.name));
+  }
+}
+
 FinishedStep DataParallel::Impl::finish() {
   if (pauses_ > 0) refuse("finish() was called while no_sync() holds; let go of it first");
   require_same_parameters();
-  if (sparse_ && !followed_)
-    refuse(
-        "sparse gradients need an optimizer that moves only what arrives: make it a sluice::Sgd or "
-        "sluice::Lars, and call its follow() with this DataParallel");
+  if (sparse_) require_followed();
+  for (const Parameter& parameter : parameters_) {
+    if (parameter.paused && !parameter.ready) require_cleared(parameter);
+  }
   note_backward();
   try {
     for (std::size_t i = 0; i < parameters_.size(); ++i) {
@@ -350,7 +413,9 @@ void DataParallel::Impl::hand_out(const FinishedStep& finished) {
   }
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     Parameter& parameter = parameters_[i];
-    if (finished.empty || finished.skipped) {
+    parameter.version.reset();
+    // One that was frozen since must not move by what arrives late.
+    if (finished.empty || finished.skipped || !parameter.tensor.requires_grad()) {
       parameter.tensor.mutable_grad().reset();
     } else {
       hand_out(i);
@@ -364,6 +429,7 @@ void DataParallel::Impl::hand_out(std::size_t i) {
   Tensor& gradient = parameter.tensor.mutable_grad();
   if (reducer_.used(i)) {
     gradient = parameter.given = slot(i);
+    parameter.version = gradient._version();
   } else if (parameter.ready && parameter.was_undefined) {
     gradient.reset();
   } else if (lies_in(gradient, parameter.given)) {
@@ -373,13 +439,15 @@ void DataParallel::Impl::hand_out(std::size_t i) {
   }
 }
 
-const Arrivals& DataParallel::Impl::arrivals() {
-  followed_ = true;
-  return *this;
+std::shared_ptr<const Arrivals> DataParallel::Impl::arrivals() {
+  if (followed_.use_count() == 1) {  // who followed before has gone
+    for (Parameter& parameter : parameters_) parameter.followed = false;
+  }
+  return followed_;
 }
 
 // Parts of one step each that are all there are as good as a dense gradient.
-Arrival DataParallel::Impl::of(const Tensor& tensor) const {
+Arrival DataParallel::Impl::arrival(const Tensor& tensor) const {
   const auto found = numbers_.find(tensor.unsafeGetTensorImpl());
   if (!sparse_ || found == numbers_.end() || !may_be_sparse(tensor)) return {};
   const std::size_t i = found->second;
@@ -393,9 +461,9 @@ Arrival DataParallel::Impl::of(const Tensor& tensor) const {
 
 void DataParallel::Impl::set_decay(const Tensor& tensor, double decay) {
   const auto found = numbers_.find(tensor.unsafeGetTensorImpl());
-  if (found == numbers_.end() || tensor.scalar_type() != torch::kFloat || !may_be_sparse(tensor))
-    return;
+  if (found == numbers_.end() || !has_chunks(tensor)) return;
   Parameter& parameter = parameters_[found->second];
+  parameter.followed = true;
   parameter.decay = static_cast<float>(decay);
   // A step that was restored holds it before this run has sent any.
   if (sparse_) reducer_.set_decay(found->second, tensor.data_ptr<float>(), parameter.decay);
@@ -427,7 +495,7 @@ FinishedStep DataParallel::finish() { return impl_->finish(); }
 FinishedStep DataParallel::flush() { return impl_->flush(); }
 DataParallel::NoSync::~NoSync() { --pauses_; }
 DataParallel::NoSync DataParallel::no_sync() { return NoSync{impl_->pauses()}; }
-const Arrivals& DataParallel::arrivals() { return impl_->arrivals(); }
+std::shared_ptr<const Arrivals> DataParallel::arrivals() { return impl_->arrivals(); }
 void DataParallel::set_decay(const Tensor& parameter, double decay) {
   impl_->set_decay(parameter, decay);
 }

@@ -72,6 +72,12 @@ Tensor normalised(const Tensor& input, const Tensor& weight, const Tensor& bias,
       torch::native_batch_norm(input, weight, bias, mean, variance, false, 0, epsilon));
 }
 
+[[noreturn]] void refuse_one_value() {
+  throw Error{Status{Code::InvalidArgument,
+                     "batch normalisation needs more than one value a feature to train with, and "
+                     "all ranks together have one"}};
+}
+
 Moments moments_of_all(const Tensor& input, detail::BatchStatistics& statistics) {
   const std::int64_t features = input.size(1);
   const std::int64_t part = detail::BatchStatistics::part(features);
@@ -213,6 +219,7 @@ Tensor SyncBatchNormImpl::forward(const Tensor& input) {
   _check_input_dim(input);
   const bool plain = !is_training() || statistics_->communicator.size() == 1;
   if (plain) {
+    if (is_training() && input.numel() == input.size(1)) refuse_one_value();
     const double momentum = is_training() ? begin_batch() : 0;
     return torch::batch_norm(input, weight, bias, running_mean, running_var,
                              is_training() || !options.track_running_stats(), momentum,
@@ -222,11 +229,7 @@ Tensor SyncBatchNormImpl::forward(const Tensor& input) {
   {
     const torch::NoGradGuard no_gradient;
     moments = moments_of_all(input.to(working_type(input)), *statistics_);
-    if (moments.count == 1)
-      throw Error{
-          Status{Code::InvalidArgument,
-                 "batch normalisation needs more than one value a feature to train with, and "
-                 "all ranks together have one"}};
+    if (moments.count == 1) refuse_one_value();
     if (moments.count > 0 && options.track_running_stats()) {
       const double momentum = begin_batch();
       const auto count = static_cast<double>(moments.count);

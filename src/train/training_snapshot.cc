@@ -161,8 +161,6 @@ void TrainingSnapshot::copy_optimizer(torch::optim::Optimizer& optimizer) {
     common_.add_view<std::byte>(kArchive, archive_);
     return;
   }
-  // They are made at the first step, and would be missed by who loads what is saved before it.
-  own->velocities();
   copy(own->memory(), kOptimizer, velocities_, common_);
 }
 

@@ -20,8 +20,9 @@ Channel& ControlBlock::channel(Rank from, Rank to) const {
 
 Note Board::note() const {
   constexpr auto kPlain = std::memory_order_relaxed;
-  return {entered.load(kPlain), kind.load(kPlain),      count.load(kPlain),  signature.load(kPlain),
-          step.load(kPlain),    waits_for.load(kPlain), blamed.load(kPlain), failed.load(kPlain)};
+  return {entered.load(kPlain),   kind.load(kPlain),   count.load(kPlain),
+          signature.load(kPlain), step.load(kPlain),   waits_for.load(kPlain),
+          blamed.load(kPlain),    failed.load(kPlain), blamed_in.load(kPlain)};
 }
 
 void Board::write(const Note& note) {
@@ -33,6 +34,7 @@ void Board::write(const Note& note) {
   step.store(note.step, kPlain);
   waits_for.store(note.waits_for, kPlain);
   blamed.store(note.blamed, kPlain);
+  blamed_in.store(note.blamed_in, kPlain);
   failed.store(note.failed, std::memory_order_seq_cst);
 }
 

@@ -64,6 +64,7 @@ struct Board {
   std::atomic<std::int32_t> waits_for;                // rank + 1; 0 for nobody
   std::atomic<std::int32_t> blamed;                   // rank + 1 that it failed because of
   std::atomic<std::uint32_t> failed;                  // its communicator is poisoned: how, below
+  std::atomic<std::uint64_t> blamed_in;               // the collective that one was seen to call
 
   Note note() const;
   void write(const Note& note);

@@ -53,6 +53,13 @@ class MpiLink {
   int ranks() const { return static_cast<int>(peers_.size()); }
   const std::shared_ptr<NappingSleeper>& sleeper() const { return sleeper_; }
 
+  // Counts what goes out.
+  std::uint64_t moved() const {
+    std::uint64_t moved = 0;
+    for (const std::unique_ptr<Peer>& peer : peers_) moved += peer ? peer->out.moved() : 0;
+    return moved;
+  }
+
   Peer& peer(Rank rank) {
     std::unique_ptr<Peer>& peer = peers_[static_cast<std::size_t>(rank)];
     if (peer == nullptr) peer = std::make_unique<Peer>(comm_, rank, *sleeper_);
@@ -252,6 +259,7 @@ class MpiNetwork final : public Network {
     link_->send_notes();
     return link_->peer(peer).out.sent();
   }
+  std::uint64_t moved() const override { return link_->moved(); }
   const Header* incoming(Rank peer) override {
     link_->send_notes();
     return link_->peer(peer).in.incoming();

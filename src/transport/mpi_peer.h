@@ -90,6 +90,7 @@ class Outbox {
   void send(const Header& header, const std::byte* data);
   // Messages whose bytes are no longer needed. Sends on what waits.
   std::uint64_t sent();
+  std::uint64_t moved() const { return segments_done_ + header_for_; }
   std::uint64_t messages() const { return posted_ + queue_.size() - first_; }
   // Whether MPI needs nothing of this box any more.
   bool idle();

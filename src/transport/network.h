@@ -44,6 +44,7 @@ struct Note {
   std::int32_t waits_for = 0;
   std::int32_t blamed = 0;
   std::uint32_t failed = 0;
+  std::uint64_t blamed_in = 0;
 };
 
 class Network {
@@ -67,6 +68,8 @@ class Network {
   // also moves on what could not be sent at once. One of no bytes is a message, too.
   virtual void send(Rank peer, const Header& header, const std::byte* data) = 0;
   virtual std::uint64_t sent(Rank peer) = 0;
+  // Grows while they go, be it slowly.
+  virtual std::uint64_t moved() const = 0;
 
   // Messages from a peer: the header of the oldest that has not been read to its end; null while it
   // is not here. One of no bytes is read to its end by consume(peer, 0).

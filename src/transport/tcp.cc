@@ -34,8 +34,15 @@ enum class Io : std::uint8_t { Some, Nothing, Over };
 
 Io outcome(ssize_t bytes) {
   if (bytes > 0) return Io::Some;
+  if (bytes == 0) errno = 0;  // the end, and no error: what is there is of another call
   if (bytes < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return Io::Nothing;
   return Io::Over;
+}
+
+// Bytes that the kernel has and the peer's does not.
+std::size_t unsent(int socket) {
+  int bytes = 0;
+  return ioctl(socket, SIOCOUTQ, &bytes) == 0 ? static_cast<std::size_t>(bytes) : 0;
 }
 
 // The sending half of a connection.
@@ -45,6 +52,7 @@ class Outgoing {
     queue_[posted_++ % kWindow] = {header, data};
   }
   std::uint64_t sent() const { return sent_; }
+  std::uint64_t bytes() const { return bytes_; }
 
   Io move(int socket) {
     while (sent_ < posted_) {
@@ -65,6 +73,7 @@ class Outgoing {
       const ssize_t bytes = sendmsg(socket, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
       if (const Io io = outcome(bytes); io != Io::Some) return io;
       done_ += static_cast<std::size_t>(bytes);
+      bytes_ += static_cast<std::size_t>(bytes);
       if (done_ < total) continue;
       done_ = 0;
       ++sent_;
@@ -84,7 +93,8 @@ class Outgoing {
   std::array<Entry, kWindow> queue_;
   std::uint64_t posted_ = 0;
   std::uint64_t sent_ = 0;
-  std::size_t done_ = 0;  // bytes of the oldest, its header included
+  std::size_t done_ = 0;     // bytes of the oldest, its header included
+  std::uint64_t bytes_ = 0;  // of all, likewise
 };
 
 // The receiving half.
@@ -162,6 +172,10 @@ class Incoming {
 class Notes {
  public:
   void tell(int socket, const Frame& frame) {
+    // To a peer that has long not listened: the last words must find room.
+    constexpr std::size_t kMostUnsent = 16 * 1024;
+    const bool last = frame.goodbye != 0 || frame.note.failed != 0;
+    if (!last && unsent(socket) > kMostUnsent) return;
     next_ = frame;
     has_next_ = true;
     while (has_next_ || done_ < sizeof out_) {
@@ -264,6 +278,12 @@ class TcpNetwork final : public Network {
     Route& route = this->route(peer);
     if (route.death.empty()) note_end(route, route.out.move(route.link.messages.number()));
     return route.out.sent();
+  }
+
+  std::uint64_t moved() const override {
+    std::uint64_t bytes = 0;
+    for (const auto& route : routes_) bytes += route ? route->out.bytes() : 0;
+    return bytes;
   }
 
   const Header* incoming(Rank peer) override {
@@ -388,10 +408,7 @@ class TcpNetwork final : public Network {
   }
 
   static bool holds_unsent(const Route& route) {
-    int messages = 0;
-    int notes = 0;
-    return (ioctl(route.link.messages.number(), SIOCOUTQ, &messages) == 0 && messages > 0) ||
-           (ioctl(route.link.notes.number(), SIOCOUTQ, &notes) == 0 && notes > 0);
+    return unsent(route.link.messages.number()) > 0 || unsent(route.link.notes.number()) > 0;
   }
 
   std::shared_ptr<TcpProcess> process_;

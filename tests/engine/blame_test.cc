@@ -36,6 +36,7 @@ class Collects final : public Running {
  public:
   explicit Collects(std::set<Rank> needed) : needed_{std::move(needed)} {}
   Result<bool> advance() override { return false; }
+  std::uint64_t moved() const override { return 0; }
   int step() const override { return 1; }
   int steps() const override { return 1; }
   Rank waits_for() const override { return needed_.empty() ? kOwn : *needed_.begin(); }
@@ -54,11 +55,12 @@ class WatchTest : public testing::Test {
   }
   void give_up(Rank rank, Rank because_of, std::uint32_t how = kFailed) {
     group_.board(rank).blamed = because_of + 1;
+    group_.board(rank).blamed_in = because_of == kOwn ? 0 : group_.board(because_of).entered.load();
     group_.board(rank).failed = how;
   }
   void leave(Rank rank) { memory_->deaths[rank] = "it has left"; }
   std::string cause_of_loss(const std::set<Rank>& needed) {
-    const std::optional<Blame> blame = watch_.loss(Collects{needed});
+    const std::optional<Blame> blame = watch_.loss(Collects{needed}, moves_);
     return blame ? blame->how : "";
   }
 
@@ -69,6 +71,7 @@ class WatchTest : public testing::Test {
   std::vector<Line> control_{ControlBlock::bytes(4) / sizeof(Line) + 1};
   Group group_{memory_, control_.front().bytes.data()};
   Watch watch_{group_};
+  bool moves_ = false;
 };
 
 TEST_F(WatchTest, WhileAllLiveNothingIsLost) {
@@ -134,7 +137,7 @@ TEST_F(WatchTest, WhoWentOnWithoutThisRankIsTheOddOne) {
   enter(0, 6, 8);
   give_up(0, 1, kMismatched);
   watch_.look();
-  const std::optional<Blame> blame = watch_.loss(Collects{{0}});
+  const std::optional<Blame> blame = watch_.loss(Collects{{0}}, true);
   ASSERT_TRUE(blame);
   EXPECT_EQ(blame->culprit, 0);
   EXPECT_TRUE(blame->mismatched);
@@ -147,6 +150,39 @@ TEST_F(WatchTest, WhoWentOnWithMostOthersIsNotTheOddOne) {
   give_up(0, 1, kMismatched);
   watch_.look();
   EXPECT_EQ(cause_of_loss({0}), "rank 0 gave up because of rank 1");
+}
+
+// What two sent before they met in #6 is on its way: this rank will see for itself who is odd.
+TEST_F(WatchTest, WhileDataComesTwoThatMetAheadAreNotBlamed) {
+  enter(3, 5);
+  enter(0, 6, 8);
+  enter(1, 6, 9);
+  give_up(0, 1, kMismatched);
+  give_up(1, 0, kMismatched);
+  watch_.look();
+  moves_ = true;
+  EXPECT_EQ(cause_of_loss({0, 1}), "");
+  moves_ = false;
+  EXPECT_EQ(cause_of_loss({0}), "rank 0 gave up because of rank 1");
+  moves_ = true;
+  enter(3, 6, 8);
+  EXPECT_EQ(cause_of_loss({0}), "rank 0 gave up because of rank 1");
+}
+
+TEST_F(WatchTest, WhileDataComesWhoDiedIsStillLost) {
+  enter(3, 5);
+  leave(1);
+  watch_.look();
+  moves_ = true;
+  EXPECT_EQ(cause_of_loss({1}), "rank 1 is lost (it has left)");
+}
+
+TEST_F(WatchTest, WhoHasDoneItsPartAndLeftDoesNotHoldUpTheRest) {
+  leave(0);
+  memory_->standstills[2] = "process 17 is stopped";
+  watch_.look();
+  EXPECT_EQ(watch_.standstill(Collects{{2}}).how, "rank 2 is stopped (process 17 is stopped)");
+  EXPECT_EQ(watch_.standstill(Collects{{0, 2}}).how, "rank 0 is lost (it has left)");
 }
 
 TEST_F(WatchTest, AStoppedProcessHoldsUpTheRest) {

@@ -252,8 +252,9 @@ Scenario scenario_of(std::uint64_t seed, int hosts) {
     }
     scenario.algorithm = names[below(names.size())];
   }
-  // Up to 2 MiB, short ones as often. With nothing to send nobody is missed.
-  scenario.count = 1 + below(std::uint64_t{1} << below(19));
+  // Up to 4 MiB, short ones as often, and some that links take long for. With nothing to send
+  // nobody is missed.
+  scenario.count = 1 + below(std::uint64_t{1} << (below(3) == 0 ? 19 : below(19)));
   scenario.pooled = below(2) == 0;
   do {
     scenario.fault = static_cast<Fault>(below(kFaults.size()));

@@ -170,6 +170,49 @@ TEST(Communicator, APeerThatDoesNotComeIsNamedAndLaterCallsFailAtOnce) {
   });
 }
 
+TEST(Communicator, WhatMovesMayTakeLongerThanTheDeadline) {
+  run_ranks(2, [](Communicator& comm) {
+    constexpr int kCalls = 40;
+    constexpr std::chrono::milliseconds kStandstill{1000};
+    std::vector<float> data(kCalls, 1.0F + static_cast<float>(comm.rank()));
+    std::vector<Work> works;
+    const auto begin = std::chrono::steady_clock::now();
+    for (float& each : data) {
+      if (comm.rank() == 1) std::this_thread::sleep_for(2 * kStandstill / kCalls);
+      works.push_back(comm.all_reduce(&each, 1));
+    }
+    works.back().wait(kStandstill);
+    EXPECT_GT(std::chrono::steady_clock::now() - begin, kStandstill);
+    EXPECT_EQ(data, std::vector<float>(kCalls, 3));
+  });
+}
+
+// The rank lives on, and so does the communicator that the other was split from.
+TEST(Communicator, WhoLeavesInTheMiddleIsNamedAtOnce) {
+  run_ranks(3, [](Communicator& comm) {
+    std::vector<float> data(3'000'000, 1);
+    const auto begin = std::chrono::steady_clock::now();
+    {
+      Communicator part = comm.split(0);
+      Work work = part.all_reduce(data.data(), data.size());
+      if (part.rank() != 1) {
+        try {
+          work.wait(kTestDeadline);
+          ADD_FAILURE() << "it was complete without rank 1";
+        } catch (const Error& error) {
+          EXPECT_EQ(error.code(), Code::PeerLost);
+          const std::string what = error.what();
+          EXPECT_TRUE(what.find("rank 1 gave up") != std::string::npos ||
+                      what.find("because of rank 1") != std::string::npos)
+              << what;
+        }
+      }
+    }
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, kTestDeadline / 2);
+    comm.barrier();
+  });
+}
+
 TEST(Communicator, RefusesWhatCannotBe) {
   run_ranks(2, [](Communicator& comm) {
     float x = 0;

@@ -95,6 +95,26 @@ TEST(DataParallelErrors, AParameterMayBeFrozenLater) {
   });
 }
 
+// libtorch then drops its gradient, but calls the hook.
+TEST(DataParallelErrors, AParameterMayBeFrozenBetweenForwardAndBackward) {
+  for (const Clearing clearing : kClearings) {
+    run_torch_ranks(2, [&](Communicator& comm) {
+      torch::nn::Linear model{3, 3};
+      fill(*model);
+      DataParallel parallel{*model, comm};
+      model->forward(ramp({2, 3})).sum().backward();
+      parallel.finish();
+      clear(model->named_parameters(), clearing);
+      const Tensor loss = model->forward(ramp({2, 3})).sum();
+      model->bias.set_requires_grad(false);
+      loss.backward();
+      parallel.finish();
+      EXPECT_TRUE(same(model->weight.grad(), torch::tensor({5.F, 7.F, 9.F}).expand({3, 3})));
+      EXPECT_FALSE(model->bias.grad().defined());
+    });
+  }
+}
+
 // The same weights in another order of memory would be added up element by wrong element.
 TEST(DataParallelErrors, StridesThatDifferBetweenRanksAreNamedToAll) {
   run_torch_ranks(2, [](Communicator& comm) {
@@ -182,12 +202,80 @@ TEST(DataParallelErrors, ASecondGradientBeforeFinishIsAnErrorOfBackward) {
   });
 }
 
+TEST(DataParallelErrors, AGradientOnTopOfAMeanIsAnErrorOfBackward) {
+  const GradientOptions ways[] = {{},
+                                  {.wire = WireType::F16, .force_wire = true},
+                                  {.double_buffering = true},
+                                  {.loss_scale = {.enabled = true, .initial = 64}}};
+  for (const GradientOptions& options : ways) {
+    run_torch_ranks(2, [&](Communicator& comm) {
+      Parameters parameters;
+      parameters.insert("w", parameter(ramp({10})));
+      DataParallel parallel{parameters, comm, options};
+      const auto backward = [&] { (parameters["w"].sum() * parallel.loss_scale()).backward(); };
+      backward();
+      if (parallel.finish().empty) {
+        backward();  // there was no mean yet
+        parallel.finish();
+      }
+      for (const Clearing clearing : kClearings) {
+        for (int again = 0; again < 2; ++again) {
+          torch::nn::utils::clip_grad_norm_(parameters.values(), 1.0);
+          const Status status = thrown_by(backward);
+          EXPECT_EQ(status.code(), Code::InvalidArgument);
+          EXPECT_NE(status.message().find("'w' got a gradient on top"), std::string::npos)
+              << status.message();
+        }
+        clear(parameters, clearing);
+        backward();
+        parallel.finish();
+        EXPECT_TRUE(same(parameters["w"].grad(), torch::ones({10})));
+      }
+      if (parallel.flush().empty) return;
+      EXPECT_EQ(thrown_by(backward).code(), Code::InvalidArgument);
+    });
+  }
+}
+
+// What a pause adds to a mean may be cleared, but not sent.
+TEST(DataParallelErrors, NoSyncAddsUpFromZero) {
+  run_torch_ranks(2, [](Communicator& comm) {
+    Parameters parameters;
+    parameters.insert("w", parameter(ramp({10})));
+    DataParallel parallel{parameters, comm};
+    const auto backward = [&] { parameters["w"].sum().backward(); };
+    const auto paused = [&] {
+      const auto pause = parallel.no_sync();
+      backward();
+      backward();
+    };
+    backward();
+    parallel.finish();
+    paused();
+    EXPECT_EQ(thrown_by(backward).code(), Code::InvalidArgument);
+    for (const Clearing clearing : kClearings) {
+      clear(parameters, clearing);
+      backward();
+      parallel.finish();
+      EXPECT_TRUE(same(parameters["w"].grad(), torch::ones({10})));
+      paused();
+    }
+    EXPECT_EQ(thrown_by([&] { parallel.finish(); }).code(), Code::InvalidArgument);
+    clear(parameters, Clearing::Zero);
+    paused();
+    backward();
+    parallel.finish();
+    EXPECT_TRUE(same(parameters["w"].grad(), torch::full({10}, 3.F)));
+  });
+}
+
 TEST(DataParallelErrors, APeerThatLeavesIsAnErrorOfBackwardOrFinish) {
   run_torch_ranks(3, [](Communicator& comm) {
     Parameters parameters;
     for (const char* const name : {"a", "b"}) parameters.insert(name, parameter(ramp({100'000})));
     DataParallel parallel{parameters, comm, {.theta = 1}};
     const auto step = [&] {
+      clear(parameters, Clearing::ToNone);
       (parameters["a"].sum() + parameters["b"].sum()).backward();
       parallel.finish();
     };

@@ -63,6 +63,30 @@ TEST(DataParallel, GradientsStayInOnePlaceHoweverTheyAreCleared) {
   }
 }
 
+// As old programs do: libtorch does not count that as a change.
+TEST(DataParallel, GradientsMayBeClearedThroughTheirData) {
+  run_torch_ranks(2, [](Communicator& comm) {
+    Parameters parameters;
+    parameters.insert("w", parameter(ramp({40, 3})));
+    parameters.insert("rows", parameter(ramp({3, 2})));
+    DataParallel parallel{parameters, comm};
+    const Tensor chosen = torch::tensor({comm.rank(), comm.rank()});
+    for (int step = 0; step < 3; ++step) {
+      for (const auto& item : parameters) {
+        if (item.value().grad().defined()) item.value().grad().data().zero_();
+      }
+      ((parameters["w"] * (comm.rank() + step)).sum() +
+       torch::embedding(parameters["rows"], chosen, -1, false, /*sparse=*/true).sum())
+          .backward();
+      parallel.finish();
+      EXPECT_TRUE(
+          same(parameters["w"].grad(), torch::full({40, 3}, 0.5F + static_cast<float>(step))));
+      EXPECT_TRUE(
+          same(parameters["rows"].grad(), torch::tensor({{1.F, 1.F}, {1.F, 1.F}, {0.F, 0.F}})));
+    }
+  });
+}
+
 TEST(DataParallel, GradientsHaveTheStridesOfTheirParameters) {
   run_torch_ranks(2, [](Communicator& comm) {
     Parameters parameters;

@@ -94,5 +94,21 @@ TEST(DoubleBuffering, HandsOutWhoHadAGradientAStepLate) {
   }
 }
 
+TEST(DoubleBuffering, GivesNothingToAParameterThatWasFrozenSince) {
+  run_torch_ranks(2, [](Communicator& comm) {
+    Parameters parameters;
+    for (const char* const name : {"trained", "frozen"})
+      parameters.insert(name, parameter(ramp({10})));
+    DataParallel parallel{parameters, comm, {.double_buffering = true}};
+    (parameters["trained"].sum() + parameters["frozen"].sum()).backward();
+    EXPECT_TRUE(parallel.finish().empty);
+    parameters["frozen"].set_requires_grad(false);
+    (parameters["trained"].sum() * 3).backward();
+    EXPECT_FALSE(parallel.finish().empty);
+    EXPECT_TRUE(same(parameters["trained"].grad(), torch::ones({10})));
+    EXPECT_FALSE(parameters["frozen"].grad().defined());
+  });
+}
+
 }  // namespace
 }  // namespace sluice

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -88,7 +89,7 @@ TEST(Sparse, MovesWhatArrivedAndHoldsTheRest) {
       parallel.finish();
       optimizer.step();
 
-      const Arrival arrival = parallel.arrivals().of(model.matrix());
+      const Arrival arrival = parallel.arrivals()->of(model.matrix());
       partial += arrival.whole ? 0 : 1;
       const std::vector<bool> there = arrived(arrival);
       for (std::size_t i = 0; i < kCount; ++i) {
@@ -100,7 +101,7 @@ TEST(Sparse, MovesWhatArrivedAndHoldsTheRest) {
       const Tensor expected = torch::tensor(weights, torch::kDouble).view({kRows, kColumns});
       EXPECT_TRUE(torch::allclose(model.matrix().to(torch::kDouble), expected, 1e-4, 1e-4))
           << "step " << step;
-      EXPECT_TRUE(parallel.arrivals().of(model.bias()).whole);
+      EXPECT_TRUE(parallel.arrivals()->of(model.bias()).whole);
       EXPECT_FALSE(equalise({{"matrix", model.matrix().detach()}}, comm));
     }
     EXPECT_GT(partial, 10);
@@ -131,7 +132,7 @@ TEST(Sparse, LarsGoesByWhatEachPartLastBrought) {
       parallel.finish();
       optimizer.step();
 
-      const std::vector<bool> there = arrived(parallel.arrivals().of(model.matrix()));
+      const std::vector<bool> there = arrived(parallel.arrivals()->of(model.matrix()));
       double squared_weights = 0;
       double squared_gradient = 0;
       for (std::size_t i = 0; i < kCount; ++i) {
@@ -165,6 +166,100 @@ TEST(Sparse, AnotherOptimizerIsOneClearError) {
       EXPECT_NE(std::string{error.what()}.find("follow()"), std::string::npos) << error.what();
     }
     comm.barrier();
+  });
+}
+
+TEST(Sparse, AnOptimizerThatHasGoneFollowsNoMore) {
+  run_torch_ranks(kRanks, [](Communicator& comm) {
+    Model model;
+    DataParallel parallel{model.parameters, comm, sparse_options()};
+    {
+      Sgd first{model.parameters.values()};
+      first.follow(parallel);
+      model.backward(comm.rank(), 0);
+      parallel.finish();
+      first.step();
+    }
+    Sgd second{model.parameters.values()};
+    model.backward(comm.rank(), 1);
+    const Status status = thrown_by([&] { parallel.finish(); });
+    EXPECT_EQ(status.code(), Code::InvalidArgument);
+    EXPECT_NE(status.message().find("follow()"), std::string::npos) << status.message();
+    second.follow(parallel);
+    EXPECT_FALSE(parallel.finish().empty);
+  });
+}
+
+TEST(Sparse, EveryMatrixNeedsAnOptimizerThatFollows) {
+  run_torch_ranks(kRanks, [](Communicator& comm) {
+    Model model;
+    DataParallel parallel{model.parameters, comm, sparse_options()};
+    {
+      Sgd all{model.parameters.values()};
+      all.follow(parallel);
+    }
+    Sgd some{{model.bias()}};
+    some.follow(parallel);
+    model.backward(comm.rank(), 0);
+    const Status status = thrown_by([&] { parallel.finish(); });
+    EXPECT_EQ(status.code(), Code::InvalidArgument);
+    EXPECT_NE(status.message().find("'matrix'"), std::string::npos) << status.message();
+    // A bias is always sent whole.
+    Sgd matrices{{model.matrix()}};
+    matrices.follow(parallel);
+    some.set_arrivals(nullptr);
+    EXPECT_FALSE(parallel.finish().empty);
+  });
+}
+
+TEST(Sparse, AnOptimizerMayOutliveWhatItFollowed) {
+  run_torch_ranks(kRanks, [](Communicator& comm) {
+    Model model;
+    Sgd optimizer{model.parameters.values(), {.lr = kRate, .momentum = 0}};
+    std::optional<DataParallel> parallel;
+    parallel.emplace(model.parameters, comm, sparse_options());
+    optimizer.follow(*parallel);
+    for (int step = 0; step < 5; ++step) {
+      model.backward(comm.rank(), step);
+      parallel->finish();
+      optimizer.step();
+    }
+    EXPECT_FALSE(parallel->arrivals()->of(model.matrix()).whole);
+    const Tensor before = model.matrix().detach().clone();
+    parallel.reset();
+    optimizer.step();
+    EXPECT_TRUE(torch::equal(model.matrix(), before));
+
+    parallel.emplace(model.parameters, comm);
+    model.backward(comm.rank(), 5);
+    parallel->finish();
+    optimizer.step();
+    const Tensor mean = (slope(0, 5) + slope(1, 5)) / kRanks;
+    EXPECT_TRUE(torch::allclose(model.matrix(), before - kRate * mean, 1e-5, 1e-5));
+  });
+}
+
+// What was held back of it goes on arriving.
+TEST(Sparse, AParameterThatIsFrozenLaterStandsStill) {
+  run_torch_ranks(kRanks, [](Communicator& comm) {
+    Model model;
+    DataParallel parallel{model.parameters, comm, sparse_options()};
+    Sgd optimizer{model.parameters.values(), {.lr = kRate, .weight_decay = kDecay}};
+    optimizer.follow(parallel);
+    Tensor before;
+    for (int step = 0; step < 12; ++step) {
+      if (step == 6) {
+        model.matrix().set_requires_grad(false);
+        before = model.matrix().clone();
+      }
+      model.backward(comm.rank(), step);
+      parallel.finish();
+      optimizer.step();
+      if (step < 6) continue;
+      EXPECT_FALSE(model.matrix().grad().defined()) << "step " << step;
+      EXPECT_TRUE(torch::equal(model.matrix(), before)) << "step " << step;
+      EXPECT_TRUE(model.bias().grad().defined()) << "step " << step;
+    }
   });
 }
 

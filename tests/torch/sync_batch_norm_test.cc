@@ -186,6 +186,19 @@ TEST(SyncBatchNorm, OneValueOrAWrongShapeIsAnError) {
   });
 }
 
+TEST(SyncBatchNorm, OneValueOfOneRankIsAnErrorThatChangesNothing) {
+  run_torch_ranks(1, [](Communicator& comm) {
+    SyncBatchNorm sync{BatchNormOptions{kFeatures}, comm.split(0)};
+    EXPECT_THROW(sync->forward(torch::ones({1, kFeatures})), Error);
+    EXPECT_THROW(sync->forward(torch::ones({1, kFeatures, 1, 1})), Error);
+    EXPECT_TRUE(torch::equal(sync->running_mean, torch::zeros({kFeatures})));
+    EXPECT_TRUE(torch::equal(sync->running_var, torch::ones({kFeatures})));
+    EXPECT_EQ(sync->num_batches_tracked.item<int>(), 0);
+    sync->eval();
+    EXPECT_EQ(sync->forward(torch::ones({1, kFeatures})).numel(), kFeatures);
+  });
+}
+
 TEST(AverageRunningStatistics, AveragesEveryLayer) {
   run_torch_ranks(3, [](Communicator& comm) {
     torch::nn::Sequential model{torch::nn::BatchNorm1d{4}, torch::nn::Linear{4, 2},

@@ -303,6 +303,34 @@ TEST(MomentumOptimizer, GoesOnWhereASavedOneStopped) {
   EXPECT_THROW(torch::load(wrong, again), Error);
 }
 
+TEST(MomentumOptimizer, MayBeSavedBeforeItsFirstStep) {
+  torch::Tensor w = parameter({4, 5}, 0);
+  const torch::Tensor before = w.detach().clone();
+  std::stringstream file;
+  torch::save(Sgd{{w}}, file);
+  Sgd restored{{w}, {.lr = 0.1}};
+  torch::load(restored, file);
+  w.mutable_grad() = gradient({4, 5}, 0);
+  restored.step();
+  EXPECT_TRUE(torch::allclose(w, before - 0.1 * gradient({4, 5}, 0)));
+}
+
+TEST(MomentumOptimizer, MayBeSavedBeforeAGroupsFirstStep) {
+  torch::Tensor w = parameter({4, 5}, 0);
+  torch::Tensor late = parameter({2, 2}, 1);
+  Sgd optimizer{{w}};
+  w.mutable_grad() = gradient({4, 5}, 0);
+  optimizer.step();
+  optimizer.add_param_group({{late}});
+  std::stringstream file;
+  torch::save(optimizer, file);
+  Sgd restored{{w}};
+  restored.add_param_group({{late}});
+  torch::load(restored, file);
+  EXPECT_TRUE(torch::allclose(restored.velocities()[0], gradient({4, 5}, 0)));
+  EXPECT_TRUE(torch::equal(restored.velocities()[1], torch::zeros({2, 2}, torch::kFloat64)));
+}
+
 TEST(MomentumOptimizer, WorksWithTorchsSchedulersAndClosures) {
   torch::Tensor w = parameter({3, 3}, 0);
   Sgd optimizer{{w}, {.lr = 1}};

@@ -11,7 +11,8 @@
 //
 // Any module and any optimizer will do. From construction on, backward() leaves each parameter's
 // gradient in memory of DataParallel's: finish() hands it out as .grad, where it stays until the
-// next backward() or the end of DataParallel, whichever is first.
+// next backward() or the end of DataParallel, whichever is first. zero_grad() clears it before the
+// next backward(); where it was not called, that is an error of backward() or finish().
 //
 // Parameters that do not require a gradient are no part of it, and must not do so later; shared
 // ones count once. All must be on the CPU, of type f32, f64, f16 or bf16. Thread-safety: one thread
@@ -75,8 +76,10 @@ class DataParallel {
   NoSync no_sync();
 
   // Where only some elements of a gradient are sent, an optimizer must know which: the follow() of
-  // sluice::Sgd and sluice::Lars asks for it, and says what weight decay belongs to a parameter.
-  const Arrivals& arrivals();
+  // sluice::Sgd and sluice::Lars asks for it, and then says of each parameter that it moves what
+  // weight decay belongs to it. It follows for as long as it holds the arrivals, which may outlive
+  // DataParallel: then everything arrives.
+  std::shared_ptr<const Arrivals> arrivals();
   void set_decay(const torch::Tensor& parameter, double decay);
 
   // From the next step on `timeline`, which must outlive it, hears of each backward (from its first

@@ -43,8 +43,8 @@ class MomentumOptimizer : public torch::optim::Optimizer {
   // Of all groups.
   void set_lr(double lr);
 
-  // Moves what `parallel`, which must outlive its use, hands out: all of it, or with sparse
-  // gradients what has arrived. Again after groups were added.
+  // Moves what `parallel` hands out: all of it, or with sparse gradients what has arrived. Again
+  // after groups were added, and where DataParallel was made anew.
   void follow(DataParallel& parallel);
 
   // What has arrived at each step() from now on; nullptr: everything. It must outlive its use.
@@ -57,7 +57,7 @@ class MomentumOptimizer : public torch::optim::Optimizer {
   const std::vector<torch::Tensor>& velocities();
 
   // What steps leave for later ones besides weights and rate, by name: what save() writes. Tensors
-  // that go on changing, not copies.
+  // that go on changing, not copies; zeros for what has not moved yet.
   using Memory = std::vector<std::pair<std::string, torch::Tensor>>;
   virtual Memory memory() const;
   void save(torch::serialize::OutputArchive& archive) const final;
@@ -86,6 +86,7 @@ class MomentumOptimizer : public torch::optim::Optimizer {
 
   Rule rule_;
   const Arrivals* arrivals_ = nullptr;
+  std::shared_ptr<const Arrivals> followed_;  // those, if they came by follow()
   std::vector<torch::Tensor> velocities_;
   std::vector<torch::Tensor> gradients_;  // copies of those that lie otherwise than their parameter
   std::vector<Move> moves_;               // of the step under way

@@ -97,14 +97,19 @@ void MomentumOptimizer::zero_grad(bool set_to_none) {
 }
 
 void MomentumOptimizer::follow(DataParallel& parallel) {
-  set_arrivals(&parallel.arrivals());
+  std::shared_ptr<const Arrivals> arrivals = parallel.arrivals();
+  set_arrivals(arrivals.get());
+  followed_ = std::move(arrivals);
   for (const torch::optim::OptimizerParamGroup& group : param_groups()) {
     for (const torch::Tensor& parameter : group.params())
       parallel.set_decay(parameter, weight_decay(parameter));
   }
 }
 
-void MomentumOptimizer::set_arrivals(const Arrivals* arrivals) { arrivals_ = arrivals; }
+void MomentumOptimizer::set_arrivals(const Arrivals* arrivals) {
+  arrivals_ = arrivals;
+  followed_.reset();
+}
 
 double MomentumOptimizer::weight_decay(const torch::Tensor& parameter) const {
   return one_dimensional(parameter) && !rule_.decay_one_dimensional ? 0 : rule_.weight_decay;
@@ -221,8 +226,14 @@ void MomentumOptimizer::apply(Move& move) const {
 
 MomentumOptimizer::Memory MomentumOptimizer::memory() const {
   Memory memory;
-  for (std::size_t i = 0; i < velocities_.size(); ++i) {
-    memory.emplace_back(fmt::format("velocity_{}", i), velocities_[i]);
+  for (const torch::optim::OptimizerParamGroup& group : param_groups()) {
+    for (const torch::Tensor& parameter : group.params()) {
+      const std::size_t i = memory.size();
+      memory.emplace_back(fmt::format("velocity_{}", i),
+                          i < velocities_.size()
+                              ? velocities_[i]
+                              : torch::zeros_like(parameter, torch::MemoryFormat::Preserve));
+    }
   }
   return memory;
 }
