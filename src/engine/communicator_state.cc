@@ -310,6 +310,7 @@ Status CommunicatorState::wait(std::uint64_t number, std::chrono::milliseconds d
   auto until = Clock::now() + deadline;
   while (!done_by(until)) {
     const auto lock = context_->drive();
+    take_up();  // it may not have begun
     look_after_peers();
     if (is_complete(number) || has_failed()) break;
     until = last_moved_ + deadline;
