@@ -9,15 +9,12 @@
 #include <nlohmann/json.hpp>
 
 #include "base/bits.h"
+#include "base/refuse.h"
 #include "base/text.h"
 #include "sluice/status.h"
 
 namespace sluice::cli {
 namespace {
-
-[[noreturn]] void refuse(std::string sentence) {
-  throw Error{Status{Code::InvalidArgument, std::move(sentence)}};
-}
 
 std::vector<std::string_view> split(std::string_view text, char separator) {
   std::vector<std::string_view> parts;

@@ -6,6 +6,7 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "base/refuse.h"
 #include "base/text.h"
 #include "cli/arguments.h"
 #include "cli/command.h"
@@ -41,10 +42,6 @@ constexpr int kMostExplainedRanks = 1 << 13;  // `direct` has ranks^2 messages t
 constexpr std::int64_t kLeastFlip = 4;
 constexpr std::int64_t kMostFlip = std::int64_t{1} << 36;
 constexpr std::int64_t kSparseChunk = SparseOptions{}.chunk;
-
-[[noreturn]] void refuse(std::string sentence) {
-  throw Error{Status{Code::InvalidArgument, std::move(sentence)}};
-}
 
 struct Question {
   Collective collective;

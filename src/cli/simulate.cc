@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/refuse.h"
 #include "base/text.h"
 #include "cli/arguments.h"
 #include "cli/command.h"
@@ -34,10 +35,6 @@ struct Options {
 
 constexpr int kMostSimulatedRanks = 1 << 13;
 constexpr const char* kThisMachine = "this-machine";
-
-[[noreturn]] void refuse(std::string sentence) {
-  throw Error{Status{Code::InvalidArgument, std::move(sentence)}};
-}
 
 void run_all_reduce(const Options& options, WhatIf world, const std::vector<int>& ranks) {
   AllReduceQuestion question{.world = std::move(world),

@@ -6,6 +6,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "base/refuse.h"
 #include "base/text.h"
 #include "bootstrap/cores.h"
 #include "bootstrap/launch.h"
@@ -15,10 +16,6 @@
 
 namespace sluice::cli {
 namespace {
-
-[[noreturn]] void refuse(std::string sentence) {
-  throw Error{Status{Code::InvalidArgument, std::move(sentence)}};
-}
 
 // Data of a kind that one recipe is made for.
 std::string recipe_for(const std::string& data) {

@@ -19,6 +19,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "base/refuse.h"
 #include "gradient/bucket_list.h"
 #include "gradient/description.h"
 #include "gradient/flight.h"
@@ -30,10 +31,6 @@
 
 namespace sluice {
 namespace {
-
-[[noreturn]] void refuse(std::string message) {
-  throw Error{Status{Code::InvalidArgument, std::move(message)}};
-}
 
 void require_usable(const std::vector<GradientSpec>& gradients, const GradientOptions& options) {
   for (const GradientSpec& gradient : gradients) {

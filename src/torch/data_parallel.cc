@@ -21,94 +21,19 @@
 #include <memory>
 #include <optional>
 #include <unordered_map>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
 #include "base/log.h"
+#include "base/refuse.h"
 #include "gradient/reducer.h"
-#include "torch/scalar_type.h"
+#include "torch/trained_parameters.h"
 #include "torch/weights.h"
 
 namespace sluice {
 namespace {
 
 using torch::Tensor;
-
-[[noreturn]] void refuse(std::string message) {
-  throw Error{Status{Code::InvalidArgument, std::move(message)}};
-}
-
-// Without those that are shared: the first name stands.
-NamedTensors unique(const torch::OrderedDict<std::string, Tensor>& named) {
-  NamedTensors tensors;
-  std::unordered_set<const c10::TensorImpl*> seen;
-  for (const auto& item : named) {
-    if (seen.insert(item.value().unsafeGetTensorImpl()).second)
-      tensors.emplace_back(item.key(), item.value());
-  }
-  return tensors;
-}
-
-bool takes_part(const Tensor& parameter) {
-  return parameter.requires_grad() && parameter.numel() > 0;
-}
-
-NamedTensors trained(NamedTensors parameters) {
-  std::erase_if(parameters, [](const auto& named) { return !takes_part(named.second); });
-  if (parameters.empty()) refuse("no parameter requires a gradient: there is nothing to train");
-  for (const auto& [name, parameter] : parameters) {
-    if (!parameter.is_leaf())
-      refuse(fmt::format("parameter '{}' is computed from others; give those instead", name));
-    if (!parameter.device().is_cpu() || parameter.layout() != torch::kStrided)
-      refuse(fmt::format("parameter '{}' is not a dense tensor on the CPU", name));
-    const std::optional<DataType> type = data_type(parameter.scalar_type());
-    if (!type || *type == DataType::I32 || *type == DataType::I64)
-      refuse(fmt::format("parameter '{}' is of type {}; f32, f64, f16 and bf16 can be averaged",
-                         name, c10::toString(parameter.scalar_type())));
-  }
-  return parameters;
-}
-
-// A matrix or more, whose elements lie in its memory one after the other.
-bool may_be_sparse(const Tensor& parameter) {
-  return parameter.dim() > 1 && parameter.is_non_overlapping_and_dense();
-}
-
-// Whether a sparse step may send only some of it.
-bool has_chunks(const Tensor& parameter) {
-  return parameter.scalar_type() == torch::kFloat && may_be_sparse(parameter);
-}
-
-// Ranks whose elements lie differently must not add them up. A dimension of one element has no
-// stride that matters.
-std::string strides_of(const Tensor& parameter) {
-  if (parameter.is_contiguous() || !parameter.is_non_overlapping_and_dense()) return "";
-  std::vector<std::int64_t> strides;
-  for (std::int64_t i = 0; i < parameter.dim(); ++i) {
-    if (parameter.size(i) > 1) strides.push_back(parameter.stride(i));
-  }
-  return fmt::format("{}", fmt::join(strides, ", "));
-}
-
-std::vector<GradientSpec> specs(const NamedTensors& parameters) {
-  std::vector<GradientSpec> gradients;
-  for (const auto& [name, parameter] : parameters) {
-    gradients.push_back({.name = name,
-                         .count = static_cast<std::size_t>(parameter.numel()),
-                         .type = *data_type(parameter.scalar_type()),
-                         .may_be_sparse = may_be_sparse(parameter),
-                         .strides = strides_of(parameter)});
-  }
-  return gradients;
-}
-
-Tensor tensor_over(std::byte* memory, const Tensor& parameter) {
-  const auto options = torch::TensorOptions{parameter.scalar_type()};
-  if (!parameter.is_non_overlapping_and_dense())
-    return torch::from_blob(memory, parameter.sizes(), options);
-  return torch::from_blob(memory, parameter.sizes(), parameter.strides(), options);
-}
 
 // A pointer whose type changed between versions of libtorch.
 using Accumulator = decltype(torch::autograd::impl::grad_accumulator(Tensor{}));
@@ -223,14 +148,14 @@ DataParallel::Impl::Impl(torch::nn::Module* module, const NamedTensors& paramete
     : module_{module},
       given_{module == nullptr ? parameters : NamedTensors{}},
       sparse_{options.sparse.sparsity > 0},
-      reducer_{communicator, specs(trained(parameters)), std::move(options)},
+      reducer_{communicator, gradient_specs(trained_parameters(parameters)), std::move(options)},
       layout_version_{reducer_.layout_version()} {
   NamedTensors all = parameters;
   all.insert(all.end(), buffers.begin(), buffers.end());
   if (equalise(all, communicator) && communicator.rank() == 0)
     log("the ranks' weights differed; all go on with those of rank 0");
 
-  for (const auto& [name, tensor] : trained(parameters)) {
+  for (const auto& [name, tensor] : trained_parameters(parameters)) {
     numbers_.emplace(tensor.unsafeGetTensorImpl(), parameters_.size());
     parameters_.push_back({.name = name, .tensor = tensor, .type = tensor.scalar_type()});
   }
@@ -477,14 +402,14 @@ void DataParallel::Impl::set_timeline(Timeline* timeline) {
 
 DataParallel::DataParallel(torch::nn::Module& module, const Communicator& communicator,
                            GradientOptions options)
-    : impl_{std::make_unique<Impl>(&module, unique(module.named_parameters()),
-                                   unique(module.named_buffers()), communicator,
+    : impl_{std::make_unique<Impl>(&module, unique_tensors(module.named_parameters()),
+                                   unique_tensors(module.named_buffers()), communicator,
                                    std::move(options))} {}
 
 DataParallel::DataParallel(const torch::OrderedDict<std::string, Tensor>& parameters,
                            const Communicator& communicator, GradientOptions options)
-    : impl_{std::make_unique<Impl>(nullptr, unique(parameters), NamedTensors{}, communicator,
-                                   std::move(options))} {}
+    : impl_{std::make_unique<Impl>(nullptr, unique_tensors(parameters), NamedTensors{},
+                                   communicator, std::move(options))} {}
 
 DataParallel::DataParallel(DataParallel&&) noexcept = default;
 DataParallel& DataParallel::operator=(DataParallel&&) noexcept = default;

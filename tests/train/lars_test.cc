@@ -1,6 +1,7 @@
 // Lars against a few lines of arithmetic in f64.
 #include "sluice/torch/lars.h"
 
+#include <memory>
 #include <sstream>
 
 #include "tests/train/optimizer_reference.h"
@@ -75,11 +76,12 @@ class LarsParts : public testing::TestWithParam<torch::ScalarType> {};
 TEST_P(LarsParts, TheNormIsOfWhatEachPartLastBroughtForAStep) {
   torch::Tensor w = parameter({8, 8}, 0, GetParam());
   Lars optimizer{{w}, {.lr = 2, .momentum = 0, .weight_decay = 0.1, .eta = 0.01}};
-  Listed listed;
-  optimizer.set_arrivals(&listed);
+  const auto listed = std::make_shared<Listed>();
+  optimizer.set_arrivals(listed);
   std::vector<double> last(64, 0.0);
   const auto step = [&](int number, const std::vector<GradientPart>& parts, bool decayed) {
-    listed.arrivals[w.unsafeGetTensorImpl()] = {.whole = false, .parts = parts, .decayed = decayed};
+    listed->arrivals[w.unsafeGetTensorImpl()] = {
+        .whole = false, .parts = parts, .decayed = decayed};
     w.mutable_grad() = gradient({8, 8}, number).to(GetParam());
     const std::vector<double> before = values_of(w);
     const std::vector<double> g = values_of(w.grad());
@@ -105,10 +107,10 @@ TEST_P(LarsParts, TheNormIsOfWhatEachPartLastBroughtForAStep) {
   torch::save(optimizer, file);
   Lars restored{{w}, {.lr = 2, .momentum = 0, .weight_decay = 0.1, .eta = 0.01}};
   torch::load(restored, file);
-  restored.set_arrivals(&listed);
+  restored.set_arrivals(listed);
   const torch::Tensor before = w.detach().clone();
   const std::vector<GradientPart> parts{{24, 24, 2}};
-  listed.arrivals[w.unsafeGetTensorImpl()] = {.whole = false, .parts = parts, .decayed = true};
+  listed->arrivals[w.unsafeGetTensorImpl()] = {.whole = false, .parts = parts, .decayed = true};
   optimizer.step();
   const torch::Tensor after = w.detach().clone();
   {

@@ -1,5 +1,6 @@
 // Sgd against a few lines of arithmetic in f64 and against torch's own SGD; what Lars has in common
 // with it.
+#include <memory>
 #include <sstream>
 
 #include "sluice/status.h"
@@ -166,14 +167,14 @@ TEST_P(PartialArrivals, MoveOnlyWhatArrived) {
   torch::Tensor w = parameter({10, 10}, 0, GetParam());
   torch::Tensor other = parameter({4, 4}, 2, GetParam());
   Sgd optimizer{{w, other}, {.lr = 0.1, .nesterov = true, .weight_decay = 0.1}};
-  Listed listed;
-  optimizer.set_arrivals(&listed);
+  const auto listed = std::make_shared<Listed>();
+  optimizer.set_arrivals(listed);
   Reference reference = reference_of(w);
   const ReferenceRule rule{.decay = 0.1, .nesterov = true};
   const double tolerance = GetParam() == torch::kFloat64 ? 1e-13 : 0.05;
 
   const auto step = [&](int number, std::span<const GradientPart> parts) {
-    listed.arrivals[w.unsafeGetTensorImpl()] = {.whole = false, .parts = parts};
+    listed->arrivals[w.unsafeGetTensorImpl()] = {.whole = false, .parts = parts};
     w.mutable_grad() = gradient({10, 10}, number).to(GetParam());
     other.mutable_grad() = gradient({4, 4}, number).to(GetParam());
     const torch::Tensor others = other.detach().clone();
@@ -205,9 +206,9 @@ TEST(Arrivals, AGradientThatWasDecayedIsNotDecayedAgain) {
   torch::Tensor w = parameter({5, 5}, 0);
   Reference reference = reference_of(w);
   Sgd optimizer{{w}, {.lr = 0.1, .weight_decay = 0.3}};
-  Listed listed;
-  listed.arrivals[w.unsafeGetTensorImpl()] = {.decayed = true};
-  optimizer.set_arrivals(&listed);
+  const auto listed = std::make_shared<Listed>();
+  listed->arrivals[w.unsafeGetTensorImpl()] = {.decayed = true};
+  optimizer.set_arrivals(listed);
   w.mutable_grad() = gradient({5, 5}, 0);
   optimizer.step();
   step_reference(reference, values_of(w.grad()), 0.1, {});
@@ -222,10 +223,10 @@ TEST(Arrivals, AGradientThatWasDecayedIsNotDecayedAgain) {
 TEST(Arrivals, PartOfATensorWithGapsIsAClearError) {
   torch::Tensor w = numbers({6, 8}, 0).slice(1, 2, 5).detach().requires_grad_();
   Sgd optimizer{{w}};
-  Listed listed;
+  const auto listed = std::make_shared<Listed>();
   const std::vector<GradientPart> parts{{0, 4}};
-  listed.arrivals[w.unsafeGetTensorImpl()] = {.whole = false, .parts = parts};
-  optimizer.set_arrivals(&listed);
+  listed->arrivals[w.unsafeGetTensorImpl()] = {.whole = false, .parts = parts};
+  optimizer.set_arrivals(listed);
   w.mutable_grad() = gradient({6, 3}, 0);
   EXPECT_THROW(optimizer.step(), Error);
 }
@@ -237,8 +238,8 @@ TEST(MomentumOptimizer, MovesOnAGpuAsOnTheCpu) {
     torch::Tensor whole = numbers({9, 4}, 0).to(device).requires_grad_();
     torch::Tensor part = numbers({5, 7}, 1).to(device).requires_grad_();
     torch::Tensor bias = numbers({5}, 2).to(device).requires_grad_();
-    Listed listed;
-    listed.arrivals[part.unsafeGetTensorImpl()] = {.whole = false, .parts = parts};
+    const auto listed = std::make_shared<Listed>();
+    listed->arrivals[part.unsafeGetTensorImpl()] = {.whole = false, .parts = parts};
     std::unique_ptr<MomentumOptimizer> optimizer;
     const std::vector<torch::Tensor> parameters{whole, part, bias};
     if (lars) {
@@ -246,7 +247,7 @@ TEST(MomentumOptimizer, MovesOnAGpuAsOnTheCpu) {
     } else {
       optimizer = std::make_unique<Sgd>(parameters, SgdOptions{.weight_decay = 0.1});
     }
-    optimizer->set_arrivals(&listed);
+    optimizer->set_arrivals(listed);
     for (int step = 0; step < 3; ++step) {
       whole.mutable_grad() = gradient({9, 4}, step).to(device);
       part.mutable_grad() = gradient({5, 7}, step).to(device);

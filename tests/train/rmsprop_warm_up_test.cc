@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cmath>
+#include <memory>
 #include <sstream>
 #include <vector>
 
@@ -136,8 +137,7 @@ TEST(RmspropWarmUp, SaysWhatItCannotDo) {
   torch::Tensor w = numbers({4, 5}, 0).requires_grad_();
   w.mutable_grad() = numbers({4, 5}, 1);
   RmspropWarmUp optimizer{{w}};
-  const FirstHalf half;
-  optimizer.set_arrivals(&half);
+  optimizer.set_arrivals(std::make_shared<FirstHalf>());
   EXPECT_THROW(optimizer.step(), Error);
   optimizer.set_arrivals(nullptr);
   optimizer.set_lr(0);

@@ -3,6 +3,7 @@
 #include <torch/torch.h>
 
 #include <array>
+#include <memory>
 
 #include "sluice/torch/lars.h"
 #include "sluice/torch/sgd.h"
@@ -36,9 +37,8 @@ class HalfArrives final : public Arrivals {
 
 void expect_no_allocation(MomentumOptimizer& optimizer) {
   at::set_num_threads(1);
-  const HalfArrives half;
-  for (const Arrivals* const arrivals : std::array<const Arrivals*, 2>{nullptr, &half}) {
-    optimizer.set_arrivals(arrivals);
+  for (const bool half : {false, true}) {
+    optimizer.set_arrivals(half ? std::make_shared<HalfArrives>() : nullptr);
     optimizer.step();
     optimizer.step();
     const long before = allocations();

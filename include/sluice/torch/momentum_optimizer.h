@@ -47,8 +47,8 @@ class MomentumOptimizer : public torch::optim::Optimizer {
   // after groups were added, and where DataParallel was made anew.
   void follow(DataParallel& parallel);
 
-  // What has arrived at each step() from now on; nullptr: everything. It must outlive its use.
-  void set_arrivals(const Arrivals* arrivals);
+  // What has arrived at each step() from now on; null: everything.
+  void set_arrivals(std::shared_ptr<const Arrivals> arrivals);
 
   // What a parameter's gradient is decayed with: who sends g + wd w needs to know.
   double weight_decay(const torch::Tensor& parameter) const;
@@ -85,8 +85,7 @@ class MomentumOptimizer : public torch::optim::Optimizer {
   void add_velocities();
 
   Rule rule_;
-  const Arrivals* arrivals_ = nullptr;
-  std::shared_ptr<const Arrivals> followed_;  // those, if they came by follow()
+  std::shared_ptr<const Arrivals> arrivals_;
   std::vector<torch::Tensor> velocities_;
   std::vector<torch::Tensor> gradients_;  // copies of those that lie otherwise than their parameter
   std::vector<Move> moves_;               // of the step under way

@@ -97,18 +97,15 @@ void MomentumOptimizer::zero_grad(bool set_to_none) {
 }
 
 void MomentumOptimizer::follow(DataParallel& parallel) {
-  std::shared_ptr<const Arrivals> arrivals = parallel.arrivals();
-  set_arrivals(arrivals.get());
-  followed_ = std::move(arrivals);
+  set_arrivals(parallel.arrivals());
   for (const torch::optim::OptimizerParamGroup& group : param_groups()) {
     for (const torch::Tensor& parameter : group.params())
       parallel.set_decay(parameter, weight_decay(parameter));
   }
 }
 
-void MomentumOptimizer::set_arrivals(const Arrivals* arrivals) {
-  arrivals_ = arrivals;
-  followed_.reset();
+void MomentumOptimizer::set_arrivals(std::shared_ptr<const Arrivals> arrivals) {
+  arrivals_ = std::move(arrivals);
 }
 
 double MomentumOptimizer::weight_decay(const torch::Tensor& parameter) const {
