@@ -34,7 +34,8 @@ class Builder {
   };
 
   void add_rank(Rank rank, const Program& program) {
-    chunks_.assign(static_cast<std::size_t>(program.buffers() * program.layout().chunks()), {});
+    const auto chunks = static_cast<std::size_t>(program.layout().chunks());
+    chunks_.assign(static_cast<std::size_t>(program.buffers()) * chunks, {});
     for (int step = 0; step < program.steps(); ++step) {
       for (const Send& send : program.sends(step)) {
         const std::uint32_t id = begin_operation(rank);
@@ -79,8 +80,9 @@ class Builder {
   void touch(const Program& program, const Range& range, BufferId buffer, std::uint32_t id,
              bool writes) {
     const int count = program.layout().chunks();
+    const std::size_t base = static_cast<std::size_t>(buffer) * static_cast<std::size_t>(count);
     for (int i = 0; i < range.count; ++i) {
-      Chunk& chunk = chunks_[static_cast<std::size_t>(buffer * count + (range.first + i) % count)];
+      Chunk& chunk = chunks_[base + static_cast<std::size_t>((range.first + i) % count)];
       if (chunk.writer != kNone) follow(chunk.writer, id);
       if (writes) {
         for (const std::uint32_t reader : chunk.readers) follow(reader, id);

@@ -112,8 +112,9 @@ void Network::add_torus(const Cluster& cluster, const Conditions& conditions) {
 }
 
 std::size_t Network::torus_link(int node, int dimension, bool up) const {
-  const int dimensions = static_cast<int>(shape_.torus.size());
-  return static_cast<std::size_t>(torus_ + (node * dimensions + dimension) * 2 + (up ? 0 : 1));
+  const std::size_t pair =
+      static_cast<std::size_t>(node) * shape_.torus.size() + static_cast<std::size_t>(dimension);
+  return static_cast<std::size_t>(torus_) + pair * 2 + (up ? 0 : 1);
 }
 
 int Network::nic_of(Rank rank) const {

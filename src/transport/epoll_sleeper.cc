@@ -12,13 +12,13 @@
 namespace sluice {
 namespace {
 
-enum Source : std::uint32_t { kMessages, kNotes, kWaker };
+enum Source : std::uint32_t { Messages, Notes, Waker };
 
 }  // namespace
 
 Result<std::shared_ptr<EpollSleeper>> EpollSleeper::make(int waker) {
   Fd epoll{epoll_create1(EPOLL_CLOEXEC)};
-  epoll_event event{.events = EPOLLIN, .data = {.u32 = kWaker}};
+  epoll_event event{.events = EPOLLIN, .data = {.u32 = Waker}};
   if (!epoll.open() || epoll_ctl(epoll.number(), EPOLL_CTL_ADD, waker, &event) != 0) {
     return Status{Code::NoMemory,
                   fmt::format("no descriptor to sleep on: {}", std::strerror(errno))};
@@ -29,7 +29,7 @@ Result<std::shared_ptr<EpollSleeper>> EpollSleeper::make(int waker) {
 
 void EpollSleeper::watch(int socket, bool of_notes) {
   epoll_event event{.events = EPOLLIN | EPOLLRDHUP | EPOLLET,
-                    .data = {.u32 = of_notes ? kNotes : kMessages}};
+                    .data = {.u32 = of_notes ? Notes : Messages}};
   if (!of_notes) event.events |= EPOLLOUT;
   epoll_ctl(epoll_.number(), EPOLL_CTL_ADD, socket, &event);
 }
@@ -44,9 +44,9 @@ bool EpollSleeper::sleep(Bell& /*bell*/, std::uint32_t /*rings*/, Clock::time_po
   bool look = false;
   for (int i = 0; i < count; ++i) {
     const std::uint32_t source = events[static_cast<std::size_t>(i)].data.u32;
-    look = look || source != kMessages;
+    look = look || source != Messages;
     eventfd_t rung = 0;
-    if (source == kWaker) eventfd_read(waker_, &rung);
+    if (source == Waker) eventfd_read(waker_, &rung);
   }
   const auto now = Clock::now();
   look = look || now - last_look_ >= kBetweenLooks;

@@ -68,8 +68,9 @@ class Job : public testing::Test {
         const LinkCounters now = cluster_->uplink_counters(group);
         if (gate == 0) before.push_back(now);
         if (gate == 1) {
-          const auto at = static_cast<std::size_t>(cluster_->hosts() + group);
-          uplink_.push_back(now.payload_sent_since(before[at]) / kTimes / kCount / sizeof(float));
+          const int at = cluster_->hosts() + group;
+          const LinkCounters& then = before[static_cast<std::size_t>(at)];
+          uplink_.push_back(now.payload_sent_since(then) / kTimes / kCount / sizeof(float));
         }
       }
     };

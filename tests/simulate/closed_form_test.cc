@@ -85,8 +85,11 @@ TEST_P(ClosedForms, HalvingDoublingOfOtherNumbers) {
   for (const int n : {7, 13, 97}) {
     for (const double bytes : kSizes) {
       double expected = 0;
-      for (int left = n; left > 1; left -= left / 2)
-        expected += 2 * (kAlpha + (left / 2) * bytes / n / kBeta);
+      for (int left = n; left > 1;) {
+        const int half = left / 2;
+        expected += 2 * (kAlpha + half * bytes / n / kBeta);
+        left -= half;
+      }
       expect(flat_fabric(), "halving_doubling", {n, bytes}, expected);
     }
   }
