@@ -74,21 +74,24 @@ void Outbox::send(const Header& header, const std::byte* data) {
 
 std::uint64_t Outbox::sent() {
   move_on();
-  // Segments complete in order here, so all before the oldest outstanding one's message is sent.
-  return segments_done_ < segments_posted_ ? segments_[segments_done_ % kSegments].message
-                                           : posted_;
+  // Both complete in order here, so all before the oldest outstanding one's message is sent. MPI
+  // may have to ask the receiver before it sends a frame, too, and moves only while it is asked
+  // itself.
+  const std::uint64_t whole =
+      segments_done_ < segments_posted_ ? segments_[segments_done_ % kSegments].message : posted_;
+  return std::min(whole, frames_done_);
 }
 
 bool Outbox::idle() {
   move_on();
-  while (frames_done_ < header_for_ && line_->done(frame_requests_[frames_done_ % kHeaders])) {
-    ++frames_done_;
-  }
   return first_ == queue_.size() && segments_done_ == segments_posted_ &&
          frames_done_ == header_for_;
 }
 
 void Outbox::move_on() {
+  while (frames_done_ < header_for_ && line_->done(frame_requests_[frames_done_ % kHeaders])) {
+    ++frames_done_;
+  }
   while (segments_done_ < segments_posted_ &&
          line_->done(segments_[segments_done_ % kSegments].request)) {
     ++segments_done_;
@@ -112,10 +115,7 @@ void Outbox::move_on() {
 // False: there is no room for another header.
 bool Outbox::send_header(const Outgoing& message) {
   if (frames_ == nullptr) frames_ = std::make_unique<std::array<Frame, kHeaders>>();
-  if (header_for_ - frames_done_ == kHeaders) {
-    if (!line_->done(frame_requests_[frames_done_ % kHeaders])) return false;
-    ++frames_done_;
-  }
+  if (header_for_ - frames_done_ == kHeaders) return false;
   const std::size_t slot = header_for_ % kHeaders;
   Frame& frame = (*frames_)[slot];
   frame.header = message.header;

@@ -88,9 +88,9 @@ class Outbox {
   explicit Outbox(Line& line) : line_{&line} {}
 
   void send(const Header& header, const std::byte* data);
-  // Messages whose bytes are no longer needed. Sends on what waits.
+  // Messages that arrive whether or not anything here is called again. Sends on what waits.
   std::uint64_t sent();
-  std::uint64_t moved() const { return segments_done_ + header_for_; }
+  std::uint64_t moved() const { return segments_done_ + frames_done_; }
   std::uint64_t messages() const { return posted_ + queue_.size() - first_; }
   // Whether MPI needs nothing of this box any more.
   bool idle();

@@ -65,7 +65,8 @@ class Network {
   virtual void take_turns() {}
 
   // Messages to a peer. The bytes must stay as they are until sent(peer) counts the message, which
-  // also moves on what could not be sent at once. One of no bytes is a message, too.
+  // also moves on what could not be sent at once; what it counts needs no further call to arrive.
+  // One of no bytes is a message, too.
   virtual void send(Rank peer, const Header& header, const std::byte* data) = 0;
   virtual std::uint64_t sent(Rank peer) = 0;
   // Grows while they go, be it slowly.

@@ -176,6 +176,42 @@ TEST_F(Mpi, TwoNetworksDoNotMix) {
   exchange(*first, rank_, ranks_, 200);
 }
 
+std::int64_t nanoseconds_now() { return Clock::now().time_since_epoch().count(); }
+
+// MPI moves only while it is asked, and who has sent may turn to something else for long.
+TEST_F(Mpi, WhatCountsAsSentNeedsItsSenderNoMore) {
+  if (ranks_ < 2) GTEST_SKIP() << "needs two ranks";
+  const auto network = make_mpi_network().value();
+  std::uint64_t number = 0;
+  std::uint64_t sent = 0;
+  for (const std::size_t bytes : {13, 5'000, 20'000, 32'768, 100'000}) {
+    meet(*network, rank_, ranks_, ++number);
+    if (rank_ == 0) {
+      const std::vector<std::byte> data(bytes);
+      network->send(1, header_of(number, bytes), data.data());
+      sent += 2;
+      ASSERT_TRUE(wait_for(*network, [&] { return network->sent(1) == sent; }));
+      std::this_thread::sleep_for(std::chrono::milliseconds{200});
+      Header woken = header_of(number, 0);
+      woken.count = static_cast<std::uint64_t>(nanoseconds_now());
+      network->send(1, woken, nullptr);
+      ++sent;
+    } else if (rank_ == 1) {
+      std::vector<std::byte> data(bytes);
+      std::size_t read = 0;
+      ASSERT_TRUE(wait_for(*network, [&] {
+        if (network->incoming(0) != nullptr)
+          read += network->read(0, data.data() + read, bytes - read);
+        return read == bytes;
+      }));
+      const std::int64_t here = nanoseconds_now();
+      ASSERT_TRUE(wait_for(*network, [&] { return network->incoming(0) != nullptr; }));
+      EXPECT_LT(here, static_cast<std::int64_t>(network->incoming(0)->count)) << bytes << " bytes";
+      network->consume(0, 0);
+    }
+  }
+}
+
 TEST_F(Mpi, NotesOvertakeMessagesAndTheNewestCounts) {
   const auto network = make_mpi_network().value();
   const std::vector<std::byte> data(3'000'000);
