@@ -187,24 +187,20 @@ TEST_F(Mpi, WhatCountsAsSentNeedsItsSenderNoMore) {
   for (const std::size_t bytes : {13, 5'000, 20'000, 32'768, 100'000}) {
     meet(*network, rank_, ranks_, ++number);
     if (rank_ == 0) {
-      const std::vector<std::byte> data(bytes);
-      network->send(1, header_of(number, bytes), data.data());
+      const std::vector<std::byte> data = contents(0, 1, 0, bytes);
+      network->send(1, header_of(0, bytes), data.data());
       sent += 2;
       ASSERT_TRUE(wait_for(*network, [&] { return network->sent(1) == sent; }));
       std::this_thread::sleep_for(std::chrono::milliseconds{200});
-      Header woken = header_of(number, 0);
+      Header woken = header_of(1, 0);
       woken.count = static_cast<std::uint64_t>(nanoseconds_now());
       network->send(1, woken, nullptr);
       ++sent;
     } else if (rank_ == 1) {
-      std::vector<std::byte> data(bytes);
-      std::size_t read = 0;
-      ASSERT_TRUE(wait_for(*network, [&] {
-        if (network->incoming(0) != nullptr)
-          read += network->read(0, data.data() + read, bytes - read);
-        return read == bytes;
-      }));
+      Reader reader{*network, 0};
+      ASSERT_TRUE(wait_for(*network, [&] { return reader.step(); }));
       const std::int64_t here = nanoseconds_now();
+      EXPECT_TRUE(reader.last() == contents(0, 1, 0, bytes)) << bytes << " bytes";
       ASSERT_TRUE(wait_for(*network, [&] { return network->incoming(0) != nullptr; }));
       EXPECT_LT(here, static_cast<std::int64_t>(network->incoming(0)->count)) << bytes << " bytes";
       network->consume(0, 0);
