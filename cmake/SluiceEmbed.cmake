@@ -1,5 +1,5 @@
 # Writes a source file that holds the FOLDER/*.toml of an explicit list of names, as the function
-# embedded_FOLDER() that plan/embedded_files.h declares.
+# embedded_FOLDER() that base/embedded_files.h declares.
 #
 #   sluice_embed(clusters abci generic)      # OUTPUT: embedded_clusters.cc in the binary folder
 
@@ -11,7 +11,7 @@ function(sluice_embed folder)
     file(READ "${file}" text)
     string(APPEND rows "    {\"${name}\", R\"toml(${text})toml\"},\n")
   endforeach()
-  set(head "#include \"plan/embedded_files.h\"\n\nnamespace sluice {\nnamespace {\n\n")
+  set(head "#include \"base/embedded_files.h\"\n\nnamespace sluice {\nnamespace {\n\n")
   string(APPEND head "constexpr EmbeddedFile kFiles[] = {\n")
   set(tail "};\n\n}  // namespace\n\n")
   string(APPEND tail "std::span<const EmbeddedFile> embedded_${folder}() { return kFiles; }\n\n")

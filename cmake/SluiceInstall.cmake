@@ -3,7 +3,7 @@
 include(CMakePackageConfigHelpers)
 set(config_folder "${CMAKE_INSTALL_LIBDIR}/cmake/sluice")
 
-install(TARGETS sluice sluice_data_library EXPORT sluice-targets
+install(TARGETS sluice sluice_simulate_library sluice_data_library EXPORT sluice-targets
         ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
 install(TARGETS sluice_cli RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
 if(SLUICE_TORCH_FOUND)

@@ -3,7 +3,7 @@
 #   sluice_precompile_torch(train_test)
 #
 # gives a target's sources <torch/torch.h> precompiled. One file serves the layers and their tests, and
-# the layer `torch` makes it; so these targets must be compiled alike.
+# the layer `libtorch` makes it; so these targets must be compiled alike.
 #
 # clang 14 cannot read libtorch 1.13 as C++20: AUTO is OFF unless the compiler is g++.
 
@@ -21,10 +21,10 @@ if(SLUICE_TORCH STREQUAL "ON" OR (SLUICE_TORCH STREQUAL "AUTO" AND CMAKE_CXX_COM
 endif()
 
 function(sluice_precompile_torch target)
-  if(target STREQUAL "sluice_torch")
+  if(target STREQUAL "sluice_libtorch")
     target_precompile_headers(${target} PRIVATE <torch/torch.h>)
   else()
-    target_precompile_headers(${target} REUSE_FROM sluice_torch)
+    target_precompile_headers(${target} REUSE_FROM sluice_libtorch)
   endif()
   # A program is compiled with -fPIE by default, which a header compiled with -fPIC does not fit.
   set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE OFF)

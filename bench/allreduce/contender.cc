@@ -9,7 +9,7 @@
 #include <cstring>
 #include <stdexcept>
 
-#include "cli/bench_pattern.h"
+#include "cli/bench/bench_pattern.h"
 
 namespace sluice::bench {
 namespace {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/fd.h"
-#include "bootstrap/cores.h"
+#include "bootstrap/launch/cores.h"
 
 namespace sluice::bench {
 namespace {

@@ -28,7 +28,7 @@
 #include "bench/allreduce/temporary_folder.h"
 #include "bench/network/stolen_time.h"
 #include "bench/program.h"
-#include "plan/models.h"
+#include "recipe/models.h"
 #include "sluice/gradients.h"
 #include "sluice/status.h"
 

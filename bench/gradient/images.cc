@@ -7,8 +7,8 @@
 #include <optional>
 
 #include "bench/allreduce/temporary_folder.h"
+#include "data/formats/image_folder.h"
 #include "sluice/status.h"
-#include "train/data/image_folder.h"
 
 namespace sluice::bench {
 namespace {

@@ -4,8 +4,8 @@
 #include <cstddef>
 #include <string>
 
-#include "train/data/memory_dataset.h"
-#include "train/data/normalization.h"
+#include "data/formats/memory_dataset.h"
+#include "data/image/normalization.h"
 
 namespace sluice::bench {
 

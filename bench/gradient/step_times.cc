@@ -20,7 +20,7 @@
 #include "bench/gradient/contest.h"
 #include "bench/gradient/ways.h"
 #include "bench/program.h"
-#include "bootstrap/cores.h"
+#include "bootstrap/launch/cores.h"
 #include "sluice/status.h"
 #include "tests/box/box_ranks.h"
 

@@ -3,8 +3,8 @@
 #include <chrono>
 #include <cmath>
 
-#include "torch/weights.h"
-#include "train/loss.h"
+#include "libtorch/weights.h"
+#include "train/loop/loss.h"
 
 namespace sluice::bench {
 

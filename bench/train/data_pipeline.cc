@@ -22,10 +22,10 @@
 #include "bench/program.h"
 #include "bench/train/bare_pipeline.h"
 #include "bench/train/photographs.h"
-#include "train/data/data.h"
-#include "train/data/file_bytes.h"
-#include "train/data/loader.h"
-#include "train/data/pack_images.h"
+#include "data/data.h"
+#include "data/formats/file_bytes.h"
+#include "data/formats/pack_images.h"
+#include "data/loader/loader.h"
 
 namespace sluice::bench {
 namespace {

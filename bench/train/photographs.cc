@@ -9,8 +9,8 @@
 
 #include "base/mix.h"
 #include "base/random.h"
+#include "data/image/jpeg.h"
 #include "sluice/status.h"
-#include "train/data/jpeg.h"
 
 namespace sluice::bench {
 namespace {

@@ -13,8 +13,8 @@
 #include <nlohmann/json.hpp>
 
 #include "bench/program.h"
+#include "data/data.h"
 #include "sluice/status.h"
-#include "train/data/data.h"
 
 namespace sluice::bench {
 namespace {

@@ -21,12 +21,12 @@
 #include "base/random.h"
 #include "bench/allreduce/median.h"
 #include "bench/program.h"
+#include "data/formats/memory_dataset.h"
 #include "sluice/status.h"
-#include "train/data/memory_dataset.h"
-#include "train/loss.h"
-#include "train/start_up.h"
-#include "train/training_batches.h"
-#include "train/training_step.h"
+#include "train/loop/loss.h"
+#include "train/loop/start_up.h"
+#include "train/loop/training_batches.h"
+#include "train/loop/training_step.h"
 
 namespace sluice::bench {
 namespace {

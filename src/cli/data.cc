@@ -1,5 +1,5 @@
 // data.cc - `sluice data pack`: images as one file that is mapped into memory, resized once.
-#include "train/data/data.h"
+#include "data/data.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -12,11 +12,11 @@
 #include <nlohmann/json.hpp>
 
 #include "base/text.h"
-#include "bootstrap/cores.h"
+#include "bootstrap/launch/cores.h"
 #include "cli/command.h"
 #include "cli/terminal.h"
-#include "train/data/pack.h"
-#include "train/data/pack_images.h"
+#include "data/formats/pack.h"
+#include "data/formats/pack_images.h"
 
 namespace sluice::cli {
 namespace {

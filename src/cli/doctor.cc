@@ -10,11 +10,11 @@
 #include <nlohmann/json.hpp>
 
 #include "base/text.h"
-#include "bootstrap/cores.h"
+#include "bootstrap/launch/cores.h"
+#include "cli/bench/memory_info.h"
 #include "cli/command.h"
-#include "cli/memory_info.h"
 #include "sluice/algorithms.h"
-#include "transport/mpi.h"
+#include "transport/mpi/mpi.h"
 
 namespace sluice::cli {
 namespace {

@@ -1,6 +1,6 @@
 // launch.cc - `sluice launch`: starts the ranks of any program on this machine; run once on each of
 // several machines it starts one job on all of them.
-#include "bootstrap/launch.h"
+#include "bootstrap/launch/launch.h"
 
 #include <fmt/format.h>
 

@@ -8,11 +8,11 @@
 #include "base/log.h"
 #include "bootstrap/environment.h"
 #include "bootstrap/placement.h"
-#include "engine/agreement.h"
 #include "engine/communicator_state.h"
-#include "engine/constants.h"
 #include "engine/join.h"
-#include "transport/inproc.h"
+#include "engine/select/agreement.h"
+#include "engine/select/constants.h"
+#include "transport/memory/inproc.h"
 
 namespace sluice {
 namespace {

@@ -16,13 +16,13 @@
 #include <vector>
 
 #include "engine/blame.h"
-#include "engine/choices.h"
 #include "engine/eager.h"
 #include "engine/endpoint.h"
 #include "engine/errand.h"
 #include "engine/execution.h"
 #include "engine/rank_context.h"
 #include "engine/request.h"
+#include "engine/select/choices.h"
 #include "sluice/communicator.h"
 
 namespace sluice::detail {

@@ -8,12 +8,12 @@
 
 #include "base/log.h"
 #include "base/text.h"
-#include "bootstrap/rendezvous.h"
-#include "transport/inproc.h"
-#include "transport/mpi.h"
-#include "transport/shm.h"
-#include "transport/socket_address.h"
-#include "transport/tcp.h"
+#include "bootstrap/rendezvous/rendezvous.h"
+#include "transport/memory/inproc.h"
+#include "transport/memory/shm.h"
+#include "transport/mpi/mpi.h"
+#include "transport/tcp/socket_address.h"
+#include "transport/tcp/tcp.h"
 
 namespace sluice {
 namespace {

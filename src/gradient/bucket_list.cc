@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "plan/buckets.h"
+#include "buckets/buckets.h"
 
 namespace sluice {
 namespace {

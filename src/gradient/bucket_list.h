@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "gradient/layout.h"
-#include "gradient/sparse_bucket.h"
+#include "gradient/sparse/sparse_bucket.h"
 #include "gradient/whole_bucket.h"
 
 namespace sluice {

@@ -9,8 +9,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "buckets/buckets.h"
 #include "gradient/gradient_spec.h"
-#include "plan/buckets.h"
 
 namespace sluice {
 

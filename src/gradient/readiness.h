@@ -7,8 +7,8 @@
 #include <cstddef>
 #include <vector>
 
+#include "buckets/buckets.h"
 #include "gradient/layout.h"
-#include "plan/buckets.h"
 
 namespace sluice {
 

@@ -23,10 +23,10 @@
 #include "gradient/bucket_list.h"
 #include "gradient/description.h"
 #include "gradient/flight.h"
-#include "gradient/held_back.h"
 #include "gradient/layout.h"
 #include "gradient/readiness.h"
 #include "gradient/scales.h"
+#include "gradient/sparse/held_back.h"
 #include "gradient/verdict.h"
 
 namespace sluice {

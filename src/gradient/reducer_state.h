@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "gradient/sparsity.h"
+#include "gradient/sparse/sparsity.h"
 #include "gradient/verdict.h"
 #include "sluice/status.h"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "plan/buckets.h"
+#include "buckets/buckets.h"
 
 namespace sluice {
 namespace {

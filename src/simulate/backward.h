@@ -7,8 +7,8 @@
 
 #include <vector>
 
-#include "plan/models.h"
-#include "plan/recipe.h"
+#include "recipe/models.h"
+#include "recipe/recipe.h"
 #include "sluice/status.h"
 
 namespace sluice {

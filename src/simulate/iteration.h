@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "plan/models.h"
-#include "plan/recipe.h"
+#include "recipe/models.h"
+#include "recipe/recipe.h"
 #include "simulate/collective.h"
 #include "simulate/straggler.h"
 #include "simulate/what_if.h"

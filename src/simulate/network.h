@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "plan/cluster.h"
+#include "cluster/cluster.h"
 #include "sluice/schedule.h"
 #include "sluice/status.h"
 

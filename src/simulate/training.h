@@ -3,9 +3,9 @@
 
 #include <string>
 
-#include "plan/device_speed.h"
-#include "plan/recipe.h"
-#include "plan/training_plan.h"
+#include "cluster/device_speed.h"
+#include "recipe/recipe.h"
+#include "recipe/training_plan.h"
 #include "simulate/iteration.h"
 
 namespace sluice {

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "plan/cluster.h"
+#include "cluster/cluster.h"
 #include "simulate/network.h"
 #include "simulate/straggler.h"
 #include "sluice/status.h"

@@ -1,4 +1,4 @@
-#include "bootstrap/attendance.h"
+#include "bootstrap/rendezvous/attendance.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "bootstrap/cores.h"
+#include "bootstrap/launch/cores.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "bootstrap/line_relay.h"
+#include "bootstrap/launch/line_relay.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

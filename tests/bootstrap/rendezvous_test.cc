@@ -1,5 +1,5 @@
 // Ranks as threads that meet at 127.0.0.1, and strangers that call there.
-#include "bootstrap/rendezvous.h"
+#include "bootstrap/rendezvous/rendezvous.h"
 
 #include <gtest/gtest.h>
 #include <sys/socket.h>
@@ -9,9 +9,9 @@
 #include <random>
 #include <thread>
 
-#include "bootstrap/rendezvous_message.h"
+#include "bootstrap/rendezvous/rendezvous_message.h"
 #include "tests/base/has.h"
-#include "transport/socket_address.h"
+#include "transport/tcp/socket_address.h"
 
 namespace sluice {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "bootstrap/launch.h"
+#include "bootstrap/launch/launch.h"
 #include "tests/base/has.h"
 #include "tests/bootstrap/ending.h"
 #include "tests/cli/shell.h"

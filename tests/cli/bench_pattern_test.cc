@@ -1,5 +1,5 @@
 // The pattern against a naive all-reduce in f64, which holds every value it makes.
-#include "cli/bench_pattern.h"
+#include "cli/bench/bench_pattern.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "cli/rank_cores.h"
+#include "cli/train/rank_cores.h"
 
 #include <gtest/gtest.h>
 

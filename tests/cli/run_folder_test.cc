@@ -1,4 +1,4 @@
-#include "cli/run_folder.h"
+#include "cli/train/run_folder.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "cli/scaling_plot.h"
+#include "cli/bench/scaling_plot.h"
 
 #include <gtest/gtest.h>
 

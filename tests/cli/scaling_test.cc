@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cli/bench_train.h"
+#include "cli/bench/bench_train.h"
 #include "sluice/status.h"
 
 namespace sluice::cli {

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "plan/recipe.h"
+#include "recipe/recipe.h"
 #include "tests/base/has.h"
 #include "tests/cli/shell.h"
 

@@ -1,5 +1,5 @@
 // What a training shows while it runs, from made-up events.
-#include "cli/training_bar.h"
+#include "cli/train/training_bar.h"
 
 #include <gtest/gtest.h>
 
@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "cli/figures.h"
-#include "cli/training_display.h"
+#include "cli/train/figures.h"
+#include "cli/train/training_display.h"
 #include "tests/base/has.h"
 
 namespace sluice::cli {

@@ -1,5 +1,5 @@
 // What a training came to, from a made-up summary.
-#include "cli/training_summary.h"
+#include "cli/train/training_summary.h"
 
 #include <gtest/gtest.h>
 

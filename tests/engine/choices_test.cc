@@ -1,11 +1,11 @@
-#include "engine/choices.h"
+#include "engine/select/choices.h"
 
 #include <gtest/gtest.h>
 
 #include <filesystem>
 
-#include "engine/constants.h"
-#include "engine/override.h"
+#include "engine/select/constants.h"
+#include "engine/select/override.h"
 
 namespace sluice {
 namespace {

@@ -1,4 +1,4 @@
-#include "engine/order.h"
+#include "engine/select/order.h"
 
 #include <gtest/gtest.h>
 

@@ -8,8 +8,8 @@
 #include <map>
 #include <string>
 
-#include "plan/recipe.h"
-#include "plan/training_plan.h"
+#include "recipe/recipe.h"
+#include "recipe/training_plan.h"
 
 namespace {
 

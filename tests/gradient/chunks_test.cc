@@ -1,4 +1,4 @@
-#include "gradient/chunks.h"
+#include "gradient/sparse/chunks.h"
 
 #include <gtest/gtest.h>
 

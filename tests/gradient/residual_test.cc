@@ -1,5 +1,5 @@
 // Ranks are arrays here, one after another, and their sum is taken by hand.
-#include "gradient/residual.h"
+#include "gradient/sparse/residual.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include <limits>
 #include <vector>
 
-#include "gradient/selection.h"
+#include "gradient/sparse/selection.h"
 #include "kernels/convert.h"
 
 namespace sluice {

@@ -1,4 +1,4 @@
-#include "gradient/selection.h"
+#include "gradient/sparse/selection.h"
 
 #include <gtest/gtest.h>
 

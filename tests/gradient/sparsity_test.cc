@@ -1,4 +1,4 @@
-#include "gradient/sparsity.h"
+#include "gradient/sparse/sparsity.h"
 
 #include <gtest/gtest.h>
 

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "plan/cluster.h"
+#include "cluster/cluster.h"
 
 namespace sluice {
 

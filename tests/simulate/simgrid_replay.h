@@ -8,7 +8,7 @@
 
 #include <cstdint>
 
-#include "plan/cluster.h"
+#include "cluster/cluster.h"
 #include "sluice/schedule.h"
 #include "sluice/status.h"
 

@@ -11,7 +11,7 @@ put src/schedule/verify.cc <<'END'
 #include <bit>
 #include "base/text.h"
 END
-put src/torch/hooks.cc <<<'#include <torch/torch.h>'
+put src/libtorch/hooks.cc <<<'#include <torch/torch.h>'
 expect 0 "$tools/check-layers" "$tree"
 keeps_quiet
 
@@ -37,10 +37,13 @@ refuse src/base/low.cc '#include "text.h"'
 refuse src/base/low.cc '#include <sluice/schedule.h>'
 refuse src/engine/hook.cc '#include <torch/torch.h>'
 refuse src/engine/hook.cc '#include <ATen/ATen.h>'
-refuse src/engine/hook.cc '#include "torch/hooks.h"'
+refuse src/engine/hook.cc '#include "libtorch/hooks.h"'
 refuse src/engine/hook.cc '#include "sluice/torch/data_parallel.h"'
 refuse include/sluice/plan.h '#include "base/text.h"'
 refuse include/sluice/plan.h '#include <fmt/format.h>'
 refuse include/sluice/plan.h '#include "sluice/torch/data_parallel.h"'
+refuse src/engine/hook.cc '#include "recipe/recipe.h"'
+refuse src/gradient/hook.cc '#include "simulate/network.h"'
+refuse src/data/loader.cc '#include <torch/torch.h>'
 refuse src/utils/misc.h '#include <vector>'
 expect 0 "$tools/check-layers" "$tree"

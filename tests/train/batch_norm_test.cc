@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
-#include "tests/torch/torch_ranks.h"
-#include "train/averaged_statistics.h"
+#include "tests/libtorch/torch_ranks.h"
+#include "train/loop/averaged_statistics.h"
 #include "train/models/models.h"
 
 namespace sluice {

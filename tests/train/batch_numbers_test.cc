@@ -1,4 +1,4 @@
-#include "train/batch_numbers.h"
+#include "train/loop/batch_numbers.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "train/checkpoint_file.h"
+#include "train/checkpoint/checkpoint_file.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <iterator>
 
 #include "bench/allreduce/temporary_folder.h"
-#include "train/section_list.h"
+#include "train/checkpoint/section_list.h"
 
 namespace sluice {
 namespace {

@@ -1,4 +1,4 @@
-#include "train/checkpoint_folder.h"
+#include "train/checkpoint/checkpoint_folder.h"
 
 #include <gtest/gtest.h>
 
@@ -7,8 +7,8 @@
 
 #include "base/remove_folder.h"
 #include "bench/allreduce/temporary_folder.h"
-#include "train/mean_part.h"
-#include "train/section_list.h"
+#include "train/checkpoint/mean_part.h"
+#include "train/checkpoint/section_list.h"
 
 namespace sluice {
 namespace {

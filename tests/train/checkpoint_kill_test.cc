@@ -10,10 +10,10 @@
 
 #include "base/random.h"
 #include "bench/allreduce/temporary_folder.h"
-#include "tests/torch/torch_ranks.h"
+#include "tests/libtorch/torch_ranks.h"
 #include "tests/train/checkpoint_training.h"
-#include "train/checkpoint_folder.h"
-#include "train/checkpoint_writer.h"
+#include "train/checkpoint/checkpoint_folder.h"
+#include "train/checkpoint/checkpoint_writer.h"
 
 namespace sluice {
 namespace {

@@ -1,5 +1,5 @@
 // Trainings that go on from a checkpoint, against those that were never interrupted.
-#include "train/checkpoint.h"
+#include "train/checkpoint/checkpoint.h"
 
 #include <gtest/gtest.h>
 
@@ -7,10 +7,10 @@
 
 #include "bench/allreduce/temporary_folder.h"
 #include "gradient/reducer.h"
-#include "tests/torch/torch_ranks.h"
+#include "tests/libtorch/torch_ranks.h"
 #include "tests/train/checkpoint_training.h"
-#include "train/checkpoint_folder.h"
-#include "train/checkpoint_writer.h"
+#include "train/checkpoint/checkpoint_folder.h"
+#include "train/checkpoint/checkpoint_writer.h"
 
 namespace sluice {
 namespace {

@@ -8,8 +8,8 @@
 
 #include "sluice/torch/data_parallel.h"
 #include "sluice/torch/momentum_optimizer.h"
-#include "tests/torch/training.h"
-#include "train/checkpoint.h"
+#include "tests/libtorch/training.h"
+#include "train/checkpoint/checkpoint.h"
 
 namespace sluice {
 

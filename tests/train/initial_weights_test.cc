@@ -1,4 +1,4 @@
-#include "train/initial_weights.h"
+#include "train/checkpoint/initial_weights.h"
 
 #include <gtest/gtest.h>
 #include <torch/serialize.h>

@@ -1,4 +1,4 @@
-#include "train/loss.h"
+#include "train/loop/loss.h"
 
 #include <gtest/gtest.h>
 #include <torch/torch.h>

@@ -1,4 +1,4 @@
-#include "train/pulse.h"
+#include "train/report/pulse.h"
 
 #include <gtest/gtest.h>
 

@@ -4,7 +4,7 @@
 #include <filesystem>
 
 #include "tests/train/tiny_training.h"
-#include "train/trainer.h"
+#include "train/loop/trainer.h"
 
 namespace sluice {
 namespace {

@@ -12,7 +12,7 @@
 #include "sluice/torch/data_parallel.h"
 #include "sluice/torch/lars.h"
 #include "sluice/torch/sgd.h"
-#include "tests/torch/torch_ranks.h"
+#include "tests/libtorch/torch_ranks.h"
 
 namespace sluice {
 namespace {

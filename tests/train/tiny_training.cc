@@ -8,9 +8,9 @@
 
 #include "base/mix.h"
 #include "base/random.h"
-#include "tests/torch/torch_ranks.h"
-#include "train/data/memory_dataset.h"
-#include "train/train_on.h"
+#include "data/formats/memory_dataset.h"
+#include "tests/libtorch/torch_ranks.h"
+#include "train/loop/train_on.h"
 
 namespace sluice {
 namespace {

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "bench/allreduce/temporary_folder.h"
+#include "data/data.h"
 #include "sluice/status.h"
-#include "train/data/data.h"
-#include "train/trainer.h"
+#include "train/loop/trainer.h"
 
 namespace sluice {
 

@@ -4,9 +4,9 @@
 #include <array>
 #include <atomic>
 
-#include "tests/torch/torch_ranks.h"
+#include "tests/libtorch/torch_ranks.h"
 #include "tests/train/tiny_training.h"
-#include "train/train_on.h"
+#include "train/loop/train_on.h"
 
 namespace sluice {
 namespace {

@@ -1,4 +1,4 @@
-#include "train/trainer.h"
+#include "train/loop/trainer.h"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "tests/torch/torch_ranks.h"
+#include "tests/libtorch/torch_ranks.h"
 #include "tests/train/tiny_training.h"
 
 namespace sluice {

@@ -1,4 +1,4 @@
-#include "transport/arena.h"
+#include "transport/memory/arena.h"
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>

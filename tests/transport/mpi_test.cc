@@ -1,6 +1,6 @@
 // Ranks of mpirun: `mpirun -np N transport_mpi_test`. Every rank runs every test, in the same
 // order.
-#include "transport/mpi.h"
+#include "transport/mpi/mpi.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

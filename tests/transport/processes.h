@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "transport/mesh.h"
+#include "transport/memory/mesh.h"
 
 namespace sluice::testing_processes {
 

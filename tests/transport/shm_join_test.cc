@@ -9,7 +9,7 @@
 
 #include "tests/base/has.h"
 #include "tests/transport/processes.h"
-#include "transport/shm.h"
+#include "transport/memory/shm.h"
 
 namespace sluice {
 namespace {

@@ -1,5 +1,5 @@
 // Memory shared by real processes: what one writes the others read, and who of them is alive.
-#include "transport/shm.h"
+#include "transport/memory/shm.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

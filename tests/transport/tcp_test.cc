@@ -1,4 +1,4 @@
-#include "transport/tcp.h"
+#include "transport/tcp/tcp.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 #include <thread>
 
 #include "tests/transport/network_conformance.h"
-#include "transport/socket_address.h"
+#include "transport/tcp/socket_address.h"
 
 namespace sluice {
 namespace {

@@ -1,4 +1,4 @@
-// models.h - the networks of plan/models.h, by the same names, built with libtorch.
+// models.h - the networks of recipe/models.h, by the same names, built with libtorch.
 //
 // A model's weights and its dropout depend on seeds alone, never on torch's process-wide generator,
 // which ranks that are threads of one process would share: the same seed is the same bits at every
@@ -11,7 +11,7 @@
 #include <memory>
 #include <string_view>
 
-#include "plan/models.h"
+#include "recipe/models.h"
 #include "sluice/status.h"
 
 namespace sluice {

@@ -1,0 +1,334 @@
+#include "bootstrap/launch/launch.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+#include "bootstrap/environment.h"
+#include "bootstrap/launch/cores.h"
+#include "bootstrap/launch/find_program.h"
+#include "bootstrap/launch/guardian.h"
+#include "bootstrap/launch/launch_signals.h"
+#include "bootstrap/launch/rank_process.h"
+#include "transport/tcp/socket_address.h"
+#include "transport/wait.h"
+
+namespace sluice {
+namespace {
+
+Result<std::string> random_hex(std::size_t bytes) {
+  std::string random(bytes, '\0');
+  if (getrandom(random.data(), bytes, 0) != static_cast<ssize_t>(bytes)) {
+    return Status{Code::NoMemory, fmt::format("no random numbers: {}", std::strerror(errno))};
+  }
+  std::string text;
+  for (const char c : random) text += fmt::format("{:02x}", static_cast<unsigned char>(c));
+  return text;
+}
+
+using Variables = std::vector<std::pair<std::string_view, std::string>>;
+
+// The launcher's own environment with what the rank must know in front of what was there.
+std::vector<std::string> environment_with(const Variables& added) {
+  std::vector<std::string> all;
+  for (const auto& [name, value] : added) all.push_back(fmt::format("{}={}", name, value));
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string_view text = *entry;
+    const std::string_view name = text.substr(0, text.find('='));
+    if (std::none_of(added.begin(), added.end(),
+                     [&](const auto& pair) { return pair.first == name; })) {
+      all.emplace_back(text);
+    }
+  }
+  return all;
+}
+
+constexpr int kWrongInput = 2;  // as an exit status
+
+bool is_answer(const LaunchOptions& options, int status) {
+  return std::find(options.answers.begin(), options.answers.end(), status) != options.answers.end();
+}
+
+// One of the times that all ranks are started.
+struct Attempt {
+  int restarts = 0;             // that came before
+  std::int64_t started_ns = 0;  // when the first began, since 1970
+  Clock::time_point deadline;   // of all of them
+};
+
+class Launch {
+ public:
+  Launch(const LaunchOptions& options, const LaunchSignals& signals, const Attempt& attempt)
+      : options_{options}, signals_{signals}, attempt_{attempt}, deadline_{attempt.deadline} {}
+
+  Status start() {
+    const Environment environment = Environment::of_process();
+    auto path = find_program(options_.program[0], environment);
+    if (!path.ok()) return path.status();
+    auto shared = shared_variables(environment);
+    if (!shared.ok()) return shared.status();
+    const std::vector<int> cores = usable_cores();
+    const std::size_t threads =
+        std::max<std::size_t>(1, cores.size() / static_cast<std::size_t>(options_.ranks));
+
+    ranks_.reserve(static_cast<std::size_t>(options_.ranks));
+    for (Rank local = 0; local < options_.ranks; ++local) {
+      Variables added = shared.value();
+      added.emplace_back(variable::kRank.name, std::to_string(global(local)));
+      added.emplace_back(variable::kLocalRank.name, std::to_string(local));
+      if (!environment.has(variable::kThreads))
+        added.emplace_back(variable::kThreads.name, std::to_string(threads));
+      RankCommand command{.rank = global(local),
+                          .path = path.value(),
+                          .arguments = options_.program,
+                          .environment = environment_with(added),
+                          .signals = signals_.before(),
+                          .prefix = prefix_of(global(local)),
+                          .draws = options_.first_draws && local == 0,
+                          .out = options_.out,
+                          .err = options_.err};
+      if (options_.bind) command.cores = share_of_cores(cores, options_.ranks, local);
+      auto started = RankProcess::start(command);
+      if (!started.ok()) return started.status();
+      guardian_.watch(started.value().pid());
+      ranks_.push_back(std::move(started).value());
+    }
+    return {};
+  }
+
+  LaunchOutcome see_to_the_end() {
+    while (!all_ended()) {
+      wait();
+      take_signals();
+      for (RankProcess& rank : ranks_) {
+        if (!rank.out().pass_on() || !rank.err().pass_on()) lose_output();
+      }
+      look_for_ends();
+      keep_time();
+    }
+    for (RankProcess& rank : ranks_) {
+      if (!rank.out().finish() || !rank.err().finish()) lose_output();
+    }
+    take_signals();  // who asked for an end just now wants no restart
+    if (first_failed_) {
+      const RankProcess& rank = ranks_[*first_failed_];
+      outcome_.first_failure = {global(static_cast<Rank>(*first_failed_)), rank.end()->describe(),
+                                rank.end()->by_signal ? -1 : rank.end()->number,
+                                ranks_[*first_failed_].err().last_lines()};
+    }
+    return outcome_;
+  }
+
+ private:
+  // A rank of this host, by its number among those of all hosts.
+  Rank global(Rank local) const { return options_.host * options_.ranks + local; }
+
+  // A line of another rank takes the place of what the first has drawn.
+  std::string prefix_of(Rank rank) const {
+    return fmt::format("{}{}", options_.first_draws ? "\r\033[K" : "",
+                       options_.prefix ? fmt::format("[{}] ", rank) : std::string{});
+  }
+
+  // What all ranks of this host find in their environment.
+  Result<Variables> shared_variables(const Environment& environment) const {
+    Variables shared{{variable::kRanks.name, std::to_string(options_.hosts * options_.ranks)},
+                     {variable::kLocalRanks.name, std::to_string(options_.ranks)},
+                     {variable::kRestarts.name, std::to_string(attempt_.restarts)},
+                     {variable::kStarted.name, std::to_string(attempt_.started_ns)}};
+    if (!environment.has(variable::kLog)) shared.emplace_back(variable::kLog.name, "stderr");
+    const auto random_job = random_hex(8);
+    const auto random_token = random_hex(16);
+    if (!random_job.ok() || !random_token.ok())
+      return random_job.ok() ? random_token.status() : random_job.status();
+
+    if (!options_.token.empty()) {
+      shared.emplace_back(variable::kToken.name, options_.token);
+    } else if (options_.hosts == 1) {
+      shared.emplace_back(variable::kToken.name, random_token.value());
+    }
+    if (options_.master.empty()) {
+      shared.emplace_back(variable::kJob.name, random_job.value());
+    } else {
+      // The launchers of the other hosts must come to the same name by themselves.
+      const std::string place = show_address(options_.master, options_.port);
+      // A restarted one is another job, so that nobody meets ranks of the one that failed.
+      const std::string again =
+          attempt_.restarts > 0 ? fmt::format("-{}", attempt_.restarts) : std::string{};
+      shared.emplace_back(variable::kJob.name, fmt::format("launch-{}{}", place, again));
+      shared.emplace_back(variable::kMasterAddress.name, options_.master);
+      shared.emplace_back(variable::kPort.name, std::to_string(options_.port));
+    }
+    return shared;
+  }
+
+  bool all_ended() const {
+    return std::all_of(ranks_.begin(), ranks_.end(),
+                       [](const RankProcess& rank) { return rank.end().has_value(); });
+  }
+
+  void wait() {
+    std::vector<pollfd> polled{{signals_.fd(), POLLIN, 0}};
+    for (RankProcess& rank : ranks_) {
+      if (!rank.end()) polled.push_back({rank.process(), POLLIN, 0});
+      for (const LineRelay* relay : {&rank.out(), &rank.err()}) {
+        if (relay->open()) polled.push_back({relay->source(), POLLIN, 0});
+      }
+    }
+    const Clock::time_point until = std::min(deadline_, kill_at_);
+    int milliseconds = -1;
+    if (until != Clock::time_point::max()) {
+      constexpr std::int64_t kHour = 3'600'000;
+      const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now()).count();
+      milliseconds = static_cast<int>(std::clamp<std::int64_t>(left, 0, kHour));
+    }
+    poll(polled.data(), polled.size(), milliseconds);
+  }
+
+  void take_signals() {
+    for (int signal = 0; (signal = signals_.next()) != 0;) {
+      if (signal == SIGPIPE) continue;
+      const bool ends = asks_to_end(signal);
+      const bool again = ends && (outcome_.signal != 0 || stopping());
+      if (ends && outcome_.signal == 0) outcome_.signal = signal;
+      if (ends && !again) {
+        options_.tell(fmt::format("passing {} on to the ranks; a second one kills them",
+                                  signal_name(signal)));
+      }
+      send_all(again ? SIGKILL : signal);
+    }
+  }
+
+  void look_for_ends() {
+    std::optional<std::size_t> worst;
+    for (std::size_t i = 0; i < ranks_.size(); ++i) {
+      if (!ranks_[i].look_for_end() || !ranks_[i].end()->failed()) continue;
+      if (!worst || likely_cause(*ranks_[i].end()) > likely_cause(*ranks_[*worst].end())) worst = i;
+    }
+    // Ranks that were asked to end did not fail.
+    if (!worst || stopping() || outcome_.signal != 0) return;
+    first_failed_ = worst;
+    const RankEnd& end = *ranks_[*worst].end();
+    if (end.by_signal || !is_answer(options_, end.number)) {
+      options_.tell(fmt::format("rank {} {}; stopping the others",
+                                global(static_cast<Rank>(*worst)), end.describe()));
+    }
+    stop();
+  }
+
+  // Of ranks that ended at the same time: a crash comes before an error, and an error of its own
+  // before status 3, with which a rank says that a peer failed.
+  static int likely_cause(const RankEnd& end) {
+    constexpr int kPeerFailed = 3;
+    if (end.by_signal) return 2;
+    return end.number == kPeerFailed ? 0 : 1;
+  }
+
+  void keep_time() {
+    const auto now = Clock::now();
+    if (now >= deadline_) {
+      deadline_ = Clock::time_point::max();
+      if (!all_ended() && !stopping()) {
+        outcome_.out_of_time = outcome_.signal == 0;
+        stop();
+      }
+    }
+    if (now >= kill_at_) {
+      kill_at_ = Clock::time_point::max();
+      send_all(SIGKILL);
+    }
+  }
+
+  void lose_output() {
+    if (outcome_.output_lost) return;
+    outcome_.output_lost = true;
+    if (!stopping()) stop();
+  }
+
+  void stop() {
+    stopped_ = true;
+    kill_at_ = Clock::now() + options_.grace;
+    send_all(SIGTERM);
+  }
+  bool stopping() const { return stopped_; }
+
+  void send_all(int signal) {
+    for (const RankProcess& rank : ranks_) rank.send(signal);
+  }
+
+  const LaunchOptions& options_;
+  const LaunchSignals& signals_;
+  const Attempt& attempt_;
+  std::vector<RankProcess> ranks_;
+  Guardian guardian_;  // goes first: it must not act on numbers that mean others by then
+  std::optional<std::size_t> first_failed_;
+  bool stopped_ = false;
+  Clock::time_point deadline_;
+  Clock::time_point kill_at_ = Clock::time_point::max();
+  LaunchOutcome outcome_;
+};
+
+std::int64_t now_ns() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+Status check_hosts(const LaunchOptions& options) {
+  constexpr int kMostRanks = 65536;
+  if (options.hosts < 1 || options.hosts > kMostRanks / options.ranks) {
+    return {Code::InvalidArgument, fmt::format("{} hosts of {} ranks: there must be 1 to {} ranks",
+                                               options.hosts, options.ranks, kMostRanks)};
+  }
+  if (options.host < 0 || options.host >= options.hosts) {
+    return {Code::InvalidArgument, fmt::format("host {} is not one of {} hosts, which count from 0",
+                                               options.host, options.hosts)};
+  }
+  if (options.hosts > 1 && (options.master.empty() || options.port == 0))
+    return {Code::InvalidArgument, "several hosts need a master, an address and a port of host 0"};
+  return {};
+}
+
+}  // namespace
+
+bool worth_a_restart(const LaunchOptions& options, const LaunchOutcome& outcome) {
+  if (!outcome.first_failure || outcome.signal != 0 || outcome.out_of_time || outcome.output_lost)
+    return false;
+  const int status = outcome.first_failure->status;
+  return outcome.restarts < options.max_restarts && status != kWrongInput &&
+         !is_answer(options, status);
+}
+
+Result<LaunchOutcome> launch(const LaunchOptions& options) {
+  if (options.ranks < 1 || options.ranks > kMostLocalRanks) {
+    return Status{Code::InvalidArgument, fmt::format("a machine takes 1 to {} ranks, not {}",
+                                                     kMostLocalRanks, options.ranks)};
+  }
+  if (options.program.empty())
+    return Status{Code::InvalidArgument, "there is no program to launch"};
+  const Status hosts = check_hosts(options);
+  if (!hosts.ok()) return hosts;
+  const LaunchSignals signals;  // over all attempts, so that none is lost between two
+  Attempt attempt{
+      .started_ns = options.started_ns != 0 ? options.started_ns : now_ns(),
+      .deadline = options.deadline ? Clock::now() + *options.deadline : Clock::time_point::max()};
+  while (true) {
+    Launch launch{options, signals, attempt};
+    Status status = launch.start();
+    if (!status.ok()) return status;
+    LaunchOutcome outcome = launch.see_to_the_end();
+    outcome.restarts = attempt.restarts;
+    if (!worth_a_restart(options, outcome) || Clock::now() >= attempt.deadline) return outcome;
+    ++attempt.restarts;
+    options.tell(fmt::format("restart {} of {}: rank {} {}; all {} ranks start again",
+                             attempt.restarts, options.max_restarts, outcome.first_failure->rank,
+                             outcome.first_failure->how, options.ranks));
+  }
+}
+
+}  // namespace sluice

@@ -1,0 +1,161 @@
+#include "bootstrap/launch/rank_process.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+#include "base/text.h"
+#include "bootstrap/launch/cores.h"
+
+namespace sluice {
+namespace {
+
+struct Pipe {
+  Fd read_end;
+  Fd write_end;
+};
+
+Result<Pipe> make_pipe() {
+  std::array<int, 2> ends{-1, -1};
+  if (pipe2(ends.data(), O_CLOEXEC) != 0) {
+    return Status{Code::NoMemory,
+                  fmt::format("no pipe for a rank's output: {}", std::strerror(errno))};
+  }
+  return Pipe{Fd{ends[0]}, Fd{ends[1]}};
+}
+
+std::vector<char*> pointers(const std::vector<std::string>& texts) {
+  std::vector<char*> all;
+  for (const std::string& text : texts)
+    all.push_back(const_cast<char*>(text.c_str()));  // NOLINT: exec only reads
+  all.push_back(nullptr);
+  return all;
+}
+
+struct Child {
+  const RankCommand& command;
+  pid_t launcher;
+  char** arguments;
+  char** environment;
+  int out;
+  int err;
+  int trouble;  // where to write errno when the program cannot be run
+};
+
+// Between fork and exec: only what is async-signal-safe.
+[[noreturn]] void become(const Child& child) {
+  setpgid(0, 0);
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != child.launcher) _exit(127);  // it had ended before we asked
+  const bool keeps_input = child.command.rank == 0 && isatty(STDIN_FILENO) == 0;
+  const int nothing = keeps_input ? -1 : open("/dev/null", O_RDONLY | O_CLOEXEC);
+  if (nothing >= 0) dup2(nothing, STDIN_FILENO);
+  dup2(child.out, STDOUT_FILENO);
+  dup2(child.err, STDERR_FILENO);
+  // Not to be pinned is slower, not wrong.
+  if (!child.command.cores.empty()) (void)pin_to(child.command.cores);
+  sigprocmask(SIG_SETMASK, &child.command.signals, nullptr);
+  execvpe(child.command.path.c_str(), child.arguments, child.environment);
+  const int why = errno;
+  (void)!write(child.trouble, &why, sizeof why);
+  _exit(127);
+}
+
+Fd without_blocking(Fd fd) {
+  fcntl(fd.number(), F_SETFL, O_NONBLOCK);
+  return fd;
+}
+
+}  // namespace
+
+std::string signal_name(int signal) {
+  const char* const name = sigabbrev_np(signal);
+  return name != nullptr ? fmt::format("SIG{}", name) : fmt::format("signal {}", signal);
+}
+
+std::string RankEnd::describe() const {
+  if (!by_signal) return fmt::format("exited with status {}", number);
+  const char* const meaning = sigdescr_np(number);
+  return fmt::format("was killed by {} ({})", signal_name(number),
+                     meaning != nullptr ? meaning : "unknown");
+}
+
+Result<RankProcess> RankProcess::start(const RankCommand& command) {
+  constexpr std::size_t kKeptLines = 20;
+  Result<Pipe> out = make_pipe();
+  Result<Pipe> err = make_pipe();
+  Result<Pipe> trouble = make_pipe();
+  for (const auto* pipe : {&out, &err, &trouble}) {
+    if (!pipe->ok()) return pipe->status();
+  }
+  std::vector<char*> arguments = pointers(command.arguments);
+  std::vector<char*> environment = pointers(command.environment);
+  const Child child{command,
+                    getpid(),
+                    arguments.data(),
+                    environment.data(),
+                    command.draws ? command.out : out.value().write_end.number(),
+                    command.draws ? command.err : err.value().write_end.number(),
+                    trouble.value().write_end.number()};
+  const pid_t pid = fork();
+  if (pid < 0) {
+    return Status{Code::NoMemory,
+                  fmt::format("rank {} cannot be started: {}", command.rank, std::strerror(errno))};
+  }
+  if (pid == 0) become(child);
+  setpgid(pid, pid);  // whoever of the two comes first
+  RankProcess rank{
+      pid, Fd{static_cast<int>(syscall(SYS_pidfd_open, pid, 0))},
+      LineRelay{without_blocking(std::move(out.value().read_end)), command.out, command.prefix, 0},
+      LineRelay{without_blocking(std::move(err.value().read_end)), command.err, command.prefix,
+                kKeptLines}};
+  if (!rank.process_.open()) {
+    return Status{Code::NoMemory,
+                  fmt::format("rank {} cannot be watched: {}", command.rank, std::strerror(errno))};
+  }
+  trouble.value().write_end.reset();
+  int why = 0;
+  ssize_t got = 0;
+  do {
+    got =
+        read(trouble.value().read_end.number(), &why, sizeof why);  // ends at once: exec closes it
+  } while (got < 0 && errno == EINTR);
+  if (got == static_cast<ssize_t>(sizeof why)) {
+    return Status{Code::InvalidArgument,
+                  fmt::format("{} cannot be run: {}", quote(command.path), std::strerror(why))};
+  }
+  return rank;
+}
+
+RankProcess::RankProcess(RankProcess&& other) noexcept
+    : pid_{std::exchange(other.pid_, -1)},
+      process_{std::move(other.process_)},
+      out_{std::move(other.out_)},
+      err_{std::move(other.err_)},
+      end_{other.end_} {}
+
+RankProcess::~RankProcess() {
+  if (pid_ < 0) return;
+  send(SIGKILL);
+  while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) continue;
+}
+
+void RankProcess::send(int signal) const { kill(-pid_, signal); }
+
+bool RankProcess::look_for_end() {
+  if (end_) return false;
+  siginfo_t info{};
+  if (waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
+      info.si_pid == 0)
+    return false;
+  end_ = RankEnd{info.si_code != CLD_EXITED, info.si_status};
+  return true;
+}
+
+}  // namespace sluice

@@ -1,0 +1,203 @@
+#include "bootstrap/rendezvous/call.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "bootstrap/rendezvous/interfaces.h"
+
+namespace sluice {
+namespace {
+
+constexpr auto kFirstRetry = std::chrono::milliseconds{5};  // twice that each time, up to:
+constexpr auto kRetry = std::chrono::milliseconds{100};
+constexpr auto kConnecting = std::chrono::seconds{3};  // then perhaps another of its addresses
+constexpr auto kTellAfter = std::chrono::seconds{2};
+
+}  // namespace
+
+Result<Own> open_own(const Meeting& meeting, const SocketAddress& towards_master) {
+  Own own;
+  SocketAddress address = towards_master.with_port(0);
+  if (meeting.interface.empty()) {
+    own.interface = interface_with(address);
+  } else {
+    auto found = find_interface(meeting.interface, address.family());
+    if (!found.ok()) return found.status();
+    own.interface = found.value().name;
+    address = found.value().address.with_port(0);
+  }
+  own.listener = listen_at(address);
+  if (!own.listener.open()) {
+    return Status{Code::InvalidInput,
+                  fmt::format("rank {} cannot listen at {} ({}): {}", meeting.rank, address.host(),
+                              own.interface, std::strerror(errno))};
+  }
+  own.self = {.host = host_name(),
+              .node = meeting.node,
+              .address = address.host(),
+              .port = SocketAddress::of_socket(own.listener.number()).port(),
+              .process = getpid()};
+  return own;
+}
+
+Result<Company> Call::run() {
+  while (true) {
+    const auto addresses = resolve(meeting_.master, meeting_.port);
+    if (addresses.ok()) {
+      for (const SocketAddress& master : addresses.value()) {
+        auto outcome = attempt(master);
+        if (outcome) return std::move(*outcome);
+      }
+    } else {
+      why_not_ = addresses.status().message();
+    }
+    if (Clock::now() >= meeting_.deadline) return too_late();
+    nap();
+  }
+}
+
+std::optional<Result<Company>> Call::attempt(const SocketAddress& master) {
+  Fd socket = new_stream_socket(master.family());
+  if (!socket.open()) {
+    if (errno == EAFNOSUPPORT) return std::nullopt;
+    return failure(Code::NoMemory, fmt::format("no socket: {}", std::strerror(errno)));
+  }
+  int error = 0;
+  if (connect(socket.number(), master.address(), master.bytes()) != 0) {
+    error = errno;
+    if (error == EINPROGRESS) {
+      const auto until = std::min(meeting_.deadline, Clock::now() + kConnecting);
+      error = ETIMEDOUT;
+      socklen_t bytes = sizeof error;
+      if (wait(socket.number(), POLLOUT, until))
+        getsockopt(socket.number(), SOL_SOCKET, SO_ERROR, &error, &bytes);
+    }
+  }
+  if (error != 0) {
+    why_not_ = std::strerror(error);
+    return std::nullopt;
+  }
+  // While nobody listens, a caller of its own machine may happen to be given that very port, and
+  // then meets itself.
+  if (SocketAddress::of_socket(socket.number()).text() == master.text()) return std::nullopt;
+  return introduce(std::move(socket), master);
+}
+
+std::optional<Result<Company>> Call::introduce(Fd socket, const SocketAddress& master) {
+  auto own = open_own(meeting_, SocketAddress::of_socket(socket.number()));
+  if (!own.ok()) return own.status();
+  MessageStream stream{std::move(socket), longest_table(meeting_.ranks)};
+  const auto left = std::chrono::floor<std::chrono::milliseconds>(meeting_.deadline - Clock::now());
+  const Hello hello{.rank = meeting_.rank,
+                    .ranks = meeting_.ranks,
+                    .local_ranks = meeting_.local_ranks,
+                    .patience_ms = left.count(),
+                    .token = meeting_.token,
+                    .self = own.value().self};
+  welcome_ = false;
+  bool open = stream.send(std::make_shared<const std::string>(hello_message(hello)));
+  while (open) {
+    Message message;
+    switch (stream.read(message)) {
+      case MessageStream::State::Nothing:
+        if (Clock::now() >= meeting_.deadline) return too_late();
+        wait(stream.number(), POLLIN, meeting_.deadline);
+        break;
+      case MessageStream::State::Arrived: {
+        auto outcome = answer(message, own.value(), master);
+        if (outcome) return outcome;
+        break;
+      }
+      case MessageStream::State::Garbage:
+        return failure(Code::InvalidInput,
+                       fmt::format("what answers at {} is not rank 0 of a Sluice job; if the port "
+                                   "belongs to another program, set SLUICE_PORT to a free one",
+                                   master.text()));
+      case MessageStream::State::Closed:
+        open = false;
+        break;
+    }
+  }
+  if (welcome_) {
+    return failure(Code::PeerLost,
+                   fmt::format("rank 0 at {} was lost before all {} ranks had joined",
+                               master.text(), meeting_.ranks));
+  }
+  why_not_ = "it hangs up";
+  return std::nullopt;
+}
+
+std::optional<Result<Company>> Call::answer(const Message& message, Own& own,
+                                            const SocketAddress& master) {
+  // A refusal reads the same in every version.
+  if (message.kind == MessageKind::Refusal) {
+    return failure(Code::InvalidArgument, fmt::format("rank 0 at {} refused this process: {}",
+                                                      master.text(), read_refusal(message.body)));
+  }
+  if (message.version == kRendezvousVersion) {
+    if (message.kind == MessageKind::Welcome) {
+      welcome_ = true;
+      return std::nullopt;
+    }
+    if (message.kind == MessageKind::GivesUp) {
+      const Status why = read_gives_up(message.body);
+      return failure(why.code(), fmt::format("the ranks did not all meet: {}", why.message()));
+    }
+    if (message.kind == MessageKind::Table) {
+      auto participants = read_table(message.body, meeting_.ranks);
+      if (participants)
+        return Company{std::move(*participants), std::move(own.listener), own.interface};
+    }
+  }
+  return failure(Code::InvalidInput,
+                 fmt::format("what rank 0 at {} says makes no sense; all ranks need the same "
+                             "version of Sluice",
+                             master.text()));
+}
+
+// True: something happened there.
+bool Call::wait(int socket, short events, Clock::time_point until) {
+  while (true) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now());
+    pollfd polled{socket, events, 0};
+    const auto slice = std::clamp<std::int64_t>(left.count(), 0, kRetry.count());
+    if (poll(&polled, 1, static_cast<int>(slice)) > 0) return true;
+    tell_once();
+    if (Clock::now() >= until) return false;
+  }
+}
+
+void Call::nap() {
+  pause_ = std::clamp(2 * pause_, kFirstRetry, kRetry);
+  poll(nullptr, 0, static_cast<int>(pause_.count()));
+  tell_once();
+}
+
+void Call::tell_once() {
+  if (told_ || welcome_ || Clock::now() < began_ + kTellAfter) return;
+  told_ = true;
+  meeting_.tell(fmt::format("calling {}", show_address(meeting_.master, meeting_.port)));
+}
+
+Status Call::failure(Code code, const std::string& what) const {
+  return {code, fmt::format("rank {}: {}", meeting_.rank, what)};
+}
+
+Status Call::too_late() const {
+  const std::string master = show_address(meeting_.master, meeting_.port);
+  if (welcome_) {
+    return failure(Code::DeadlineExceeded,
+                   fmt::format("rank 0 at {} answered, but not all {} ranks joined in time", master,
+                               meeting_.ranks));
+  }
+  return failure(Code::DeadlineExceeded,
+                 fmt::format("rank 0 did not answer at {} in time ({}); does it run there, and is "
+                             "the port open?",
+                             master, why_not_));
+}
+
+}  // namespace sluice

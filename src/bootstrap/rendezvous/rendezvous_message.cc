@@ -1,0 +1,209 @@
+#include "bootstrap/rendezvous/rendezvous_message.h"
+
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+
+#include "transport/tcp/socket_address.h"
+
+namespace sluice {
+namespace {
+
+constexpr std::string_view kMagic = "SLCR";
+constexpr std::size_t kHeadBytes = 12;
+constexpr std::size_t kLongestSentence = 1500;
+constexpr std::size_t kLongestParticipant = 3 * (1 + kLongestText) + 2 + 4;
+
+class Writer {
+ public:
+  void number(std::uint64_t value, int bytes) {
+    for (int i = 0; i < bytes; ++i) bytes_ += static_cast<char>(value >> (8 * i) & 0xff);
+  }
+  void text(std::string_view text) {
+    text = text.substr(0, kLongestText);
+    number(text.size(), 1);
+    bytes_ += text;
+  }
+  void participant(const Participant& participant) {
+    text(participant.host);
+    text(participant.node);
+    text(participant.address);
+    number(participant.port, 2);
+    number(static_cast<std::uint64_t>(participant.process), 4);
+  }
+  std::string take() { return std::move(bytes_); }
+
+ private:
+  std::string bytes_;
+};
+
+// After something did not fit all is empty, and well() says so.
+class Reader {
+ public:
+  explicit Reader(std::string_view bytes) : rest_{bytes} {}
+
+  std::uint32_t number(int bytes) {
+    const std::string_view taken = take(static_cast<std::size_t>(bytes));
+    std::uint32_t value = 0;
+    for (std::size_t i = 0; i < taken.size(); ++i)
+      value |= std::uint32_t{static_cast<unsigned char>(taken[i])} << (8 * i);
+    return value;
+  }
+  std::string text() { return std::string{take(number(1))}; }
+  Participant participant() {
+    Participant read;
+    read.host = text();
+    read.node = text();
+    read.address = text();
+    read.port = static_cast<std::uint16_t>(number(2));
+    read.process = static_cast<int>(number(4));
+    const auto printable = [](unsigned char c) { return c > ' ' && c != 127; };
+    well_ = well_ && std::all_of(read.host.begin(), read.host.end(), printable) && read.port != 0 &&
+            SocketAddress::numeric(read.address, read.port);
+    return read;
+  }
+  bool at_end() const { return well_ && rest_.empty(); }
+
+ private:
+  std::string_view take(std::size_t bytes) {
+    well_ = well_ && bytes <= rest_.size();
+    if (!well_) return {};
+    const std::string_view taken = rest_.substr(0, bytes);
+    rest_.remove_prefix(bytes);
+    return taken;
+  }
+
+  std::string_view rest_;
+  bool well_ = true;
+};
+
+std::string message(MessageKind kind, std::string_view body) {
+  Writer head;
+  head.number(kRendezvousVersion, 2);
+  head.number(static_cast<std::uint64_t>(kind), 2);
+  head.number(body.size(), 4);
+  return std::string{kMagic}.append(head.take()).append(body);
+}
+
+// What came over a network may hold anything, and will be on somebody's terminal.
+std::string printable(std::string_view text) {
+  std::string clean{text.substr(0, kLongestSentence)};
+  std::replace_if(
+      clean.begin(), clean.end(), [](unsigned char c) { return c < ' ' || c == 127; }, '?');
+  return clean;
+}
+
+}  // namespace
+
+std::string hello_message(const Hello& hello) {
+  Writer body;
+  body.number(static_cast<std::uint64_t>(hello.rank), 4);
+  body.number(static_cast<std::uint64_t>(hello.ranks), 4);
+  body.number(static_cast<std::uint64_t>(hello.local_ranks), 4);
+  body.number(static_cast<std::uint64_t>(std::clamp<std::int64_t>(hello.patience_ms, 0, INT32_MAX)),
+              4);
+  body.text(hello.token);
+  body.participant(hello.self);
+  return message(MessageKind::Hello, body.take());
+}
+
+std::string welcome_message() { return message(MessageKind::Welcome, ""); }
+
+std::string refusal_message(std::string_view sentence) {
+  return message(MessageKind::Refusal, sentence.substr(0, kLongestSentence));
+}
+
+std::string gives_up_message(const Status& status) {
+  Writer body;
+  body.number(static_cast<std::uint64_t>(status.code()), 1);
+  return message(MessageKind::GivesUp, body.take() + status.message().substr(0, kLongestSentence));
+}
+
+std::string table_message(const std::vector<Participant>& participants) {
+  Writer body;
+  for (const Participant& participant : participants) body.participant(participant);
+  return message(MessageKind::Table, body.take());
+}
+
+std::optional<Hello> read_hello(std::string_view body) {
+  Reader reader{body};
+  Hello hello;
+  hello.rank = reader.number(4);
+  hello.ranks = reader.number(4);
+  hello.local_ranks = static_cast<int>(std::min<std::uint32_t>(reader.number(4), INT32_MAX));
+  hello.patience_ms = reader.number(4);
+  hello.token = reader.text();
+  hello.self = reader.participant();
+  if (!reader.at_end()) return std::nullopt;
+  return hello;
+}
+
+std::string read_refusal(std::string_view body) { return printable(body); }
+
+Status read_gives_up(std::string_view body) {
+  const auto code = static_cast<Code>(Reader{body}.number(1));
+  const bool known = code > Code::Ok && code <= Code::DeadlineExceeded;
+  return {known ? code : Code::PeerLost,
+          printable(body.substr(std::min<std::size_t>(1, body.size())))};
+}
+
+std::optional<std::vector<Participant>> read_table(std::string_view body, int ranks) {
+  Reader reader{body};
+  std::vector<Participant> participants;
+  for (int i = 0; i < ranks; ++i) participants.push_back(reader.participant());
+  if (!reader.at_end()) return std::nullopt;
+  return participants;
+}
+
+std::size_t longest_table(int ranks) {
+  return std::max(kLongestShortMessage, static_cast<std::size_t>(ranks) * kLongestParticipant);
+}
+
+MessageStream::State MessageStream::read(Message& message) {
+  while (true) {
+    std::size_t wanted = kHeadBytes;
+    if (in_.size() >= kHeadBytes) {
+      Reader head{std::string_view{in_}.substr(kMagic.size())};
+      message.version = static_cast<std::uint16_t>(head.number(2));
+      message.kind = static_cast<MessageKind>(head.number(2));
+      wanted += head.number(4);
+      if (wanted - kHeadBytes > longest_body_) return State::Garbage;
+      if (in_.size() == wanted) {
+        message.body = in_.substr(kHeadBytes);
+        in_.clear();
+        return State::Arrived;
+      }
+    }
+    std::array<char, 16384> chunk;  // NOLINT: filled by recv
+    const ssize_t got =
+        recv(number(), chunk.data(), std::min(chunk.size(), wanted - in_.size()), 0);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return State::Nothing;
+    if (got <= 0) return State::Closed;
+    in_.append(chunk.data(), static_cast<std::size_t>(got));
+    const std::size_t letters = std::min(in_.size(), kMagic.size());
+    if (in_.compare(0, letters, kMagic.substr(0, letters)) != 0) return State::Garbage;
+  }
+}
+
+bool MessageStream::send(std::shared_ptr<const std::string> bytes) {
+  out_ = std::move(bytes);
+  sent_ = 0;
+  return send_more();
+}
+
+bool MessageStream::send_more() {
+  while (out_ != nullptr && sent_ < out_->size()) {
+    const ssize_t put =
+        ::send(number(), out_->data() + sent_, out_->size() - sent_, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (put < 0 && errno == EINTR) continue;
+    if (put < 0) return errno == EAGAIN || errno == EWOULDBLOCK;
+    sent_ += static_cast<std::size_t>(put);
+  }
+  out_.reset();
+  return true;
+}
+
+}  // namespace sluice

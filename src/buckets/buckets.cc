@@ -1,0 +1,82 @@
+#include "buckets/buckets.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+namespace sluice {
+namespace {
+
+class Planner {
+ public:
+  explicit Planner(std::vector<BucketRange>& closed) : closed_{closed} { closed_.clear(); }
+
+  void add(const GradientSize& gradient) {
+    if (bytes_ > 0 && gradient.bytes > 0 && gradient.type != open_.type) close();
+    if (open_.count == 0 || (bytes_ == 0 && gradient.bytes > 0)) open_.type = gradient.type;
+    ++open_.count;
+    bytes_ += gradient.bytes;
+  }
+
+  void close() {
+    if (open_.count == 0) return;
+    closed_.push_back(open_);
+    open_ = {.first = open_.first + open_.count};
+    bytes_ = 0;
+  }
+
+  std::size_t bytes() const { return bytes_; }
+
+ private:
+  std::vector<BucketRange>& closed_;
+  BucketRange open_;
+  std::size_t bytes_ = 0;  // of the open one
+};
+
+}  // namespace
+
+std::vector<BucketRange> lazy_buckets(std::span<const GradientSize> gradients, std::size_t theta) {
+  std::vector<BucketRange> buckets;
+  lazy_buckets(gradients, theta, buckets);
+  return buckets;
+}
+
+void lazy_buckets(std::span<const GradientSize> gradients, std::size_t theta,
+                  std::vector<BucketRange>& buckets) {
+  Planner planner{buckets};
+  for (const GradientSize& gradient : gradients) {
+    planner.add(gradient);
+    if (planner.bytes() >= std::max<std::size_t>(theta, 1)) planner.close();
+  }
+  planner.close();
+}
+
+Result<std::vector<BucketRange>> grouped_buckets(std::span<const GradientSize> gradients,
+                                                 std::span<const int> groups) {
+  std::size_t grouped = 0;
+  for (const int count : groups) {
+    if (count < 1) {
+      return Status{Code::InvalidArgument,
+                    fmt::format("a bucket of {} gradients among groups {}; each needs at least 1",
+                                count, fmt::join(groups, ", "))};
+    }
+    grouped += static_cast<std::size_t>(count);
+  }
+  if (grouped != gradients.size()) {
+    return Status{Code::InvalidArgument,
+                  fmt::format("groups {} hold {} gradients, but there are {}; give each gradient a "
+                              "place in one group, in the order of backward",
+                              fmt::join(groups, ", "), grouped, gradients.size())};
+  }
+  std::vector<BucketRange> buckets;
+  Planner planner{buckets};
+  auto next = gradients.begin();
+  for (const int count : groups) {
+    for (int k = 0; k < count; ++k) planner.add(*next++);
+    planner.close();
+  }
+  return buckets;
+}
+
+}  // namespace sluice

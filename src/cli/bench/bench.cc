@@ -1,0 +1,297 @@
+// bench.cc - `sluice bench allreduce`: how fast collectives are here, and whether they are right.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <exception>
+#include <filesystem>
+#include <memory>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/text.h"
+#include "bootstrap/environment.h"
+#include "bootstrap/launch/cores.h"
+#include "bootstrap/launch/launch.h"
+#include "bootstrap/placement.h"
+#include "cli/arguments.h"
+#include "cli/bench/bench_allreduce.h"
+#include "cli/bench/bench_train.h"
+#include "cli/bench/memory_info.h"
+#include "cli/command.h"
+#include "sluice/algorithms.h"
+#include "transport/tcp/socket_address.h"
+
+namespace sluice::cli {
+namespace {
+
+struct Options {
+  std::string ranks;
+  std::string transport = "shm";
+  std::string algorithm;
+  std::string sizes = "1K:256M";
+  std::string type = "f32";
+  std::string op = "sum";
+  std::string iterations;
+  bool foreign = false;
+  bool json = false;
+  bool as_rank = false;  // one of the processes that this command started
+};
+
+void say(const std::string& sentence) { fmt::print(stderr, "sluice bench: {}\n", sentence); }
+
+template <class T, std::size_t N>
+T named(const std::string& text, const T (&all)[N], std::string_view what) {
+  std::vector<std::string_view> names;
+  for (const T each : all) {
+    if (name(each) == text) return each;
+    names.push_back(name(each));
+  }
+  throw Error{Status{Code::InvalidArgument, fmt::format("there is no {} {}: choose from {}", what,
+                                                        quote(text), fmt::join(names, ", "))}};
+}
+
+int ranks_of(const Options& options) {
+  if (options.ranks.empty()) return std::max(2, static_cast<int>(usable_cores().size()));
+  return static_cast<int>(parse_whole(options.ranks, 2, kMostLocalRanks, "--ranks").value());
+}
+
+AllReduceBench bench_of(const Options& options, int ranks) {
+  constexpr DataType kTypes[] = {DataType::F32,  DataType::F64, DataType::F16,
+                                 DataType::BF16, DataType::I32, DataType::I64};
+  constexpr ReduceOp kOps[] = {ReduceOp::Sum, ReduceOp::Mean, ReduceOp::Min, ReduceOp::Max};
+  AllReduceBench bench{.type = named(options.type, kTypes, "type"),
+                       .op = named(options.op, kOps, "operation"),
+                       .algorithm = options.algorithm,
+                       .foreign = options.foreign};
+  bench.sizes = parse_sizes(options.sizes, size_of(bench.type));
+  if (!options.iterations.empty()) {
+    bench.iterations =
+        static_cast<int>(parse_whole(options.iterations, 1, 1'000'000, "--iterations").value());
+  }
+  if (!options.algorithm.empty()) {
+    const Algorithm& algorithm = *find_algorithm(options.algorithm).value();
+    (void)complete_shape(algorithm, {.collective = Collective::AllReduce, .ranks = ranks}).value();
+  }
+  return bench;
+}
+
+// What rank 0 prints: rows as they become ready, or one document at the end.
+class Report {
+ public:
+  Report(const Options& options, int ranks) : json_{options.json} {
+    if (json_) return;
+    fmt::print("all_reduce, {} {}, {} ranks, {}, {} memory\n", options.op, options.type, ranks,
+               options.transport, options.foreign ? "foreign" : "pooled");
+    fmt::print("{:>10}  {:<20} {:>11} {:>11} {:>9} {:>9}\n", "size", "algorithm", "p50 us",
+               "p99 us", "alg GB/s", "bus GB/s");
+    std::fflush(stdout);
+  }
+
+  void add(const AllReduceRow& row) {
+    if (!json_) {
+      fmt::print("{:>10}  {:<20} {:>11.2f} {:>11.2f} {:>9.3f} {:>9.3f}  {}\n",
+                 format_bytes(static_cast<double>(row.bytes)), row.algorithm, row.p50_us,
+                 row.p99_us, row.algbw_gbps, row.busbw_gbps, row.verified ? "right" : "WRONG");
+      std::fflush(stdout);
+      return;
+    }
+    document_.push_back({{"bytes", row.bytes},
+                         {"algorithm", row.algorithm},
+                         {"p50_us", row.p50_us},
+                         {"p99_us", row.p99_us},
+                         {"algbw_gbps", row.algbw_gbps},
+                         {"busbw_gbps", row.busbw_gbps},
+                         {"verified", row.verified}});
+  }
+
+  void finish() const {
+    if (json_) fmt::print("{}\n", document_.dump(2));
+    std::fflush(stdout);
+  }
+
+ private:
+  bool json_;
+  nlohmann::ordered_json document_ = nlohmann::ordered_json::array();
+};
+
+// One rank's part; whether all results were right, at all ranks.
+bool run_rank(Communicator& comm, const Options& options) {
+  const AllReduceBench bench = bench_of(options, comm.size());
+  std::optional<Report> report;
+  if (comm.rank() == 0) report.emplace(options, comm.size());
+  bool right = true;
+  const auto take = [&](const AllReduceRow& row) {
+    right = right && row.verified;
+    if (report) report->add(row);
+  };
+  bench_all_reduce(comm, bench, take, say);
+  if (report) report->finish();
+  comm.barrier();  // nobody ends, and so stops the others, before all is printed
+  return right;
+}
+
+int run_threads(const Options& options, int ranks) {
+  std::vector<Communicator> comms = Communicator::in_process(ranks);
+  const std::vector<int> cores = usable_cores();
+  std::mutex mutex;
+  std::exception_ptr failure;
+  bool right = true;
+  {
+    std::vector<std::jthread> threads;
+    for (int rank = 0; rank < ranks; ++rank) {
+      threads.emplace_back(
+          [&, rank, comm = std::move(comms[static_cast<std::size_t>(rank)])]() mutable {
+            pin_to(share_of_cores(cores, ranks, rank));
+            try {
+              const bool mine = run_rank(comm, options);
+              const std::lock_guard lock{mutex};
+              right = right && mine;
+            } catch (...) {
+              const std::lock_guard lock{mutex};
+              if (!failure) failure = std::current_exception();
+            }
+          });
+    }
+  }
+  if (failure) std::rethrow_exception(failure);
+  return right ? kExitDone : kExitNo;
+}
+
+int run_processes(const Options& options, int ranks) {
+  std::vector<std::string> program{std::filesystem::read_symlink("/proc/self/exe").string(),
+                                   "bench",
+                                   "allreduce",
+                                   "--as-rank",
+                                   "--transport",
+                                   options.transport,
+                                   "--sizes",
+                                   options.sizes,
+                                   "--type",
+                                   options.type,
+                                   "--op",
+                                   options.op};
+  if (!options.algorithm.empty()) program.insert(program.end(), {"--algorithm", options.algorithm});
+  if (!options.iterations.empty())
+    program.insert(program.end(), {"--iterations", options.iterations});
+  if (options.foreign) program.emplace_back("--foreign");
+  if (options.json) program.emplace_back("--json");
+  const LaunchOutcome outcome =
+      launch({.ranks = ranks, .program = program, .prefix = false}).value();
+  if (outcome.signal != 0) return 128 + outcome.signal;
+  if (outcome.first_failure) {
+    // A wrong result has been told by the rank that has it.
+    if (outcome.first_failure->status == kExitNo) return kExitNo;
+    say(fmt::format("rank {} {}", outcome.first_failure->rank, outcome.first_failure->how));
+  }
+  return outcome.all_well() ? kExitDone : kExitMachine;
+}
+
+// Every rank counts as a node of its own, on the loopback interface.
+void pretend_to_be_hosts() {
+  const Fd free = listen_at(*SocketAddress::numeric("127.0.0.1", 0));
+  const std::string port = std::to_string(SocketAddress::of_socket(free.number()).port());
+  setenv(variable::kMasterAddress.name.data(), "127.0.0.1", 1);
+  setenv(variable::kPort.name.data(), port.c_str(), 1);
+  setenv(variable::kTransport.name.data(), "tcp", 1);
+}
+
+// How many ranks a launcher started this process among; 1: none did.
+int launched_ranks() { return placement_of(Environment::of_process()).value().ranks; }
+
+Communicator join(const Options& options) {
+  if (options.as_rank && options.transport == "tcp") {
+    const Rank rank = placement_of(Environment::of_process()).value().rank;
+    setenv(variable::kNode.name.data(), std::to_string(rank).c_str(), 1);
+  }
+  return Communicator::from_env();
+}
+
+int run(const Options& options) {
+  if (options.transport != "shm" && options.transport != "inproc" && options.transport != "tcp") {
+    throw Error{Status{
+        Code::InvalidArgument,
+        fmt::format("there is no transport {} to measure: choose from shm, inproc, tcp; for mpi "
+                    "start it with mpirun -n 4 sluice bench allreduce",
+                    quote(options.transport))}};
+  }
+  const int launched = launched_ranks();
+  const bool is_rank = options.as_rank || launched > 1;
+  if (is_rank && !options.as_rank && !options.ranks.empty()) {
+    throw Error{
+        Status{Code::InvalidArgument,
+               fmt::format("this is one of {} ranks already: leave --ranks out", launched)}};
+  }
+  const int ranks = is_rank ? launched : ranks_of(options);
+  const AllReduceBench bench = bench_of(options, ranks);  // refuses what cannot be
+  if (!is_rank) {
+    const auto largest = *std::max_element(bench.sizes.begin(), bench.sizes.end());
+    // Foreign memory is copied to where peers can read it.
+    require_memory(static_cast<double>(largest) * ranks * (bench.foreign ? 2 : 1));
+  }
+  try {
+    if (is_rank) {
+      Communicator comm = join(options);
+      return run_rank(comm, options) ? kExitDone : kExitNo;
+    }
+    if (options.transport == "tcp") pretend_to_be_hosts();
+    return options.transport == "inproc" ? run_threads(options, ranks)
+                                         : run_processes(options, ranks);
+  } catch (const Error& error) {
+    say(error.what());
+    return kExitMachine;
+  }
+}
+
+}  // namespace
+
+void add_bench(CLI::App& app, int& exit_status) {
+  auto options = std::make_shared<Options>();
+  CLI::App* const bench =
+      app.add_subcommand("bench", "Measure collectives and training on this machine");
+  bench->require_subcommand(1);
+  bench->footer("Examples:\n  sluice bench allreduce --help\n  sluice bench train --help");
+  add_bench_train(*bench, exit_status);
+  CLI::App* const command =
+      bench->add_subcommand("allreduce", "Time all-reduces of many sizes and check each result");
+  command->add_option("--ranks", options->ranks,
+                      fmt::format("2 to {} (default: as many as cores)", kMostLocalRanks));
+  command
+      ->add_option("--transport", options->transport,
+                   "shm: processes; inproc: threads; tcp: processes that do\n"
+                   "as if each were a host, on the loopback interface")
+      ->capture_default_str();
+  command->add_option("--algorithm", options->algorithm, "By name (default: chosen by size)");
+  command->add_option("--sizes", options->sizes, "FIRST:LAST is all doublings; or 4K,1M")
+      ->capture_default_str();
+  command
+      ->add_option("--type,--wire", options->type,
+                   "What elements are, and so what travels: f32, f64, f16, bf16, i32 or i64")
+      ->capture_default_str();
+  command->add_option("--op", options->op, "sum, mean, min or max")->capture_default_str();
+  command->add_flag("--foreign", options->foreign, "Ordinary memory instead of a pool's");
+  command->add_option("--iterations", options->iterations,
+                      "Operations timed at every size (default: 20 to 1000, by size)");
+  command->add_flag("--json", options->json, "One JSON document");
+  command->add_flag("--as-rank", options->as_rank)->group("");
+  command->footer(
+      "p50 and p99 are of single operations, mean over ranks. alg GB/s is size / p50, bus GB/s "
+      "that\n"
+      "times 2(n-1)/n; GB are 10^9 bytes. Every element of every result is checked.\n"
+      "Exit status: 0 all right, 1 a result was wrong, 2 wrong usage, 3 a rank or the machine "
+      "failed.\n"
+      "Examples:\n"
+      "  sluice bench allreduce\n"
+      "  sluice bench allreduce --ranks 4 --algorithm ring --sizes 1M:64M --type bf16\n"
+      "  sluice bench allreduce --transport inproc --sizes 4,4K --json\n"
+      "On several hosts, or with mpirun, each rank runs it without --ranks:\n"
+      "  sluice launch -n 1 --hosts 2 --host 0 --master a:29501 -- sluice bench allreduce");
+  command->callback([options, &exit_status] { exit_status = run(*options); });
+}
+
+}  // namespace sluice::cli

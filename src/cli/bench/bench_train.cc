@@ -1,0 +1,197 @@
+#include "cli/bench/bench_train.h"
+
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "base/fd.h"
+#include "base/text.h"
+#include "bootstrap/environment.h"
+#include "bootstrap/launch/cores.h"
+#include "bootstrap/launch/launch.h"
+#include "cli/command.h"
+#include "cli/terminal.h"
+#include "cli/train/train_options.h"
+#include "cli/train/train_program.h"
+
+namespace sluice::cli {
+namespace {
+
+struct Options {
+  std::string ranks;
+  std::string batch;
+  std::string scaling = "weak";
+  std::string steps = "60";
+  std::string repeats = "3";
+  TrainOptions train;
+};
+
+void say(const std::string& sentence) { fmt::print(stderr, "sluice bench: {}\n", sentence); }
+
+// Each doubling up to the cores, and the cores.
+std::vector<int> default_ranks() {
+  const int cores = static_cast<int>(usable_cores().size());
+  std::vector<int> ranks;
+  for (int n = 1; n < cores; n *= 2) ranks.push_back(n);
+  ranks.push_back(cores);
+  return ranks;
+}
+
+// A file without a name, for what a rank prints.
+Fd nameless_file() {
+  Fd fd{memfd_create("sluice-bench", MFD_CLOEXEC)};
+  if (!fd.open())
+    throw Error{Status{Code::NoMemory, fmt::format("no memory file: {}", std::strerror(errno))}};
+  return fd;
+}
+
+std::string content_of(const Fd& fd) {
+  std::string text(static_cast<std::size_t>(lseek(fd.number(), 0, SEEK_END)), '\0');
+  const ssize_t got = pread(fd.number(), text.data(), text.size(), 0);
+  text.resize(static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
+  return text;
+}
+
+// Trains so many steps and tells how fast that was. `threads` are those of a rank: as many for one
+// rank as for many, so that it is the ranks that make the difference.
+struct Measurement {
+  double images_per_s = 0;
+  int failed = kExitDone;  // the exit status of the command where it did
+};
+
+Measurement measure(const Options& options, const ScalingRow& row, int threads) {
+  TrainOptions train = options.train;
+  train.set.insert(train.set.end(),
+                   {fmt::format("batch={}", row.batch), "batch_phases=[]", "global_batch=0"});
+  train.steps = options.steps;
+  train.json = true;
+  train.keep_nothing = true;
+  if (!Environment::of_process().has(variable::kThreads))
+    setenv(variable::kThreads.name.data(), std::to_string(threads).c_str(), 1);
+  const Fd out = nameless_file();
+  const Fd err = nameless_file();
+  LaunchOptions launched{.ranks = row.ranks,
+                         .program = arguments_of_rank(train),
+                         .prefix = false,
+                         .out = out.number(),
+                         .err = err.number()};
+  launched.program.insert(launched.program.begin(), train_program());
+  const LaunchOutcome outcome = launch(launched).value();
+  if (outcome.signal != 0) return {.failed = 128 + outcome.signal};
+  if (!outcome.all_well()) {
+    fmt::print(stderr, "{}", content_of(err));
+    if (outcome.first_failure)
+      say(fmt::format("rank {} {}", outcome.first_failure->rank, outcome.first_failure->how));
+    const bool input = outcome.first_failure && outcome.first_failure->status == kExitUsage;
+    return {.failed = input ? kExitUsage : kExitMachine};
+  }
+  const auto summary = nlohmann::json::parse(content_of(out));
+  return {.images_per_s = summary["images_per_s"]};
+}
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const std::size_t half = values.size() / 2;
+  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
+}
+
+int run(const Options& options) {
+  constexpr int kMostBatch = 1 << 20;
+  if (options.scaling != "weak" && options.scaling != "strong") {
+    throw Error{Status{Code::InvalidArgument,
+                       fmt::format("--scaling is weak or strong, not {}", quote(options.scaling))}};
+  }
+  const bool strong = options.scaling == "strong";
+  const std::vector<int> ranks =
+      options.ranks.empty() ? default_ranks()
+                            : parse_list(options.ranks, 1, kMostLocalRanks, "--ranks").value();
+  const TrainJob job = job_of(options.train);
+  require_data(job);
+  const std::vector<int> batches =
+      options.batch.empty() ? std::vector<int>{job.recipe.batch}
+                            : parse_list(options.batch, 1, kMostBatch, "--batch").value();
+  (void)parse_whole(options.steps, 20, 1'000'000, "--steps").value();
+  const auto repeats = parse_whole(options.repeats, 1, 1000, "--repeats").value();
+  std::vector<ScalingRow> rows = scaling_rows(ranks, batches, strong);
+
+  const auto cores = static_cast<int>(usable_cores().size());
+  const int threads = std::max(1, cores / *std::max_element(ranks.begin(), ranks.end()));
+  // Rounds over all rows: what else the machine does meets them all alike.
+  std::vector<std::vector<double>> speeds(rows.size());
+  for (std::int64_t round = 0; round < repeats; ++round) {
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      fmt::print(stderr, "{}round {} of {}: {} ranks, batch {}{}", line_start(), round + 1, repeats,
+                 rows[i].ranks, rows[i].batch, line_start().empty() ? "\n" : "");
+      const Measurement measured = measure(options, rows[i], threads);
+      fmt::print(stderr, "{}", line_start());
+      if (measured.failed != kExitDone) return measured.failed;
+      speeds[i].push_back(measured.images_per_s);
+    }
+  }
+  for (std::size_t i = 0; i < rows.size(); ++i) rows[i].images_per_s = median(speeds[i]);
+  set_efficiencies(rows, strong);
+  if (options.train.json) {
+    fmt::print("{}\n", scaling_json(rows).dump(2));
+  } else {
+    fmt::print("{}, {} on {}, {} scaling, {} a rank\n{}", job.recipe.name, job.recipe.model,
+               job.data, options.scaling,
+               threads == 1 ? "1 thread" : fmt::format("{} threads", threads), scaling_text(rows));
+  }
+  return kExitDone;
+}
+
+}  // namespace
+
+void add_bench_train(CLI::App& bench, int& exit_status) {
+  auto options = std::make_shared<Options>();
+  CLI::App* const command =
+      bench.add_subcommand("train", "Measure how training scales with ranks and batch");
+  command->add_option("--ranks", options->ranks,
+                      "1,2,4 (default: doublings up to this machine's cores)");
+  command->add_option("--batch", options->batch, "A rank's: 8,16,32 (default: the recipe's)");
+  command
+      ->add_option("--scaling", options->scaling,
+                   "weak: a rank's batch stays; strong: the global batch stays, --batch being that "
+                   "of\na rank of the fewest")
+      ->capture_default_str();
+  command->add_option("--steps", options->steps, "Of each measurement; the first 10 do not count")
+      ->capture_default_str();
+  command
+      ->add_option("--repeats", options->repeats, "Measurements of each row; the median is shown")
+      ->capture_default_str();
+  command->add_option("--recipe", options->train.recipe, "As for 'sluice train' (default: demo)");
+  command->add_option("--data", options->train.data, "As for 'sluice train'");
+  command->add_option("--set", options->train.set, "key=value, as for 'sluice train'")
+      ->allow_extra_args(false);
+  command->add_flag("--json", options->train.json, "One JSON document");
+  command->footer(
+      "efficiency e = t / (t0 n): images/s on n ranks against n times those of one rank (of the\n"
+      "fewest measured). Every rank has the same number of threads in all rows. Rows take turns.\n"
+      "Examples:\n"
+      "  sluice bench train\n"
+      "  sluice bench train --ranks 1,2 --batch 8,16,32 --json\n"
+      "  sluice bench train --ranks 1,2,4 --scaling strong --batch 64 --recipe cifar10 --data "
+      "cifar10:DIR");
+  command->callback([options, &exit_status] {
+    try {
+      exit_status = run(*options);
+    } catch (const Error& error) {
+      const bool input =
+          error.code() == Code::InvalidArgument || error.code() == Code::InvalidInput;
+      if (input) throw;
+      say(error.what());
+      exit_status = kExitMachine;
+    }
+  });
+}
+
+}  // namespace sluice::cli

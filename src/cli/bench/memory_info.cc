@@ -1,0 +1,30 @@
+#include "cli/bench/memory_info.h"
+
+#include <fmt/format.h>
+
+#include <fstream>
+#include <string>
+
+#include "base/text.h"
+#include "sluice/status.h"
+
+namespace sluice::cli {
+
+double memory_bytes(const char* key) {
+  std::ifstream file{"/proc/meminfo"};
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with(key)) return std::stod(line.substr(line.find(':') + 1)) * 1024;
+  }
+  return 0;
+}
+
+void require_memory(double bytes) {
+  const double available = memory_bytes("MemAvailable");
+  if (available <= 0 || bytes <= available) return;
+  throw Error{Status{Code::InvalidArgument,
+                     fmt::format("this needs {} of memory and {} are available: ask for smaller "
+                                 "sizes or fewer ranks",
+                                 format_bytes(bytes), format_bytes(available))}};
+}
+
+}  // namespace sluice::cli

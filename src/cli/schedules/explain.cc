@@ -1,0 +1,318 @@
+// explain.cc - `sluice explain`: which algorithm, what the others would cost, where the choice
+// flips.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "base/refuse.h"
+#include "base/text.h"
+#include "cli/arguments.h"
+#include "cli/command.h"
+#include "cli/schedules/draw.h"
+#include "cli/train/sparse_outlook.h"
+#include "cluster/cluster.h"
+#include "engine/select/constants.h"
+#include "engine/select/override.h"
+#include "sluice/gradients.h"
+#include "sluice/schedule_text.h"
+#include "sluice/select.h"
+
+namespace sluice::cli {
+namespace {
+
+struct Options {
+  std::string ranks;
+  std::string bytes;
+  std::string algorithm;
+  std::string collective = "all_reduce";
+  std::string grid;
+  std::string cluster = "generic";
+  std::string segments;
+  double sparsity = 0.85;
+  int root = 0;
+  bool schedule = false;
+  bool draw = false;
+  bool json = false;
+};
+
+constexpr const char* kThisMachine = "this-machine";
+constexpr int kMostExplainedRanks = 1 << 13;  // `direct` has ranks^2 messages to add up
+constexpr std::int64_t kLeastFlip = 4;
+constexpr std::int64_t kMostFlip = std::int64_t{1} << 36;
+constexpr std::int64_t kSparseChunk = SparseOptions{}.chunk;
+
+struct Question {
+  Collective collective;
+  int ranks;
+  std::int64_t bytes;
+  Cluster cluster;
+  std::vector<int> grid;  // as given
+  Topology topology;
+  bool this_machine = false;                 // about what the engine does here
+  const Algorithm* overriding_it = nullptr;  // there: what SLUICE_ALGORITHM says
+};
+
+// The links of this machine as the engine has measured them for so many ranks.
+Cluster this_machine(int ranks) {
+  const auto path = constants_path(Environment::of_process(), ranks);
+  const auto constants = load_constants(path);
+  if (!constants) {
+    refuse(
+        fmt::format("this machine has not been measured for {} ranks: 'sluice bench allreduce "
+                    "--ranks {}' does it in passing",
+                    ranks, ranks));
+  }
+  return {kThisMachine, ranks, *constants};
+}
+
+Question question_of(const Options& options) {
+  Question question;
+  question.collective = parse_collective(options.collective);
+  question.bytes = parse_bytes(options.bytes).value();
+  question.this_machine = options.cluster == kThisMachine;
+  if (!question.this_machine) question.cluster = find_cluster(options.cluster).value();
+  if (!options.grid.empty()) question.grid = parse_grid(options.grid);
+  int sum = 0;
+  for (const int ranks : question.grid) sum += ranks;
+  if (options.ranks.empty() && sum == 0) refuse("give --ranks, or a --grid such as 4x8");
+  question.ranks =
+      options.ranks.empty()
+          ? sum
+          : static_cast<int>(parse_whole(options.ranks, 1, kMostExplainedRanks, "--ranks").value());
+  if (sum != 0 && sum != question.ranks) {
+    refuse(fmt::format("grid {} has {} ranks, not {}: give a grid that fits", options.grid, sum,
+                       question.ranks));
+  }
+  if (question.ranks > kMostExplainedRanks) {
+    refuse(fmt::format("--ranks must be a whole number from 1 to {}, not {}", kMostExplainedRanks,
+                       question.ranks));
+  }
+  if (question.this_machine) {
+    if (!question.grid.empty()) refuse("this machine is one node: leave out --grid");
+    question.cluster = this_machine(question.ranks);
+    question.overriding_it = overriding(overrides_of(Environment::of_process()).value(),
+                                        question.collective, question.bytes);
+  }
+  question.topology =
+      question.grid.empty() ? question.cluster.topology(question.ranks) : Topology{question.grid};
+  return question;
+}
+
+// What makes up the predicted time, for the reader who asks why.
+std::string show_load(const Candidate& candidate, const Question& question) {
+  int steps = 0;
+  for (const StepLoad& step : load_of(*candidate.algorithm, candidate.shape, question.topology)) {
+    steps += step.repeat;
+  }
+  double most_sent = 0;
+  for (Rank rank = 0; rank < candidate.shape.ranks; ++rank) {
+    most_sent = std::max(most_sent, candidate.algorithm->sent(candidate.shape, rank).value());
+  }
+  std::string text = fmt::format("{:>6} {:>8.3f}", steps, most_sent);
+  std::string with;
+  if (!candidate.shape.grid.empty())
+    with += fmt::format("  grid {}", show_grid(candidate.shape.grid));
+  if (candidate.shape.segments > 1) with += fmt::format("  {} segments", candidate.shape.segments);
+  if (candidate.lanes > 1) with += fmt::format("  {} lanes", candidate.lanes);
+  return text + with;
+}
+
+nlohmann::ordered_json to_json(const Candidate& candidate) {
+  const auto& shape = candidate.shape;
+  return {{"algorithm", candidate.algorithm->name},
+          {"predicted_us", candidate.seconds * 1e6},
+          {"steps", candidate.algorithm->steps(shape)},
+          {"grid", grid_json(shape.grid)},
+          {"segments", shape.segments},
+          {"lanes", candidate.lanes}};
+}
+
+std::optional<SparseOutlook> outlook_of(const Question& question, const Options& options,
+                                        const Selector& selector) {
+  if (question.collective != Collective::AllReduce || question.ranks == 1) return std::nullopt;
+  return sparse_outlook(selector, question.cluster.constants, question.bytes, options.sparsity,
+                        kSparseChunk);
+}
+
+void print_choice(const Question& question, const Options& options, const Selector& selector) {
+  const std::vector<Candidate> candidates = selector.candidates(question.bytes);
+  const auto flips = selector.flips(kLeastFlip, kMostFlip);
+  // The one that was asked about, or else the one that would run: the cheapest, unless overridden.
+  const Candidate* asked = &candidates.front();
+  std::string_view wanted = options.algorithm;
+  if (wanted.empty() && question.overriding_it != nullptr) wanted = question.overriding_it->name;
+  for (const Candidate& candidate : candidates) {
+    if (candidate.algorithm->name == wanted) asked = &candidate;
+  }
+  const bool not_priced = !wanted.empty() && asked->algorithm->name != wanted;
+  const std::string_view chosen = not_priced ? wanted : asked->algorithm->name;
+  const std::optional<SparseOutlook> sparse = outlook_of(question, options, selector);
+  if (options.json) {
+    nlohmann::ordered_json json{{"collective", name(question.collective)},
+                                {"ranks", question.ranks},
+                                {"bytes", question.bytes},
+                                {"cluster", question.cluster.name},
+                                {"nodes", question.topology.nodes.size()},
+                                {"chosen", chosen},
+                                {"cheapest", candidates.front().algorithm->name}};
+    for (const Candidate& candidate : candidates) json["candidates"].push_back(to_json(candidate));
+    for (const auto& flip : flips) {
+      json["flips"].push_back(
+          {{"from_bytes", flip.bytes}, {"algorithm", flip.candidate.algorithm->name}});
+    }
+    if (sparse) {
+      json["sparse"] = {{"sparsity", sparse->sparsity},
+                        {"sent_bytes", sparse->sent_bytes},
+                        {"predicted_us", sparse->sparse_s * 1e6},
+                        {"dense_us", sparse->dense_s * 1e6},
+                        {"pays", sparse->pays()}};
+    }
+    fmt::print("{}\n", json.dump(2));
+    return;
+  }
+  const auto nodes = question.topology.nodes.size();
+  fmt::print(
+      "{} of {} over {} ranks on {} {}, links of cluster {} ({})\n\n", name(question.collective),
+      format_bytes(static_cast<double>(question.bytes)), question.ranks, nodes,
+      nodes == 1 ? "node" : "nodes", question.cluster.name,
+      question.this_machine ? "predicted from measured constants" : "predicted, not measured");
+  fmt::print("  {:<34} {:>10} {:>7} {:>6} {:>8}\n", "algorithm", "predicted", "x best", "steps",
+             "sent/S");
+  for (const Candidate& candidate : candidates) {
+    fmt::print(
+        "{} {:<34} {:>10} {:>7.2f} {}\n", &candidate == asked && !not_priced ? "*" : " ",
+        candidate.algorithm->name, format_seconds(candidate.seconds),
+        candidates.front().seconds > 0 ? candidate.seconds / candidates.front().seconds : 1.0,
+        show_load(candidate, question));
+  }
+  const Candidate& best = candidates.front();
+  const char* const who = options.algorithm.empty() ? "SLUICE_ALGORITHM says" : "Asked for";
+  if (not_priced) {
+    fmt::print("\n{}: {}, which has not been measured here.\n", who, wanted);
+  } else if (wanted.empty()) {
+    fmt::print("\nChosen: {}", best.algorithm->name);
+    if (candidates.size() > 1) {
+      fmt::print(", {} before {}", format_seconds(candidates[1].seconds - best.seconds),
+                 candidates[1].algorithm->name);
+    }
+    fmt::print(".\n");
+  } else {
+    fmt::print("\n{}: {}, {} behind the cheapest, {}.\n", who, wanted,
+               format_seconds(asked->seconds - best.seconds), best.algorithm->name);
+  }
+  fmt::print("The choice by size:\n");
+  for (std::size_t i = 0; i < flips.size(); ++i) {
+    fmt::print(
+        "  from {:>10}{}  {}\n", format_bytes(static_cast<double>(flips[i].bytes)),
+        i + 1 < flips.size()
+            ? fmt::format(" to {:>10}", format_bytes(static_cast<double>(flips[i + 1].bytes)))
+            : std::string(14, ' '),
+        flips[i].candidate.algorithm->name);
+  }
+  if (sparse) fmt::print("\n{}\n", show(*sparse));
+}
+
+void print_schedule_of(const Question& question, const Options& options, const Selector& selector) {
+  Candidate chosen = selector.choose(question.bytes);
+  if (!options.algorithm.empty()) {
+    const Algorithm& algorithm = *find_algorithm(options.algorithm).value();
+    for (const Candidate& candidate : selector.candidates(question.bytes)) {
+      if (candidate.algorithm == &algorithm) chosen = candidate;
+    }
+    if (!question.grid.empty()) chosen.shape.grid = question.grid;
+    chosen.shape.segments =
+        options.segments.empty() ? chosen.shape.segments : parse_segments(options.segments).front();
+    chosen.shape = complete_shape(algorithm, chosen.shape).value();
+  }
+  constexpr int kMostPrintedRanks = 1024;
+  if (question.ranks > kMostPrintedRanks) {
+    refuse(fmt::format("a schedule of {} ranks is too long to print: ask for at most {}",
+                       question.ranks, kMostPrintedRanks));
+  }
+  if (options.draw && question.ranks > kMostDrawnRanks) {
+    refuse(fmt::format("a drawing of {} ranks is too wide: ask for at most {}, or leave out --draw",
+                       question.ranks, kMostDrawnRanks));
+  }
+  const Schedule schedule = build_schedule(*chosen.algorithm, chosen.shape);
+  if (options.draw) {
+    fmt::print("{}", draw(schedule));
+  } else {
+    print_schedule(std::cout, schedule);
+    std::cout.flush();
+  }
+}
+
+void run(const Options& options) {
+  const Question question = question_of(options);
+  if (!options.algorithm.empty()) {
+    const Algorithm& algorithm = *find_algorithm(options.algorithm).value();
+    (void)complete_shape(algorithm, {.collective = question.collective,
+                                     .ranks = question.ranks,
+                                     .grid = question.grid,
+                                     .root = options.root})
+        .value();
+  }
+  if (options.root < 0 || options.root >= question.ranks) {
+    refuse(fmt::format("root {} is not one of {} ranks", options.root, question.ranks));
+  }
+  if (options.draw && !options.schedule) refuse("--draw goes with --schedule");
+  if (!(options.sparsity >= 0 && options.sparsity < 1))
+    refuse(fmt::format("--sparsity is a part from 0 to less than 1, not {}", options.sparsity));
+  const Selector selector{
+      question.collective,
+      question.topology,
+      question.cluster.constants,
+      {.root = options.root, .lanes = !question.this_machine}};  // the engine runs one lane
+  if (options.schedule) {
+    print_schedule_of(question, options, selector);
+  } else {
+    print_choice(question, options, selector);
+  }
+}
+
+}  // namespace
+
+void add_explain(CLI::App& app, int& exit_status) {
+  auto options = std::make_shared<Options>();
+  CLI::App* const command =
+      app.add_subcommand("explain", "Say which algorithm, why, and how it goes");
+  command->add_option("--ranks", options->ranks, "Number of ranks");
+  command->add_option("--bytes", options->bytes, "Size of the buffer: 51M, 64KB, 4096")->required();
+  command->add_option("--algorithm", options->algorithm,
+                      "Ask about this one instead of the cheapest");
+  command->add_option("--collective", options->collective, "Which collective")
+      ->capture_default_str();
+  command->add_option("--grid", options->grid,
+                      "Nodes: 4x8 (4 nodes of 8), 3+5; without it, the cluster's");
+  command
+      ->add_option("--cluster", options->cluster,
+                   "A built-in cluster, a TOML file, or this-machine: what runs here")
+      ->capture_default_str();
+  command->add_option("--segments", options->segments,
+                      "Segments a tree, with --schedule and --algorithm");
+  command
+      ->add_option("--sparsity", options->sparsity,
+                   "Of an all-reduce of gradients: the part held back, to tell whether it pays")
+      ->capture_default_str();
+  command->add_option("--root", options->root, "Root of broadcast and reduce")
+      ->capture_default_str();
+  command->add_flag("--schedule", options->schedule,
+                    "Print the schedule as text, for verify --file");
+  command->add_flag("--draw", options->draw, "With --schedule: a picture, up to 16 ranks");
+  command->add_flag("--json", options->json, "One JSON document");
+  command->footer(
+      "Examples:\n"
+      "  sluice explain --ranks 2 --bytes 1M --cluster this-machine\n"
+      "  sluice explain --ranks 2048 --bytes 51M --cluster abci\n"
+      "  sluice explain --ranks 5 --bytes 1M --algorithm halving_doubling --schedule --draw\n"
+      "  sluice explain --grid 3+5 --bytes 16M --algorithm hierarchical --schedule | sluice verify "
+      "--file -");
+  command->callback([options, &exit_status] {
+    run(*options);
+    exit_status = kExitDone;
+  });
+}
+
+}  // namespace sluice::cli

@@ -1,0 +1,133 @@
+#include "cli/simulate/calibrate.h"
+
+#include <fmt/format.h>
+
+#include "cli/simulate/reproduction.h"
+
+namespace sluice {
+namespace {
+
+double value_of(Constant kind, const DeviceSpeed& speed, const WhatIf& world) {
+  switch (kind) {
+    case Constant::Speed:
+      return speed.curve.front().images_per_s;
+    case Constant::StartUp:
+      return speed.startup_s;
+    case Constant::LinkEfficiency:
+      return world.cluster.between_efficiency;
+    case Constant::Spread:
+      return spread_of(world).fixed_s;
+    case Constant::None:
+      break;
+  }
+  return 0;
+}
+
+// A figure as a function of its free constant.
+class Trial {
+ public:
+  static Result<Trial> of(const PublishedFigure& figure) {
+    Result<TrainingQuestion> question = question_of(run_of(figure.row));
+    if (!question.ok()) return question.status();
+    Result<TrainingSimulator> simulator = TrainingSimulator::of(question.value());
+    if (!simulator.ok()) return simulator.status();
+    return Trial{figure, std::move(question).value(), std::move(simulator).value()};
+  }
+
+  double in_use() const {
+    return value_of(figure_.solved.kind, simulator_.speed(), question_.world);
+  }
+
+  Result<double> with(double constant) {
+    DeviceSpeed speed = simulator_.speed();
+    Spread spread = simulator_.spread();
+    switch (figure_.solved.kind) {
+      case Constant::Speed: {
+        const double times = constant / speed.curve.front().images_per_s;
+        for (SpeedPoint& point : speed.curve) point.images_per_s *= times;
+        break;
+      }
+      case Constant::StartUp:
+        speed.startup_s = constant;
+        break;
+      case Constant::Spread:
+        spread.fixed_s = constant;
+        break;
+      case Constant::LinkEfficiency: {
+        const std::string setting = fmt::format("between.efficiency={}", constant);
+        if (Status status = apply(question_.world, {setting}, false); !status.ok()) return status;
+        Result<TrainingSimulator> changed = TrainingSimulator::of(question_);
+        if (!changed.ok()) return changed.status();
+        simulator_ = std::move(changed).value();
+        break;
+      }
+      case Constant::None:
+        break;
+    }
+    const Result<TrainingTime> time = simulator_.time(speed, spread);
+    if (!time.ok()) return time.status();
+    return figure_of(figure_.metric, time.value());
+  }
+
+ private:
+  Trial(const PublishedFigure& figure, TrainingQuestion question, TrainingSimulator simulator)
+      : figure_{figure}, question_{std::move(question)}, simulator_{std::move(simulator)} {}
+
+  PublishedFigure figure_;
+  TrainingQuestion question_;
+  TrainingSimulator simulator_;
+};
+
+// By bisection: a figure rises or falls with its constant.
+Result<Calibration> solve(const PublishedFigure& figure) {
+  constexpr int kHalvings = 40;
+  constexpr double kAnyTimes = 2;  // where nothing is known to be plausible
+  Result<Trial> trial = Trial::of(figure);
+  if (!trial.ok()) return trial.status();
+  Calibration answer{.figure = figure, .in_use = trial.value().in_use()};
+  const bool ranged = figure.solved.most > 0;
+  double low = ranged ? figure.solved.least : answer.in_use / kAnyTimes;
+  double high = ranged ? figure.solved.most : answer.in_use * kAnyTimes;
+  const Result<double> at_low = trial.value().with(low);
+  if (!at_low.ok()) return at_low.status();
+  const Result<double> at_high = trial.value().with(high);
+  if (!at_high.ok()) return at_high.status();
+  const bool rises = at_high.value() > at_low.value();
+  if ((at_low.value() > figure.published) == (at_high.value() > figure.published)) {
+    answer.at_edge = true;
+    const bool lower = (at_low.value() > figure.published) == rises;
+    answer.solved = lower ? low : high;
+    return answer;
+  }
+  for (int i = 0; i < kHalvings; ++i) {
+    const double middle = (low + high) / 2;
+    const Result<double> there = trial.value().with(middle);
+    if (!there.ok()) return there.status();
+    ((there.value() < figure.published) == rises ? low : high) = middle;
+  }
+  answer.solved = (low + high) / 2;
+  return answer;
+}
+
+}  // namespace
+
+Result<std::vector<Calibration>> calibrate() {
+  std::vector<Calibration> all;
+  for (const PublishedFigure& figure : published_figures()) {
+    if (!figure.calibrated()) continue;
+    Result<Calibration> solved = solve(figure);
+    if (!solved.ok()) return solved.status();
+    all.push_back(solved.value());
+  }
+  return all;
+}
+
+Result<double> constant_in_use(const PublishedFigure& figure) {
+  const Result<TrainingQuestion> question = question_of(run_of(figure.row));
+  if (!question.ok()) return question.status();
+  const Result<DeviceSpeed> speed = speed_of(question.value());
+  if (!speed.ok()) return speed.status();
+  return value_of(figure.solved.kind, speed.value(), question.value().world);
+}
+
+}  // namespace sluice

@@ -1,0 +1,168 @@
+// simulate.cc - `sluice simulate`: what a collective, or a training, would take on a cluster that
+// nobody has here.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/refuse.h"
+#include "base/text.h"
+#include "cli/arguments.h"
+#include "cli/command.h"
+#include "cli/simulate/simulate_allreduce.h"
+#include "cli/simulate/simulate_training.h"
+#include "cluster/cluster.h"
+#include "engine/select/constants.h"
+#include "simulate/what_if.h"
+#include "sluice/algorithms.h"
+
+namespace sluice::cli {
+namespace {
+
+struct Options {
+  std::string cluster;
+  std::string ranks;
+  std::string bytes;
+  std::string recipe;
+  std::string framework;
+  std::string algorithm;
+  std::string segments;
+  std::string scaling;
+  std::int64_t samples = kImageNetSamples;
+  std::string plot;
+  std::string trace;
+  std::vector<std::string> what_if;
+  bool json = false;
+};
+
+constexpr int kMostSimulatedRanks = 1 << 13;
+constexpr const char* kThisMachine = "this-machine";
+
+void run_all_reduce(const Options& options, WhatIf world, const std::vector<int>& ranks) {
+  AllReduceQuestion question{.world = std::move(world),
+                             .ranks = ranks,
+                             .bytes = parse_bytes(options.bytes).value(),
+                             .algorithm = options.algorithm,
+                             .json = options.json};
+  if (question.bytes < 1) refuse("--allreduce needs a byte at least");
+  if (!options.segments.empty()) question.segments = parse_segments(options.segments).front();
+  if (!options.algorithm.empty() && options.algorithm != "all")
+    (void)find_algorithm(options.algorithm).value();
+  simulate_all_reduce(question);
+}
+
+void run_training(const Options& options, WhatIf world, const std::vector<int>& ranks) {
+  std::vector<std::string> settings = world.recipe;
+  if (!options.algorithm.empty()) settings.push_back("algorithm=" + options.algorithm);
+  Recipe recipe = load_recipe(options.recipe, settings).value();
+  if (options.scaling == "weak") recipe.global_batch = 0;
+  const bool strong = options.scaling == "strong" || recipe.global_batch > 0;
+  simulate_trainings({.question = {.world = std::move(world),
+                                   .recipe = std::move(recipe),
+                                   .framework = options.framework,
+                                   .samples = options.samples},
+                      .ranks = ranks,
+                      .strong = strong,
+                      .plot = options.plot,
+                      .trace = options.trace,
+                      .json = options.json});
+}
+
+void check(const Options& options) {
+  if (options.bytes.empty() == options.recipe.empty())
+    refuse("give --allreduce BYTES or --recipe NAME, one of them");
+  const auto only_with = [&](const std::string& value, const std::string& needed,
+                             std::string_view option, std::string_view other) {
+    if (!value.empty() && needed.empty()) refuse(fmt::format("{} goes with {}", option, other));
+  };
+  only_with(options.framework, options.recipe, "--framework", "--recipe");
+  only_with(options.scaling, options.recipe, "--scaling", "--recipe");
+  only_with(options.plot, options.recipe, "--plot", "--recipe");
+  only_with(options.trace, options.recipe, "--trace", "--recipe");
+  only_with(options.segments, options.bytes, "--segments", "--allreduce");
+  if (!options.scaling.empty() && options.scaling != "weak" && options.scaling != "strong")
+    refuse(fmt::format("--scaling is weak or strong, not {}", quote(options.scaling)));
+}
+
+// Of this machine the engine may have measured the links.
+Cluster cluster_of(const std::string& name, int most_ranks) {
+  Cluster cluster = find_cluster(name).value();
+  if (name != kThisMachine) return cluster;
+  const auto constants = load_constants(constants_path(Environment::of_process(), most_ranks));
+  if (constants) {
+    cluster.constants = *constants;
+  } else {
+    fmt::print(stderr,
+               "this machine has not been measured for {} ranks ('sluice bench allreduce --ranks "
+               "{}' does it in passing): its links are taken from clusters/this-machine.toml\n",
+               most_ranks, most_ranks);
+  }
+  return cluster;
+}
+
+void run(const Options& options) {
+  check(options);
+  const std::vector<int> ranks =
+      parse_list(options.ranks, 1, kMostSimulatedRanks, "--ranks").value();
+  WhatIf world{.cluster = cluster_of(options.cluster, ranks.back())};
+  const bool training = !options.recipe.empty();
+  if (const Status status = apply(world, options.what_if, training); !status.ok())
+    throw Error{status};
+  if (training) {
+    run_training(options, std::move(world), ranks);
+  } else {
+    run_all_reduce(options, std::move(world), ranks);
+  }
+}
+
+}  // namespace
+
+void add_simulate(CLI::App& app, int& exit_status) {
+  auto options = std::make_shared<Options>();
+  CLI::App* const command =
+      app.add_subcommand("simulate", "Say what it would take on a cluster of any size");
+  command->add_option("--cluster", options->cluster, "A built-in cluster, or a TOML file")
+      ->required();
+  command->add_option("--ranks", options->ranks, "Numbers of ranks: 8,32,128")->required();
+  command->add_option("--allreduce", options->bytes, "A collective alone, of so many bytes: 51M");
+  command->add_option("--recipe", options->recipe,
+                      "A whole training: a built-in recipe, or a file");
+  command->add_option("--framework", options->framework,
+                      "Whose speed, where the cluster's file has several");
+  command->add_option("--algorithm", options->algorithm,
+                      "This one, or all; without it what the engine would choose");
+  command->add_option("--segments", options->segments, "Segments a tree");
+  command->add_option("--scaling", options->scaling,
+                      "weak (the default): every rank keeps the recipe's batch; strong: all ranks "
+                      "share the batch of the fewest, or the recipe's global_batch");
+  command->add_option(
+      "--what-if", options->what_if,
+      fmt::format("Change something, key=value: {}; with a recipe also any of its keys: theta=1M",
+                  fmt::join(what_if_keys(), ", ")));
+  command->add_option("--samples", options->samples, "Images of an epoch")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command->add_option("--plot", options->plot, "Draw the scaling curve into this file, as SVG");
+  command->add_option("--trace", options->trace,
+                      "Write a step on the most ranks into this file, as a Chrome trace");
+  command->add_flag("--json", options->json, "One JSON document");
+  command->footer(
+      "Everything it says is simulated. docs/simulation.md says how, and what is left out.\n\n"
+      "Examples:\n"
+      "  sluice simulate --cluster abci --ranks 8,128,2048 --allreduce 51MB\n"
+      "  sluice simulate --cluster mn-1 --ranks 1024 --allreduce 51MB --algorithm all\n"
+      "  sluice simulate --cluster abci --framework mxnet --recipe fujitsu-74s "
+      "--ranks 8,32,128,512,2048 --plot abci.svg\n"
+      "  sluice simulate --cluster mn-1-10gbe --recipe chainermn-cloud --ranks 32 "
+      "--what-if double_buffering=false wire=f32\n"
+      "  sluice simulate --cluster sensetime-v --recipe gradientflow-alexnet --ranks 512 "
+      "--what-if sparsity=0 --trace dense.json\n"
+      "  sluice simulate --cluster mn-1 --recipe pfn-15min --ranks 64,256 --scaling strong "
+      "--what-if global_batch=8192\n"
+      "  sluice simulate --cluster abci --ranks 64 --allreduce 51MB "
+      "--what-if slow_node=3 slow_part=0.5 background=0.2 jitter_us=500 jitter_seed=7");
+  command->callback([options, &exit_status] {
+    run(*options);
+    exit_status = kExitDone;
+  });
+}
+
+}  // namespace sluice::cli

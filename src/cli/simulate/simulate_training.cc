@@ -1,0 +1,124 @@
+#include "cli/simulate/simulate_training.h"
+
+#include <fmt/format.h>
+
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "base/text.h"
+#include "cli/bench/scaling_plot.h"
+#include "cli/simulate/simulate_trace.h"
+#include "cli/train/figures.h"
+#include "simulate/self_doubt.h"
+
+namespace sluice::cli {
+namespace {
+
+nlohmann::ordered_json to_json(int ranks, const TrainingTime& time) {
+  nlohmann::ordered_json json{{"ranks", ranks},
+                              {"global_batch", time.global_batch},
+                              {"iteration_ms", time.iteration.seconds * 1e3},
+                              {"compute_ms", time.iteration.compute_s * 1e3},
+                              {"exposed_comm_ms", time.iteration.exposed_s * 1e3},
+                              {"straggler_ms", time.iteration.straggler_s * 1e3},
+                              {"input_stall_ms", time.iteration.stall_s * 1e3},
+                              {"images_per_s", time.images_per_s},
+                              {"efficiency", time.efficiency},
+                              {"speedup", time.speedup},
+                              {"time_to_train_s", time.time_to_train_s},
+                              {"overhead_s", time.overhead_s},
+                              {"exposed_comm_fraction", time.exposed_comm_fraction},
+                              {"buckets", nlohmann::ordered_json::array()}};
+  for (const BucketTime& bucket : time.iteration.buckets) {
+    json["buckets"].push_back({{"bytes", bucket.bytes},
+                               {"algorithm", bucket.algorithm},
+                               {"ready_ms", bucket.ready_s * 1e3},
+                               {"begin_ms", bucket.begin_s * 1e3},
+                               {"end_ms", bucket.end_s * 1e3}});
+  }
+  return json;
+}
+
+void print_json(const TrainingSweep& sweep, const std::vector<TrainingTime>& times) {
+  nlohmann::ordered_json document{{"simulated", true},
+                                  {"cluster", sweep.question.world.cluster.name},
+                                  {"recipe", sweep.question.recipe.name},
+                                  {"scaling", sweep.strong ? "strong" : "weak"}};
+  if (times.size() == 1) document.update(to_json(sweep.ranks.front(), times.front()));
+  document["rows"] = nlohmann::ordered_json::array();
+  for (std::size_t i = 0; i < times.size(); ++i)
+    document["rows"].push_back(to_json(sweep.ranks[i], times[i]));
+  fmt::print("{}\n", document.dump(2));
+}
+
+ScalingCurve curve_of(const TrainingSweep& sweep, const std::vector<TrainingTime>& times) {
+  ScalingCurve curve{.title = fmt::format("{} on {}", sweep.question.recipe.name,
+                                          sweep.question.world.cluster.name)};
+  for (std::size_t i = 0; i < times.size(); ++i)
+    curve.points.push_back({sweep.ranks[i], times[i].efficiency, times[i].images_per_s});
+  return curve;
+}
+
+void print_text(const TrainingSweep& sweep, const std::vector<TrainingTime>& times) {
+  const Cluster& cluster = sweep.question.world.cluster;
+  fmt::print("Simulated: recipe {} on cluster {} ({}), {} scaling. None of it was measured.\n\n",
+             sweep.question.recipe.name, cluster.name, cluster.device,
+             sweep.strong ? "strong" : "weak");
+  fmt::print("{:>7} {:>8} {:>10} {:>10} {:>10} {:>11} {:>10} {:>9} {:>13}\n", "ranks", "batch",
+             "iteration", "exposed", "stragglers", "images/s", "efficiency", "speed-up",
+             "to train");
+  for (std::size_t i = 0; i < times.size(); ++i) {
+    const TrainingTime& time = times[i];
+    fmt::print("{:>7} {:>8} {:>10} {:>10} {:>10} {:>11} {:>9.1f}% {:>9.1f} {:>13}\n",
+               sweep.ranks[i], time.global_batch, format_seconds(time.iteration.seconds),
+               format_seconds(time.iteration.exposed_s), format_seconds(time.iteration.straggler_s),
+               speed_text(time.images_per_s), 100 * time.efficiency, time.speedup,
+               span_text(time.time_to_train_s));
+  }
+  if (times.size() > 1) fmt::print("\n{}", plot_text(curve_of(sweep, times)));
+}
+
+void write_file(const std::string& path, const std::string& text) {
+  std::ofstream file{path, std::ios::trunc};
+  if (!(file << text).flush()) {
+    throw Error{Status{Code::InvalidInput, fmt::format("{} cannot be written", path)}};
+  }
+}
+
+// A bucket that takes the very same time on twice the ranks was not simulated on them.
+void doubt(const TrainingSweep& sweep, const std::vector<TrainingTime>& times) {
+  std::map<std::pair<double, std::string>, std::vector<ScalePoint>> buckets;
+  for (std::size_t i = 0; i < times.size(); ++i) {
+    for (const BucketTime& bucket : times[i].iteration.buckets) {
+      buckets[{bucket.bytes, bucket.algorithm}].push_back(
+          {sweep.ranks[i], bucket.end_s - bucket.begin_s});
+    }
+  }
+  for (const auto& [kind, points] : buckets) {
+    if (const Status status = check_scaling(points); !status.ok()) throw Error{status};
+  }
+}
+
+}  // namespace
+
+void simulate_trainings(TrainingSweep sweep) {
+  Recipe& recipe = sweep.question.recipe;
+  if (sweep.strong && recipe.global_batch == 0)
+    recipe.global_batch = static_cast<std::int64_t>(recipe.batch) * sweep.ranks.front();
+  std::vector<TrainingTime> times;
+  for (const int n : sweep.ranks) {
+    sweep.question.ranks = n;
+    times.push_back(simulate_training(sweep.question).value());
+  }
+  if (sweep.question.world.jitter_s == 0) doubt(sweep, times);
+  if (!sweep.plot.empty()) write_file(sweep.plot, plot_svg(curve_of(sweep, times)));
+  if (!sweep.trace.empty()) write_file(sweep.trace, simulated_trace(times.back().iteration));
+  if (sweep.json) {
+    print_json(sweep, times);
+  } else {
+    print_text(sweep, times);
+  }
+}
+
+}  // namespace sluice::cli

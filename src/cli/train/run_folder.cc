@@ -1,0 +1,78 @@
+#include "cli/train/run_folder.h"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include "base/text.h"
+
+namespace sluice::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kRuns = "runs";
+
+}  // namespace
+
+bool holds_a_run(const fs::path& folder) {
+  std::error_code error;
+  for (const char* const name : {"run.json", "metrics.jsonl", "checkpoints"}) {
+    if (fs::exists(folder / name, error)) return true;
+  }
+  return false;
+}
+
+Result<fs::path> fresh_run_folder(const fs::path& place, const std::string& name, std::time_t now) {
+  constexpr int kMostTries = 1000;
+  std::tm local{};
+  localtime_r(&now, &local);
+  const std::string stem = fs::path{name}.stem().string();  // of a recipe that is a path
+  const std::string text = fmt::format("{}-{:%Y%m%d-%H%M%S}", stem, local);
+  std::error_code error;
+  fs::create_directories(place / kRuns, error);
+  for (int i = 1; i <= kMostTries && !error; ++i) {
+    const fs::path folder = place / kRuns / (i == 1 ? text : fmt::format("{}-{}", text, i));
+    if (fs::create_directory(folder, error)) return folder;
+  }
+  return Status{Code::InvalidInput,
+                fmt::format("no folder for this run can be made under {}: {}; give one with --run",
+                            quote((place / kRuns).string()),
+                            error ? error.message() : "too many of this second")};
+}
+
+Status check_run_folder(const fs::path& folder, bool resume) {
+  std::error_code error;
+  const bool there = fs::exists(folder, error);
+  if (there && !fs::is_directory(folder, error)) {
+    return {Code::InvalidArgument,
+            fmt::format("{} is not a folder: give another --run", quote(folder.string()))};
+  }
+  if (!resume && holds_a_run(folder)) {
+    return {
+        Code::InvalidArgument,
+        fmt::format("{} holds a run already, which is never written over: add --resume to go on "
+                    "with it, or give another --run",
+                    quote(folder.string()))};
+  }
+  if (resume && !holds_a_run(folder)) {
+    return {Code::InvalidArgument,
+            fmt::format("there is no run to resume in {}", quote(folder.string()))};
+  }
+  return {};
+}
+
+fs::path newest_run(const fs::path& place) {
+  fs::path newest;
+  fs::file_time_type newest_time;
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator{place / kRuns, error}) {
+    if (!holds_a_run(entry.path())) continue;
+    const fs::file_time_type time = fs::last_write_time(entry.path(), error);
+    if (!newest.empty() && time <= newest_time) continue;
+    newest_time = time;
+    newest = entry.path();
+  }
+  return newest;
+}
+
+}  // namespace sluice::cli

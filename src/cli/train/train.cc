@@ -1,0 +1,169 @@
+// train.cc - `sluice train`: looks up what is to be trained and starts the ranks that do it.
+//
+// One that mpirun, srun, torchrun or `sluice launch` has started is a rank already and becomes one;
+// any other starts the ranks of this machine and sees them to their end, through crashes if asked.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdio>
+#include <ctime>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "base/text.h"
+#include "bootstrap/environment.h"
+#include "bootstrap/launch/launch.h"
+#include "bootstrap/placement.h"
+#include "cli/arguments.h"
+#include "cli/command.h"
+#include "cli/terminal.h"
+#include "cli/train/rank_cores.h"
+#include "cli/train/run_folder.h"
+#include "cli/train/train_dry_run.h"
+#include "cli/train/train_options.h"
+#include "cli/train/train_program.h"
+
+namespace sluice::cli {
+namespace {
+
+void say(const std::string& sentence) {
+  fmt::print(stderr, "{}sluice train: {}\n", line_start(), sentence);
+}
+
+int list_recipes(bool json) {
+  const std::vector<RecipeSummary> recipes = known_recipes();
+  if (json) {
+    auto document = nlohmann::ordered_json::array();
+    for (const RecipeSummary& recipe : recipes)
+      document.push_back({{"name", recipe.name}, {"about", recipe.about}});
+    fmt::print("{}\n", document.dump(2));
+    return kExitDone;
+  }
+  std::size_t width = 0;
+  for (const RecipeSummary& recipe : recipes) width = std::max(width, recipe.name.size());
+  for (const RecipeSummary& recipe : recipes)
+    fmt::print("{:<{}}  {}\n", recipe.name, width, recipe.about);
+  return kExitDone;
+}
+
+int show_dry_run(const TrainOptions& options, int ranks) {
+  const DryRun run = dry_run(job_of(options), ranks);
+  if (options.json) {
+    fmt::print("{}\n", dry_run_json(run).dump(2));
+  } else {
+    fmt::print("{}", dry_run_text(run));
+  }
+  return kExitDone;
+}
+
+[[noreturn]] void be_a_rank(const TrainOptions& options, const Placement& placement,
+                            const Environment& environment) {
+  if (!options.ranks.empty() || options.max_restarts != "0") {
+    throw Error{Status{Code::InvalidArgument,
+                       fmt::format("this is one of {} ranks that {} has started: --ranks and "
+                                   "--max-restarts are for it",
+                                   placement.ranks, placement.launcher)}};
+  }
+  if (placement.launcher != "sluice launch") take_share_of_cores(placement, environment);
+  become_train_program(arguments_of_rank(options));
+}
+
+int report(const TrainOptions& options, const LaunchOutcome& outcome) {
+  const std::string go_on =
+      options.run.empty() ? ""
+                          : fmt::format("; to go on: sluice train --resume --run {}", options.run);
+  if (outcome.signal != 0) return 128 + outcome.signal;
+  if (outcome.output_lost)
+    say(
+        fmt::format("standard output or standard error cannot be written, so the ranks were "
+                    "stopped{}",
+                    go_on));
+  if (!outcome.first_failure) return outcome.all_well() ? kExitDone : kExitMachine;
+  const LaunchOutcome::Failure& failure = *outcome.first_failure;
+  if (failure.status == kExitNo || failure.status == kExitUsage || failure.status > 128)
+    return failure.status;  // the rank has said why
+  const std::string restarts =
+      outcome.restarts == 0 ? "" : fmt::format(" after {} restarts", outcome.restarts);
+  say(fmt::format("rank {} failed first: it {}{}{}", failure.rank, failure.how, restarts, go_on));
+  return kExitMachine;
+}
+
+int start_ranks(TrainOptions options) {
+  const TrainJob job = job_of(options);
+  const int ranks = ranks_of(options, kMostLocalRanks);
+  const std::string program = train_program();
+  require_data(job);
+  const bool keeps = options.evaluate.empty() && !options.keep_nothing;
+  const bool fresh = keeps && options.run.empty();
+  if (fresh) {
+    options.run = fresh_run_folder("", job.recipe.name, std::time(nullptr)).value().string();
+  } else if (keeps) {
+    const Status status = check_run_folder(options.run, options.resume);
+    if (!status.ok()) throw Error{status};
+  }
+  LaunchOptions launched{
+      .ranks = ranks,
+      .program = arguments_of_rank(options),
+      .prefix = false,
+      .first_draws = is_terminal(STDERR_FILENO),
+      .grace = std::chrono::milliseconds{5000},
+      .max_restarts = job.max_restarts,
+      .answers = {kExitNo, kExitUsage, 128 + SIGINT, 128 + SIGTERM, 128 + SIGHUP},
+      .tell = say};
+  launched.program.insert(launched.program.begin(), program);
+  const auto outcome = launch(launched);
+  std::error_code ignored;
+  if (fresh) std::filesystem::remove(options.run, ignored);  // only where nothing was written
+  if (!outcome.ok()) {
+    say(outcome.status().message());
+    return kExitMachine;
+  }
+  return report(options, outcome.value());
+}
+
+int run(const TrainOptions& options) {
+  if (options.recipe == "list") return list_recipes(options.json);
+  const Environment environment = Environment::of_process();
+  const Placement placement = placement_of(environment).value();
+  const bool is_rank = placement.launcher != "none";
+  if (options.dry_run) {
+    if (is_rank && placement.rank != 0) return kExitDone;
+    return show_dry_run(options, is_rank ? placement.ranks : ranks_of(options, kMostRanks));
+  }
+  if (is_rank) be_a_rank(options, placement, environment);
+  return start_ranks(options);
+}
+
+}  // namespace
+
+void add_train(CLI::App& app, int& exit_status) {
+  auto options = std::make_shared<TrainOptions>();
+  CLI::App* const command =
+      app.add_subcommand("train", "Train a network on all of this machine's cores, or a cluster");
+  add_train_options(*command, *options);
+  command->footer(
+      "Without --ranks it uses this machine; under sluice launch, mpirun, srun or torchrun it is "
+      "one\n"
+      "of their ranks. Ctrl-C writes a checkpoint and ends; a second one kills. The run's folder "
+      "holds\n"
+      "run.json, metrics.jsonl, timeline.json and checkpoints/.\n"
+      "Exit status: 0 done, 1 the target was not met or the loss not finite, 2 wrong usage or "
+      "input,\n"
+      "3 a rank or the machine failed, 128 + signal when stopped by one.\n"
+      "Examples:\n"
+      "  sluice train                                         the demo; nothing to download\n"
+      "  sluice train --recipe list\n"
+      "  sluice train --data cifar10:DIR --set epochs=20 --target 90\n"
+      "  sluice train --recipe fujitsu-74s --ranks 2048 --dry-run\n"
+      "  sluice train --run runs/mine --max-restarts 3\n"
+      "  sluice train --resume --run runs/mine --set epochs=30\n"
+      "  sluice train --evaluate runs/mine\n"
+      "  mpirun -n 8 sluice train --recipe facebook-1h --data images:/data/imagenet --run "
+      "/shared/run");
+  command->callback([options, &exit_status] { exit_status = run(*options); });
+}
+
+}  // namespace sluice::cli

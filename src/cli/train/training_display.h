@@ -1,0 +1,55 @@
+// training_display.h - what rank 0 shows while it trains: a live bar on a terminal, lines
+// elsewhere.
+//
+// Evaluations, checkpoints' troubles and notes are lines that stay. Between them a terminal shows a
+// bar, drawn anew at most ten times a second; anything else gets a line every ten seconds.
+// Thread-safety: none; the trainer tells its events on one thread.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <string_view>
+
+#include "cli/train/training_bar.h"
+#include "train/loop/trainer.h"
+
+namespace sluice::cli {
+
+// Where it is shown, and the time: tests have their own.
+struct DisplayPlace {
+  std::function<void(std::string_view)> write;
+  std::function<int()> width;  // columns of the terminal; 0: it is none
+  std::function<std::chrono::steady_clock::time_point()> now;
+  bool colour = false;
+};
+
+// Standard error, with colours unless NO_COLOR is set; a terminal that is "dumb" counts as none.
+DisplayPlace standard_error_display();
+
+class TrainingDisplay : public TrainingEvents {
+ public:
+  explicit TrainingDisplay(DisplayPlace place) : place_{std::move(place)} {}
+  ~TrainingDisplay() override { clear(); }
+  TrainingDisplay(const TrainingDisplay&) = delete;
+  TrainingDisplay& operator=(const TrainingDisplay&) = delete;
+
+  void started(const StartUp& start_up) override;
+  void stepped(const StepReport& step) override;
+  void evaluating(std::int64_t done, std::int64_t samples) override;
+  void evaluated(const EvaluationReport& evaluation) override;
+  void note(const std::string& sentence) override;
+
+  // Takes the bar away, for whatever comes next.
+  void clear();
+
+ private:
+  void draw();
+  void line(std::string_view text);
+
+  DisplayPlace place_;
+  BarState state_;
+  bool drawn_ = false;  // a bar is on the terminal
+  std::chrono::steady_clock::time_point last_;
+};
+
+}  // namespace sluice::cli

@@ -1,0 +1,216 @@
+#include "cli/train/training_summary.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <utility>
+#include <vector>
+
+#include "base/text.h"
+#include "cli/train/figures.h"
+
+namespace sluice::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string epochs_text(double epochs) {
+  return fmt::format("{:.4g} {}", epochs, epochs == 1 ? "epoch" : "epochs");
+}
+
+std::string ending(const TrainingSummary& summary) {
+  switch (summary.end) {
+    case TrainingEnd::Done:
+      return "trained";
+    case TrainingEnd::Target:
+      return "target reached";
+    case TrainingEnd::StepLimit:
+      return "stopped at the step limit";
+    case TrainingEnd::Signal:
+      return "stopped by a signal";
+    case TrainingEnd::NotFinite:
+      return "stopped: the loss was not finite";
+  }
+  return "";
+}
+
+std::string accuracy(const TrainingSummary& summary) {
+  if (!summary.last) return fmt::format("not evaluated; loss {:.4f} in training", summary.loss);
+  std::string text = percent_text(summary.last->accuracy);
+  if (summary.last->top5) text += fmt::format(", top-5 {}", percent_text(*summary.last->top5));
+  text += fmt::format(" of {} images after {}", with_commas(summary.last->samples),
+                      epochs_text(summary.last->epoch));
+  if (summary.best && summary.best->step != summary.last->step)
+    text += fmt::format("; best {} after {:.4g}", percent_text(summary.best->accuracy),
+                        summary.best->epoch);
+  return text;
+}
+
+std::string target(const TrainingSummary& summary) {
+  return summary.target_met
+             ? fmt::format("{} reached {} after the start", percent_text(summary.target),
+                           span_text(summary.seconds_to_target))
+             : fmt::format("{} NOT reached", percent_text(summary.target));
+}
+
+std::string times(const TrainingSummary& summary) {
+  return fmt::format("{} in all: start-up {}, steps {}, evaluation {}, checkpoints {}",
+                     span_text(summary.total_s), span_text(summary.startup_s),
+                     span_text(summary.train_s), span_text(summary.evaluate_s),
+                     span_text(summary.checkpoint_s));
+}
+
+std::string start_up(const StartUp& parts) {
+  std::string text = fmt::format(
+      "{:.2f} s to the first step: process {:.2f}, data {:.2f}, model {:.2f}, gradients {:.2f}",
+      parts.total_s, parts.before_s, parts.data_s, parts.model_s, parts.gradients_s);
+  if (parts.first_step > 0) text += fmt::format(", checkpoint {:.2f}", parts.checkpoint_s);
+  return text;
+}
+
+std::string joining(const StartUp& parts) {
+  return fmt::format("{:.2f} s till all ranks had met, {:.2f} of it beside data and model",
+                     parts.communicator_s, std::max(0.0, parts.communicator_s - parts.joining_s));
+}
+
+std::string overlap(const TrainingSummary& summary) {
+  if (summary.ranks == 1) return "one rank: nothing to wait for";
+  return fmt::format("{:.1f}% of a step is computing, {:.1f}% waits for the network",
+                     100 * (1 - summary.exposed_comm_fraction),
+                     100 * summary.exposed_comm_fraction);
+}
+
+std::string network(const TrainingSummary& summary, std::int64_t steps) {
+  if (summary.ranks == 1) return "carried nothing";
+  std::string text =
+      fmt::format("carried {} of gradients from each rank{}", format_bytes(summary.bytes_sent),
+                  summary.bytes_counted ? "" : " (by size and algorithm)");
+  if (steps > 0)
+    text +=
+        fmt::format(", {} a step", format_bytes(summary.bytes_sent / static_cast<double>(steps)));
+  return text;
+}
+
+void append_all(std::string& text, const std::vector<std::string>& sentences) {
+  constexpr std::size_t kMost = 5;
+  for (std::size_t i = 0; i < std::min(kMost, sentences.size()); ++i)
+    text += fmt::format("  {:<10}  {}\n", "note", sentences[i]);
+  if (sentences.size() > kMost)
+    text += fmt::format("  {:<10}  and {} more\n", "note", sentences.size() - kMost);
+}
+
+}  // namespace
+
+std::string summary_text(const TrainingSummary& summary, const SummaryContext& context) {
+  const std::string bold = context.colour ? "\033[1m" : "";
+  const std::string plain = context.colour ? "\033[0m" : "";
+  const std::int64_t steps = summary.steps - summary.start_up.first_step;  // of this run
+  const std::string title =
+      fmt::format("{} {}: {}, {} parameters, {} {}", context.recipe, ending(summary), context.model,
+                  with_commas(summary.start_up.parameters), summary.ranks,
+                  summary.ranks == 1 ? "rank" : "ranks");
+
+  std::vector<std::pair<std::string, std::string>> rows{{"accuracy", accuracy(summary)}};
+  if (summary.target > 0) rows.emplace_back("target", target(summary));
+  rows.emplace_back("time", times(summary));
+  rows.emplace_back("speed",
+                    fmt::format("{} images/s, {} a rank; {} steps, loss {:.4f} at the end",
+                                speed_text(summary.images_per_s),
+                                speed_text(summary.images_per_s / std::max(1, summary.ranks)),
+                                with_commas(summary.steps), summary.loss));
+  rows.emplace_back("data", summary.start_up.data);
+  rows.emplace_back("start-up", start_up(summary.start_up));
+  if (summary.ranks > 1) rows.emplace_back("joining", joining(summary.start_up));
+  rows.emplace_back("overlap", overlap(summary));
+  rows.emplace_back("network", network(summary, steps));
+  if (summary.skipped_steps > 0) {
+    rows.emplace_back("overflow",
+                      fmt::format("{} steps were skipped", with_commas(summary.skipped_steps)));
+  }
+  rows.emplace_back("run",
+                    context.run_folder.empty() ? "nothing was kept" : context.run_folder.string());
+  const bool early = summary.end == TrainingEnd::Signal || summary.end == TrainingEnd::StepLimit;
+  if (early && !context.run_folder.empty()) {
+    rows.emplace_back("to go on",
+                      fmt::format("sluice train --resume --run {}", context.run_folder.string()));
+  }
+
+  std::string rule;
+  for (std::size_t i = 0; i < columns_of(title); ++i) rule += "─";
+  std::string text = fmt::format("\n  {}{}{}\n  {}\n", bold, title, plain, rule);
+  for (const auto& [name, what] : rows) {
+    const bool first = name == "accuracy" || name == "target";
+    text += fmt::format("  {:<10}  {}{}{}\n", name, first ? bold : "", what, first ? plain : "");
+  }
+  append_all(text, summary.broken_images);
+  return text;
+}
+
+Json evaluation_json(const EvaluationReport& evaluation) {
+  return {{"accuracy", evaluation.accuracy},
+          {"top5", evaluation.top5 ? Json(*evaluation.top5) : Json(nullptr)},
+          {"loss", evaluation.loss},
+          {"samples", evaluation.samples},
+          {"right", evaluation.right},
+          {"step", evaluation.step},
+          {"epoch", evaluation.epoch},
+          {"seconds", evaluation.seconds}};
+}
+
+std::string evaluation_text(const EvaluationReport& evaluation) {
+  std::string text = fmt::format("accuracy {}", percent_text(evaluation.accuracy));
+  if (evaluation.top5) text += fmt::format(", top-5 {}", percent_text(*evaluation.top5));
+  return text + fmt::format(" ({} of {} images), loss {:.4f}; trained for {}, {} steps\n",
+                            with_commas(evaluation.right), with_commas(evaluation.samples),
+                            evaluation.loss, epochs_text(evaluation.epoch),
+                            with_commas(evaluation.step));
+}
+
+Json summary_json(const TrainingSummary& summary, const SummaryContext& context) {
+  const StartUp& parts = summary.start_up;
+  Json document{
+      {"recipe", context.recipe},
+      {"model", context.model},
+      {"data", parts.data},
+      {"ranks", summary.ranks},
+      {"end", word_of(summary.end)},
+      {"images_per_s", summary.images_per_s},
+      {"accuracy", summary.last ? Json(summary.last->accuracy) : Json(nullptr)},
+      {"top5", summary.last && summary.last->top5 ? Json(*summary.last->top5) : Json(nullptr)},
+      {"loss", summary.loss},
+      {"epochs", summary.epochs},
+      {"steps", summary.steps},
+      {"startup_s", summary.startup_s},
+      {"total_s", summary.total_s},
+      {"train_s", summary.train_s},
+      {"evaluate_s", summary.evaluate_s},
+      {"checkpoint_s", summary.checkpoint_s},
+      {"exposed_comm_fraction", summary.exposed_comm_fraction},
+      {"bytes_sent", summary.bytes_sent},
+      {"bytes_counted", summary.bytes_counted},
+      {"skipped_steps", summary.skipped_steps},
+      {"best", summary.best ? evaluation_json(*summary.best) : Json(nullptr)},
+      {"last", summary.last ? evaluation_json(*summary.last) : Json(nullptr)},
+      {"startup",
+       {{"before_s", parts.before_s},
+        {"data_s", parts.data_s},
+        {"model_s", parts.model_s},
+        {"communicator_s", parts.communicator_s},
+        {"joining_s", parts.joining_s},
+        {"gradients_s", parts.gradients_s},
+        {"checkpoint_s", parts.checkpoint_s},
+        {"processor_s", parts.processor_s}}},
+      {"run", context.run_folder.empty() ? Json(nullptr) : Json(context.run_folder.string())},
+      {"weights_hash", fmt::format("{:016x}", summary.weights_hash)},
+      {"notes", summary.notes}};
+  if (summary.target > 0) {
+    document["target"] = summary.target;
+    document["target_met"] = summary.target_met;
+    document["seconds_to_target"] =
+        summary.target_met ? Json(summary.seconds_to_target) : Json(nullptr);
+  }
+  return document;
+}
+
+}  // namespace sluice::cli

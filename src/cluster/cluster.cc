@@ -1,0 +1,148 @@
+#include "cluster/cluster.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "base/toml.h"
+#include "base/toml_file.h"
+#include "base/toml_table.h"
+#include "cluster/cluster_network.h"
+
+namespace sluice {
+namespace {
+
+constexpr double kLeastRate = 1e-6;
+constexpr double kMostRate = 1e9;
+constexpr double kMostLatencyUs = 1e9;
+constexpr double kAnyBytes = 1e18;
+
+}  // namespace
+
+Topology Cluster::topology(int ranks) const {
+  Topology topology;
+  for (int left = ranks; left > 0; left -= ranks_per_node) {
+    topology.nodes.push_back(std::min(left, ranks_per_node));
+  }
+  return topology;
+}
+
+int Cluster::switch_of(std::string_view host, std::string_view address) const {
+  const auto behind = std::find_if(switches.begin(), switches.end(), [&](const auto& hosts) {
+    return std::find(hosts.begin(), hosts.end(), host) != hosts.end() ||
+           std::find(hosts.begin(), hosts.end(), address) != hosts.end();
+  });
+  return static_cast<int>(behind - switches.begin());
+}
+
+std::vector<std::string_view> built_in_clusters() {
+  std::vector<std::string_view> names;
+  for (const EmbeddedFile& cluster : embedded_clusters()) names.push_back(cluster.name);
+  return names;
+}
+
+Result<Cluster> find_cluster(const std::string& name_or_path) {
+  const Result<TomlText> found = find_toml("cluster", name_or_path, embedded_clusters());
+  if (!found.ok()) return found.status();
+  return parse_cluster(found.value().text, found.value().source);
+}
+
+Result<Cluster> parse_cluster(std::string_view toml_text, const std::string& source) {
+  const Result<toml::table> root = parse_toml(toml_text, source);
+  if (!root.ok()) return root.status();
+  Cluster cluster;
+  TomlTable top{root.value(), "", source};
+  cluster.name = top.word("name");
+  cluster.ranks_per_node = static_cast<int>(top.number("ranks_per_node", 1, 1 << 16));
+  const toml::table* const between = top.table("between");
+  const toml::table* const inside = top.table("inside");
+  const toml::table* const reduce = top.table("reduce");
+  const toml::table* const measured = top.optional_table("measured");
+  const toml::table* const network = top.optional_table("network");
+  const std::vector<const toml::table*> speeds = top.optional_tables("speed");
+  cluster.device = top.optional_word("device");
+  cluster.steady = top.optional_flag("steady", false);
+  cluster.switches = top.optional_lists("switches");
+  if (Status status = top.finish(); !status.ok()) return status;
+
+  TomlTable links{*between, "between.", source};
+  constexpr double kBytesPerGbit = 1e9 / 8;
+  cluster.constants.between.bandwidth_bytes_per_s =
+      links.number("gbit_per_s", kLeastRate, kMostRate) * kBytesPerGbit;
+  cluster.between_efficiency = links.number("efficiency", kLeastRate, 1);
+  cluster.constants.between.bandwidth_bytes_per_s *= cluster.between_efficiency;
+  cluster.constants.between.latency_s = links.number("latency_us", 0, kMostLatencyUs) * 1e-6;
+  if (Status status = links.finish(); !status.ok()) return status;
+
+  const auto read_node_link = [&](const toml::table& table, const std::string& path, Link& link,
+                                  std::int64_t* most_bytes = nullptr) {
+    TomlTable node{table, path, source};
+    link.bandwidth_bytes_per_s = node.number("gbyte_per_s", kLeastRate, kMostRate) * 1e9;
+    link.latency_s = node.number("latency_us", 0, kMostLatencyUs) * 1e-6;
+    if (most_bytes != nullptr && table.contains("most_bytes"))
+      *most_bytes = static_cast<std::int64_t>(node.number("most_bytes", 0, kAnyBytes));
+    return node.finish();
+  };
+  if (Status status = read_node_link(*inside, "inside.", cluster.constants.inside); !status.ok())
+    return status;
+
+  TomlTable adding{*reduce, "reduce.", source};
+  cluster.constants.reduce_s_per_byte =
+      1 / (adding.number("gbyte_per_s", kLeastRate, kMostRate) * 1e9);
+  if (Status status = adding.finish(); !status.ok()) return status;
+  if (network != nullptr) {
+    Result<NetworkShape> shape = read_network(*network, cluster.ranks_per_node, source);
+    if (!shape.ok()) return shape.status();
+    cluster.network = std::move(shape).value();
+  }
+  for (const toml::table* const speed : speeds) {
+    Result<DeviceSpeed> read = read_speed(*speed, source);
+    if (!read.ok()) return read.status();
+    cluster.speeds.push_back(std::move(read).value());
+  }
+  if (measured == nullptr) return cluster;
+
+  TomlTable algorithms{*measured, "measured.", source};
+  for (const auto& [key, node] : *measured) {
+    const toml::table* const table = algorithms.table(key.str());
+    if (table == nullptr) break;
+    MeasuredLink& link = cluster.constants.measured.emplace_back();
+    link.algorithm = key.str();
+    const std::string path = fmt::format("measured.{}.", key.str());
+    if (Status status = read_node_link(*table, path, link.inside, &link.most_bytes); !status.ok()) {
+      return status;
+    }
+  }
+  if (Status status = algorithms.finish(); !status.ok()) return status;
+  return cluster;
+}
+
+std::string show_cluster(const Cluster& cluster) {
+  const auto [inside, between, reduce_s_per_byte, measured] = cluster.constants;
+  const auto node_link = [](std::string_view name, const Link& link) {
+    return fmt::format("\n[{}]\ngbyte_per_s = {}\nlatency_us = {}\n", name,
+                       link.bandwidth_bytes_per_s / 1e9, link.latency_s * 1e6);
+  };
+  std::string text =
+      fmt::format("name = \"{}\"\nranks_per_node = {}\n", cluster.name, cluster.ranks_per_node);
+  if (!cluster.switches.empty()) {
+    text += "switches = [";
+    for (const auto& hosts : cluster.switches)
+      text += fmt::format("[\"{}\"],", fmt::join(hosts, "\", \""));
+    text += "]\n";
+  }
+  text += fmt::format("\n[between]\ngbit_per_s = {}\nefficiency = 1\nlatency_us = {}\n",
+                      between.bandwidth_bytes_per_s * 8 / 1e9, between.latency_s * 1e6);
+  text += node_link("inside", inside);
+  text += fmt::format("\n[reduce]\ngbyte_per_s = {}\n", 1 / reduce_s_per_byte / 1e9);
+  for (const MeasuredLink& link : measured) {
+    text += node_link(fmt::format("measured.\"{}\"", link.algorithm), link.inside);
+    if (link.most_bytes < static_cast<std::int64_t>(kAnyBytes))
+      text += fmt::format("most_bytes = {}\n", link.most_bytes);
+  }
+  return text;
+}
+
+}  // namespace sluice

@@ -1,0 +1,98 @@
+#include "engine/select/choices.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "sluice/select.h"
+
+namespace sluice {
+
+Result<const Choice*> Choices::chosen(const Algorithm& algorithm, const Shape& shape) {
+  for (const auto& known : choices_) {
+    if (known->algorithm == &algorithm && known->shape == shape) return known.get();
+  }
+  const bool ordered = order_.holds_for(algorithm, shape.collective);
+  Result<std::shared_ptr<const Plan>> proven =
+      proven_plan(algorithm, shape, ordered ? order_.place_of(rank_) : rank_);
+  if (!proven.ok()) return proven.status();
+  std::shared_ptr<const Plan> plan = std::move(proven).value();
+  if (ordered) plan = std::make_shared<const Plan>(plan->renumbered(order_.ranks()));
+  choices_.push_back(std::make_unique<Choice>(Choice{&algorithm, shape, std::move(plan)}));
+  return choices_.back().get();
+}
+
+Choices::Table& Choices::table_of(Collective collective, Rank root) {
+  for (Table& table : tables_) {
+    if (table.collective == collective && table.root == root) return table;
+  }
+  constexpr std::int64_t kMostBytes = std::int64_t{1} << 40;
+  Table table{collective, root, {}};
+  const Selector selector{
+      collective, order_.topology(collective), constants_, {.root = root, .lanes = false}};
+  for (const Selector::Flip& flip : selector.shape_flips(1, kMostBytes)) {
+    const Algorithm& algorithm = *flip.candidate.algorithm;
+    Shape shape = flip.candidate.shape;
+    if (order_.holds_for(algorithm, collective)) shape.root = order_.place_of(root);
+    table.entries.push_back({flip.bytes, nullptr, &algorithm, shape});
+  }
+  tables_.push_back(std::move(table));
+  return tables_.back();
+}
+
+std::string Choices::describe(Collective collective) {
+  const std::vector<Entry>& entries = table_of(collective, 0).entries;
+  std::string text;
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    if (i > 0 && entries[i].algorithm == entries[i - 1].algorithm) continue;
+    if (i > 0)
+      text += fmt::format(" to {}, ", format_bytes(static_cast<double>(entries[i].from_bytes)));
+    text += entries[i].algorithm->name;
+  }
+  return entries.size() > 1 ? text + " beyond" : text;
+}
+
+Result<const Choice*> Choices::choose(Collective collective, std::int64_t bytes, Rank root,
+                                      std::string_view asked) {
+  if (!has_root(collective)) root = 0;
+  if (root < 0 || root >= order_.size()) {
+    return Status{Code::InvalidArgument,
+                  fmt::format("root {} is not one of {} ranks", root, order_.size())};
+  }
+  const Algorithm* wanted = nullptr;
+  if (asked.empty()) {
+    wanted = overriding(overrides_, collective, bytes);
+  } else {
+    const Result<const Algorithm*> found = find_algorithm(asked);
+    if (!found.ok()) return found.status();
+    wanted = found.value();
+  }
+  if (wanted != nullptr) {
+    const Rank place = order_.holds_for(*wanted, collective) ? order_.place_of(root) : root;
+    for (const auto& known : choices_) {
+      const Shape& shape = known->shape;
+      if (known->algorithm == wanted && shape.collective == collective && shape.root == place &&
+          shape.segments == 1) {
+        return known.get();
+      }
+    }
+    const Result<Shape> shape =
+        shape_on(*wanted, {.collective = collective, .ranks = order_.size(), .root = place},
+                 order_.topology(collective));
+    if (!shape.ok()) return shape.status();
+    return chosen(*wanted, shape.value());
+  }
+  std::vector<Entry>& entries = table_of(collective, root).entries;
+  auto entry = std::upper_bound(entries.begin() + 1, entries.end(), bytes,
+                                [](std::int64_t b, const Entry& e) { return b < e.from_bytes; });
+  --entry;
+  if (entry->choice == nullptr) {
+    const Result<const Choice*> choice = chosen(*entry->algorithm, entry->shape);
+    if (!choice.ok()) return choice.status();
+    entry->choice = choice.value();
+  }
+  return entry->choice;
+}
+
+}  // namespace sluice

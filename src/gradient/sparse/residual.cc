@@ -1,0 +1,108 @@
+#include "gradient/sparse/residual.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+
+#include "kernels/convert.h"
+#include "kernels/finite.h"
+
+namespace sluice {
+namespace {
+
+float mean_of(double sum, std::size_t count) {
+  return static_cast<float>(sum / static_cast<double>(count));
+}
+
+// At least one: what is not finite may be a sum of finite ones.
+std::uint64_t not_finite(const float* from, std::size_t count) {
+  return std::max<std::uint64_t>(1, count_not_finite(DataType::F32, from, count));
+}
+
+}  // namespace
+
+float* Residual::compact(std::size_t i, const Addend& addend, const SparseStep& step, float* to) {
+  for (std::size_t c = chunks_->begin(i); c < chunks_->end(i); ++c) {
+    const Chunk& chunk = (*chunks_)[c];
+    if (step.selected[c] != 0) {
+      hand_over(to, at(chunk), addend.from(chunk.first), chunk.count);
+      to += chunk.count;
+      step.norms[c] = 0;
+    } else {
+      step.norms[c] = mean_of(hold(at(chunk), addend.from(chunk.first), chunk.count), chunk.count);
+    }
+  }
+  return to;
+}
+
+std::byte* Residual::pack(std::size_t i, const Addend& addend, const SparseStep& step,
+                          const PackedType& type, std::byte* to, PackFaults& faults) const {
+  constexpr std::size_t kBlock = 4096;  // narrowed while it is in the cache
+  std::array<float, kBlock> block;
+  for (std::size_t c = chunks_->begin(i); c < chunks_->end(i); ++c) {
+    const Chunk& chunk = (*chunks_)[c];
+    const Addend own = addend.from(chunk.first);
+    step.norms[c] = 0;
+    if (step.selected[c] == 0) {
+      const double sum = weigh(at(chunk), own, chunk.count);
+      if (!std::isfinite(sum)) faults.not_finite += not_finite(own.gradient, chunk.count);
+      step.norms[c] = mean_of(sum, chunk.count);
+    } else if (type.type == DataType::F32) {
+      const double sum = add_up(reinterpret_cast<float*>(to), at(chunk), own, chunk.count);
+      if (!std::isfinite(sum)) faults.not_finite += not_finite(own.gradient, chunk.count);
+      to += chunk.count * sizeof(float);
+    } else {
+      for (std::size_t first = 0; first < chunk.count; first += kBlock) {
+        const std::size_t count = std::min(kBlock, chunk.count - first);
+        add_up(block.data(), at(chunk) + first, own.from(first), count);
+        const ConvertCounts counts = narrow(type.type, to, block.data(), count, type.factor);
+        faults.overflowed += counts.overflow;
+        faults.not_finite += counts.inf + counts.nan;
+        to += count * size_of(type.type);
+      }
+    }
+  }
+  return to;
+}
+
+void Residual::commit(std::size_t i, const Addend& addend, const SparseStep& step) {
+  for (std::size_t c = chunks_->begin(i); c < chunks_->end(i); ++c) {
+    const Chunk& chunk = (*chunks_)[c];
+    if (step.selected[c] != 0) {
+      std::fill_n(at(chunk), chunk.count, 0.0F);
+    } else {
+      hold(at(chunk), addend.from(chunk.first), chunk.count);
+    }
+  }
+}
+
+std::size_t selected_elements(const Chunks& chunks, std::size_t i,
+                              std::span<const std::uint8_t> selected) {
+  std::size_t elements = 0;
+  for (std::size_t c = chunks.begin(i); c < chunks.end(i); ++c) {
+    if (selected[c] != 0) elements += chunks[c].count;
+  }
+  return elements;
+}
+
+void expand(const Chunks& chunks, std::size_t i, std::span<const std::uint8_t> selected,
+            const PackedType& type, const std::byte* packed, float* gradient) {
+  packed += selected_elements(chunks, i, selected) * size_of(type.type);
+  for (std::size_t c = chunks.end(i); c-- > chunks.begin(i);) {
+    const Chunk& chunk = chunks[c];
+    float* const place = gradient + chunk.first;
+    if (selected[c] == 0) {
+      std::fill_n(place, chunk.count, 0.0F);
+      continue;
+    }
+    packed -= chunk.count * size_of(type.type);
+    if (type.type == DataType::F32) {
+      std::memmove(place, packed, chunk.count * sizeof(float));
+    } else {
+      widen(type.type, place, packed, chunk.count, type.factor);
+    }
+  }
+}
+
+}  // namespace sluice

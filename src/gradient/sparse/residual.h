@@ -1,0 +1,88 @@
+// residual.h - what a rank holds back of its gradients until it is sent.
+//
+// r has an element for every element of every chunk, zero at first. In a step
+//
+//     v = r + (scale * gradient + decay * weights)
+//
+// of a selected chunk v is sent and r becomes zero; of all others r becomes v. So what was sent and
+// what is held back are together the sum of all that came, to rounding. There are two ways:
+//
+//  compact(), expand()           in place: the selected chunks move to the front of where the
+//                                gradients lie, and r moves at once. No memory but r. For steps
+//                                that are never skipped.
+//  pack(), commit(), expand()    into memory apart, narrowed for the wire or not: gradient and r
+//                                stay until it is known whether the step counts. Where it is
+//                                skipped commit() is not called, and nothing has moved.
+//
+// Gradients without chunks have no part in it.
+// Thread-safety: none of its own; different gradients do not disturb each other.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "gradient/sparse/chunks.h"
+#include "kernels/residual.h"
+#include "sluice/types.h"
+
+namespace sluice {
+
+// What a step sends, and what it leaves: both by chunk.
+struct SparseStep {
+  std::span<const std::uint8_t> selected;
+  std::span<float> norms;  // the mean |r| that this rank is left with, 0 of what is sent
+};
+
+// How packed chunks are stored: as f32, or narrowed with a factor.
+struct PackedType {
+  DataType type = DataType::F32;
+  float factor = 1;
+};
+
+// What pack() came upon. Of chunks that are held back, only whether they are finite is known.
+struct PackFaults {
+  std::uint64_t overflowed = 0;  // finite, but too large for the type
+  std::uint64_t not_finite = 0;
+};
+
+class Residual {
+ public:
+  // `chunks` must outlive it.
+  explicit Residual(const Chunks& chunks) : chunks_{&chunks}, r_(chunks.elements()) {}
+
+  // By chunk, in the order of chunks: for checkpoints.
+  std::span<float> values() { return r_; }
+  std::span<const float> values() const { return r_; }
+
+  // The selected chunks of gradient i, one after another. Returns the end of what was written. `to`
+  // may be the gradient, or begin before it and reach into it.
+  float* compact(std::size_t i, const Addend& addend, const SparseStep& step, float* to);
+
+  // The same into memory apart; values of f32 are multiplied by the factor before they are
+  // narrowed, not otherwise. Faults are added to.
+  std::byte* pack(std::size_t i, const Addend& addend, const SparseStep& step,
+                  const PackedType& type, std::byte* to, PackFaults& faults) const;
+  // REQUIRES: addend and step are what pack() was given.
+  void commit(std::size_t i, const Addend& addend, const SparseStep& step);
+
+ private:
+  float* at(const Chunk& chunk) { return r_.data() + chunk.offset; }
+  const float* at(const Chunk& chunk) const { return r_.data() + chunk.offset; }
+
+  const Chunks* chunks_;
+  std::vector<float> r_;
+};
+
+// The elements of gradient i that are sent.
+std::size_t selected_elements(const Chunks& chunks, std::size_t i,
+                              std::span<const std::uint8_t> selected);
+
+// Packed chunks of gradient i to their places in it, zero to all others. Goes from the back to the
+// front: `packed` may be the gradient, or begin before it and reach into it. Narrowed ones are
+// multiplied by the factor once they are widened.
+void expand(const Chunks& chunks, std::size_t i, std::span<const std::uint8_t> selected,
+            const PackedType& type, const std::byte* packed, float* gradient);
+
+}  // namespace sluice

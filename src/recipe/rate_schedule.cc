@@ -1,0 +1,44 @@
+#include "recipe/rate_schedule.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace sluice {
+namespace {
+
+double warm_up_factor(const WarmUp& warm_up, double position) {
+  if (position >= warm_up.length) return 1;
+  return warm_up.from + (1 - warm_up.from) * (position / warm_up.length);
+}
+
+struct DecayFactor {
+  double position;
+  double warm_up_length;
+
+  double operator()(const ConstantRate&) const { return 1; }
+
+  double operator()(const SteppedRate& stepped) const {
+    double factor = 1;
+    for (const RateDrop& drop : stepped.drops) {
+      if (position >= drop.at) factor = drop.factor;
+    }
+    return factor;
+  }
+
+  double operator()(const PolynomialRate& polynomial) const {
+    const double passed = position - warm_up_length;
+    if (passed <= 0) return 1;
+    if (passed >= polynomial.length) return polynomial.end;
+    const double left = 1 - passed / polynomial.length;
+    return (1 - polynomial.end) * std::pow(left, polynomial.power) + polynomial.end;
+  }
+};
+
+}  // namespace
+
+double rate_at(const RateSchedule& schedule, double position) {
+  return schedule.base * warm_up_factor(schedule.warm_up, position) *
+         std::visit(DecayFactor{position, schedule.warm_up.length}, schedule.decay);
+}
+
+}  // namespace sluice

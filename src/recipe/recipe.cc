@@ -1,0 +1,212 @@
+#include "recipe/recipe.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+
+#include "base/text.h"
+#include "base/toml_file.h"
+#include "recipe/recipe_check.h"
+#include "recipe/recipe_keys.h"
+#include "recipe/recipe_value.h"
+
+namespace sluice {
+namespace {
+
+constexpr std::string_view kSourceTable = "source";
+constexpr std::array<std::string_view, 6> kTags{"[S]", "[R]", "[D]", "[M]", "[M?]", "assumed"};
+
+// A recipe on its way from a text and overrides; the first mistake of each stage is kept.
+class Loading {
+ public:
+  explicit Loading(const std::string& source) : source_{source} {}
+
+  Status read(const toml::table& table) {
+    std::vector<Mistake> mistakes;
+    for (const auto& [name, node] : table) {
+      if (name.str() == kSourceTable) continue;
+      const RecipeKey* const key = find_recipe_key(name.str());
+      const Status status =
+          key == nullptr ? no_such_key(name.str()) : set_value(recipe_, *key, node);
+      if (!status.ok()) mistakes.push_back({name.source(), status.message()});
+      places_.emplace(name.str(), place_of(source_, name.source()));
+      recipe_.sources.emplace(name.str(), "");
+    }
+    if (!mistakes.empty()) return first_of(mistakes);
+    for (const RecipeKey& key : recipe_keys()) {
+      if (key.required && !places_.contains(key.name))
+        return {Code::InvalidInput, fmt::format("{}: {} is missing", source_, key.name)};
+    }
+    return read_sources(table.get(kSourceTable));
+  }
+
+  Status apply(const std::string& setting) {
+    const std::string place = fmt::format("--set {}", setting);
+    const std::size_t equals = setting.find('=');
+    const std::string name = trimmed(setting.substr(0, equals));
+    if (equals == std::string::npos || name.empty()) {
+      return {Code::InvalidArgument,
+              fmt::format("--set {} must be key=value, like rate=0.1", quote(setting))};
+    }
+    const RecipeKey* const key = find_recipe_key(name);
+    const Status status =
+        key == nullptr ? no_such_key(name) : set_text(*key, trimmed(setting.substr(equals + 1)));
+    if (!status.ok())
+      return {Code::InvalidArgument, fmt::format("{}: {}", place, status.message())};
+    places_[name] = place;
+    recipe_.sources[name] = "--set";
+    return {};
+  }
+
+  Result<Recipe> finish() && {
+    if (const auto complaint = check_recipe(recipe_)) {
+      const auto place = places_.find(complaint->key);
+      return Status{
+          Code::InvalidInput,
+          fmt::format("{}: {}", place == places_.end() ? source_ : place->second, complaint->what)};
+    }
+    if (recipe_.decay == DecayKind::Polynomial && recipe_.poly_epochs == 0)
+      recipe_.poly_epochs = std::max(0.0, recipe_.epochs - recipe_.warm_up_epochs);
+    return std::move(recipe_);
+  }
+
+ private:
+  struct Mistake {
+    toml::source_region where;
+    std::string what;
+  };
+
+  static Status no_such_key(std::string_view name) {
+    return {Code::InvalidInput,
+            fmt::format("there is no key {}{}", quote(name), nearest_key_hint(name))};
+  }
+
+  // A table has its keys in order of names: people read from above.
+  Status first_of(const std::vector<Mistake>& mistakes) const {
+    const auto first = std::min_element(
+        mistakes.begin(), mistakes.end(),
+        [](const Mistake& a, const Mistake& b) { return a.where.begin.line < b.where.begin.line; });
+    return {Code::InvalidInput,
+            fmt::format("{}: {}", place_of(source_, first->where), first->what)};
+  }
+
+  static std::string trimmed(const std::string& text) {
+    const std::size_t first = text.find_first_not_of(" \t");
+    if (first == std::string::npos) return {};
+    return text.substr(first, text.find_last_not_of(" \t") - first + 1);
+  }
+
+  // What is no TOML value is a text without its quotes: model=resnet20.
+  Status set_text(const RecipeKey& key, const std::string& text) {
+    const Result<toml::table> table = parse_toml(fmt::format("value = {}", text), "");
+    if (table.ok() && table.value().size() == 1)
+      return set_value(recipe_, key, *table.value().get("value"));
+    return set_value(recipe_, key, toml::value<std::string>{text});
+  }
+
+  Status read_sources(const toml::node* node) {
+    if (node == nullptr) return {};
+    const toml::table* const table = node->as_table();
+    if (table == nullptr) {
+      return {Code::InvalidInput,
+              fmt::format("{}: source must be a table of tags", place_of(source_, node->source()))};
+    }
+    std::vector<Mistake> mistakes;
+    for (const auto& [name, tag] : *table) {
+      const auto text = tag.value<std::string>().value_or("");
+      const bool tagged = std::any_of(kTags.begin(), kTags.end(), [&](std::string_view each) {
+        return text.starts_with(each);
+      });
+      if (!places_.contains(name.str())) {
+        mistakes.push_back({name.source(), fmt::format("source.{} is the source of nothing: the "
+                                                       "file does not set {}",
+                                                       name.str(), name.str())});
+      } else if (!tagged) {
+        mistakes.push_back({name.source(), fmt::format("source.{} must begin with {}", name.str(),
+                                                       fmt::join(kTags, " or "))});
+      }
+      recipe_.sources.insert_or_assign(std::string{name.str()}, text);
+    }
+    return mistakes.empty() ? Status{} : first_of(mistakes);
+  }
+
+  const std::string& source_;
+  Recipe recipe_;
+  std::map<std::string, std::string, std::less<>> places_;  // of the keys that were set
+};
+
+std::string value_in(const std::map<std::string, std::string>& settings, const RecipeKey& key) {
+  const auto found = settings.find(std::string{key.name});
+  return found == settings.end() ? show_value(Recipe{}, key) : found->second;
+}
+
+}  // namespace
+
+std::vector<RecipeSummary> known_recipes() {
+  std::vector<RecipeSummary> recipes;
+  for (const EmbeddedFile& file : embedded_recipes()) {
+    const Result<Recipe> recipe = parse_recipe(file.toml, std::string{file.name} + ".toml");
+    if (recipe.ok()) recipes.push_back({recipe.value().name, recipe.value().about});
+  }
+  return recipes;
+}
+
+Result<Recipe> load_recipe(std::string_view name_or_path, std::span<const std::string> overrides) {
+  const Result<TomlText> found = find_toml("recipe", std::string{name_or_path}, embedded_recipes());
+  if (!found.ok()) return found.status();
+  return parse_recipe(found.value().text, found.value().source, overrides);
+}
+
+Result<Recipe> parse_recipe(std::string_view toml_text, const std::string& source,
+                            std::span<const std::string> overrides) {
+  const Result<toml::table> table = parse_toml(toml_text, source);
+  if (!table.ok()) return table.status();
+  Loading loading{source};
+  if (Status status = loading.read(table.value()); !status.ok()) return status;
+  for (const std::string& setting : overrides) {
+    if (Status status = loading.apply(setting); !status.ok()) return status;
+  }
+  return std::move(loading).finish();
+}
+
+RecipeSettings settings_of(const Recipe& recipe) {
+  RecipeSettings settings;
+  for (const RecipeKey& key : recipe_keys())
+    settings.emplace_back(key.name, show_value(recipe, key));
+  return settings;
+}
+
+Result<Recipe> recipe_of(const std::map<std::string, std::string>& settings,
+                         const std::string& source) {
+  std::string text;
+  for (const auto& [name, value] : settings) text += fmt::format("{} = {}\n", name, value);
+  return parse_recipe(text, source);
+}
+
+std::string source_of(const Recipe& recipe, std::string_view key) {
+  const auto found = recipe.sources.find(key);
+  return found == recipe.sources.end() ? "default" : found->second;
+}
+
+Status may_continue(const std::map<std::string, std::string>& then, double epochs_done,
+                    const Recipe& now) {
+  for (const RecipeKey& key : recipe_keys()) {
+    if (key.resumable) continue;
+    const std::string before = value_in(then, key);
+    const std::string after = show_value(now, key);
+    if (before == after) continue;
+    return {Code::InvalidArgument,
+            fmt::format("{} was {} and would now be {}, which changes the steps already taken: go "
+                        "on with --set {}={}, or begin another run",
+                        key.name, before, after, key.name, before)};
+  }
+  if (now.epochs < epochs_done) {
+    return {Code::InvalidArgument,
+            fmt::format("epochs = {}, but {} have been trained already", now.epochs, epochs_done)};
+  }
+  return {};
+}
+
+}  // namespace sluice

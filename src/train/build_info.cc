@@ -1,8 +1,0 @@
-#include "train/build_info.h"
-
-namespace sluice {
-
-std::string_view version() { return SLUICE_VERSION; }
-std::string_view commit() { return SLUICE_COMMIT; }
-
-}  // namespace sluice

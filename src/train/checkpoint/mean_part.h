@@ -1,0 +1,18 @@
+// mean_part.h - what ranks have of their own, put together for another number of ranks.
+#pragma once
+
+#include <filesystem>
+
+#include "sluice/status.h"
+#include "train/checkpoint/checkpoint_file.h"
+
+namespace sluice {
+
+// Every f32 and f64 of a checkpoint's rank files becomes its mean over the ranks, summed in f64 in
+// their order; all else is rank 0's. One file at a time is in memory.
+Result<Part> mean_part(const std::filesystem::path& checkpoint, const PartHeader& common);
+
+// A rank's file, which must belong to `common`.
+Result<Part> own_part(const std::filesystem::path& checkpoint, const PartHeader& common, int rank);
+
+}  // namespace sluice

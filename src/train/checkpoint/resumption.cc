@@ -1,0 +1,69 @@
+#include "train/checkpoint/resumption.h"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+
+namespace sluice {
+namespace {
+
+constexpr const char* kEpoch = "epoch";
+constexpr const char* kGlobalBatch = "global_batch";
+constexpr const char* kSamples = "samples";
+constexpr const char* kClasses = "classes";
+constexpr const char* kChannels = "channels";
+
+double noted(const TrainingState& state, const char* name) {
+  const auto found = state.notes.find(name);
+  return found == state.notes.end() ? 0 : std::strtod(found->second.c_str(), nullptr);
+}
+
+Status same(const TrainingState& then, const char* name, const char* what, std::size_t now) {
+  const double before = noted(then, name);
+  if (before == static_cast<double>(now)) return {};
+  return {Code::InvalidArgument,
+          fmt::format("the run was trained on data with {} {}, and this has {}: resume it with the "
+                      "same data, or start a new run from its weights with --init",
+                      before, what, now)};
+}
+
+}  // namespace
+
+double stored_epoch(const TrainingState& state) { return noted(state, kEpoch); }
+
+TrainingState state_at(std::int64_t step, const Recipe& recipe, const TrainingPlan& plan,
+                       const Data& data) {
+  TrainingState state{.step = step, .seed = recipe.seed};
+  for (const auto& [key, value] : settings_of(recipe)) state.settings.emplace(key, value);
+  state.notes = {{kEpoch, fmt::format("{}", plan.epoch_at(step))},
+                 {kGlobalBatch, fmt::format("{}", plan.epochs.front().global_batch)},
+                 {kSamples, fmt::format("{}", data.train->size())},
+                 {kClasses, fmt::format("{}", data.classes.size())},
+                 {kChannels, fmt::format("{}", data.channels)}};
+  return state;
+}
+
+Result<Recipe> resumed_recipe(const TrainingState& then, const Recipe& now, const Data& data) {
+  // Where none is asked for it is the one that came about, on however many ranks.
+  Recipe recipe = now;
+  auto settings = then.settings;
+  const auto global_batch = static_cast<std::int64_t>(noted(then, kGlobalBatch));
+  if (now.global_batch == 0 || now.global_batch == global_batch) {
+    recipe.global_batch = global_batch;
+    settings[kGlobalBatch] = fmt::format("{}", now.global_batch);
+  }
+  if (Status status = may_continue(settings, stored_epoch(then), now); !status.ok()) return status;
+  if (Status status = same(then, kSamples, "samples", data.train->size()); !status.ok())
+    return status;
+  if (Status status = same(then, kClasses, "classes", data.classes.size()); !status.ok())
+    return status;
+  return recipe;
+}
+
+ModelInput stored_input(const TrainingState& state, const Recipe& recipe) {
+  return {.classes = static_cast<int>(noted(state, kClasses)),
+          .channels = static_cast<int>(noted(state, kChannels)),
+          .image = recipe.image};
+}
+
+}  // namespace sluice

@@ -1,0 +1,114 @@
+#include "train/loop/evaluation.h"
+
+#include <torch/nn/functional/loss.h>
+#include <torch/utils.h>
+
+#include <algorithm>
+#include <array>
+
+#include "train/loop/averaged_statistics.h"
+#include "train/loop/batch_tensors.h"
+#include "train/loop/loading.h"
+
+namespace sluice {
+namespace {
+
+double percent(std::int64_t part, std::int64_t whole) {
+  return whole == 0 ? 0 : 100 * static_cast<double>(part) / static_cast<double>(whole);
+}
+
+class InEvaluation {
+ public:
+  explicit InEvaluation(Model& network) : network_{network} { network.eval(); }
+  ~InEvaluation() { network_.train(); }
+  InEvaluation(const InEvaluation&) = delete;
+  InEvaluation& operator=(const InEvaluation&) = delete;
+
+ private:
+  Model& network_;
+};
+
+void count(const torch::Tensor& scores, const torch::Tensor& labels, bool top5,
+           EvaluationCounts& counts) {
+  using torch::nn::functional::cross_entropy;
+  using torch::nn::functional::CrossEntropyFuncOptions;
+  counts.samples += labels.size(0);
+  counts.right += scores.argmax(1).eq(labels).sum().item<std::int64_t>();
+  if (top5) {
+    const torch::Tensor five = std::get<1>(scores.topk(5, 1));
+    counts.among_5 += five.eq(labels.unsqueeze(1)).sum().item<std::int64_t>();
+  }
+  counts.loss += cross_entropy(scores, labels, CrossEntropyFuncOptions().reduction(torch::kSum))
+                     .item<double>();
+}
+
+Result<EvaluationCounts> count_right(const EvaluationTask& task, Loader& loader,
+                                     std::int64_t batches) {
+  const torch::NoGradGuard no_grad;
+  const InEvaluation mode{task.network};
+  const bool top5 = task.data.classes.size() >= kClassesForTop5;
+  EvaluationCounts counts;
+  for (std::int64_t number = 0; number < batches; ++number) {
+    Result<const Batch*> batch = loader.next();
+    if (!batch.ok()) return batch.status();
+    if (batch.value()->count == 0) continue;
+    const auto [images, labels] = tensors_over(*batch.value());
+    count(task.network.forward(images), labels, top5, counts);
+    if (task.tell) task.tell(counts.samples);
+  }
+  return counts;
+}
+
+EvaluationCounts summed(EvaluationCounts own, Communicator& communicator) {
+  std::array<std::int64_t, 3> counts{own.samples, own.right, own.among_5};
+  Work counted = communicator.all_reduce(counts.data(), counts.size(), {.type = DataType::I64});
+  communicator.all_reduce(&own.loss, 1, {.type = DataType::F64}).wait();
+  counted.wait();
+  return {.samples = counts[0], .right = counts[1], .among_5 = counts[2], .loss = own.loss};
+}
+
+}  // namespace
+
+EvaluationReport report_of(const EvaluationCounts& counts, const Data& data) {
+  EvaluationReport report{.samples = counts.samples,
+                          .right = counts.right,
+                          .accuracy = percent(counts.right, counts.samples)};
+  if (data.classes.size() >= kClassesForTop5) report.top5 = percent(counts.among_5, counts.samples);
+  if (counts.samples > 0) report.loss = counts.loss / static_cast<double>(counts.samples);
+  return report;
+}
+
+EvaluationSamples::EvaluationSamples(std::int64_t samples, int batch, int ranks, int rank)
+    : batch_{batch} {
+  const std::int64_t end = samples * (rank + 1) / ranks;
+  for (std::int64_t sample = samples * rank / ranks; sample < end; ++sample) {
+    own_.push_back({.epoch = 0, .sample = static_cast<std::size_t>(sample)});
+  }
+}
+
+std::int64_t EvaluationSamples::batches() const {
+  return (static_cast<std::int64_t>(own_.size()) + batch_ - 1) / batch_;
+}
+
+std::span<const SampleRef> EvaluationSamples::batch(std::int64_t number) const {
+  const auto first = static_cast<std::size_t>(number * batch_);
+  return std::span{own_}.subspan(first,
+                                 std::min(static_cast<std::size_t>(batch_), own_.size() - first));
+}
+
+Result<EvaluationCounts> evaluate(const EvaluationTask& task, Communicator& communicator) {
+  const EvaluationSamples samples{static_cast<std::int64_t>(task.data.validation->size()),
+                                  task.batch, communicator.size(), communicator.rank()};
+  Loader loader{*task.data.validation,
+                validation_loading(task.recipe, task.data, task.loader_threads),
+                [&](std::int64_t number) { return samples.batch(number); }, 0, samples.batches()};
+  Result<EvaluationCounts> own = EvaluationCounts{};
+  {
+    const AveragedStatistics averaged{task.network, communicator};
+    own = count_right(task, loader, samples.batches());
+  }
+  if (!own.ok()) return own;
+  return summed(own.value(), communicator);
+}
+
+}  // namespace sluice

@@ -1,0 +1,19 @@
+// gradient_traffic.h - how many bytes of gradients a rank sends, computed from closed forms.
+#pragma once
+
+#include <cstdint>
+
+#include "recipe/recipe.h"
+#include "recipe/training_plan.h"
+#include "sluice/communicator.h"
+#include "train/models/models.h"
+
+namespace sluice {
+
+// In steps first .. last - 1. The share of a buffer that a rank sends is that of the algorithm
+// which a whole bucket runs by; a sparse step counts as what it is to send at its sparsity. Every
+// rank must call it.
+double gradient_bytes_sent(const Recipe& recipe, const TrainingPlan& plan, const Model& network,
+                           Communicator& communicator, std::int64_t first, std::int64_t last);
+
+}  // namespace sluice

@@ -1,0 +1,151 @@
+#include "transport/tcp/socket_address.h"
+
+#include <arpa/inet.h>
+#include <fmt/format.h>
+#include <netdb.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+#include "base/text.h"
+
+namespace sluice {
+namespace {
+
+struct Found {
+  int error = 0;
+  std::vector<SocketAddress> addresses;
+};
+
+Found look_up(const std::string& host, std::uint16_t port, int flags) {
+  addrinfo wanted{};
+  wanted.ai_flags = flags | AI_NUMERICSERV;
+  wanted.ai_family = AF_UNSPEC;
+  wanted.ai_socktype = SOCK_STREAM;
+  addrinfo* first = nullptr;
+  Found found;
+  found.error = getaddrinfo(host.c_str(), std::to_string(port).c_str(), &wanted, &first);
+  if (found.error != 0) return found;
+  for (const addrinfo* entry = first; entry != nullptr; entry = entry->ai_next) {
+    if (entry->ai_family == AF_INET || entry->ai_family == AF_INET6)
+      found.addresses.push_back(SocketAddress::of(*entry->ai_addr));
+  }
+  freeaddrinfo(first);
+  return found;
+}
+
+const sockaddr_in& as_v4(const sockaddr_storage& storage) {
+  return reinterpret_cast<const sockaddr_in&>(storage);  // NOLINT: what sockaddr_storage is for
+}
+const sockaddr_in6& as_v6(const sockaddr_storage& storage) {
+  return reinterpret_cast<const sockaddr_in6&>(storage);  // NOLINT: likewise
+}
+
+}  // namespace
+
+std::optional<SocketAddress> SocketAddress::numeric(const std::string& host, std::uint16_t port) {
+  const Found found = look_up(host, port, AI_NUMERICHOST);
+  if (found.addresses.empty()) return std::nullopt;
+  return found.addresses.front();
+}
+
+SocketAddress SocketAddress::of(const sockaddr& address) {
+  SocketAddress copy;
+  std::memcpy(&copy.storage_, &address,
+              address.sa_family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6));
+  return copy;
+}
+
+SocketAddress SocketAddress::of_socket(int socket) {
+  SocketAddress own;
+  socklen_t bytes = sizeof own.storage_;
+  getsockname(socket, reinterpret_cast<sockaddr*>(&own.storage_), &bytes);  // NOLINT
+  return own;
+}
+
+SocketAddress SocketAddress::of_peer(int socket) {
+  SocketAddress peer;
+  socklen_t bytes = sizeof peer.storage_;
+  getpeername(socket, reinterpret_cast<sockaddr*>(&peer.storage_), &bytes);  // NOLINT
+  return peer;
+}
+
+socklen_t SocketAddress::bytes() const {
+  return family() == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
+}
+
+std::string SocketAddress::host() const {
+  std::array<char, NI_MAXHOST> text{};
+  if (getnameinfo(address(), bytes(), text.data(), text.size(), nullptr, 0, NI_NUMERICHOST) != 0)
+    return "?";
+  return text.data();
+}
+
+std::uint16_t SocketAddress::port() const {
+  return ntohs(family() == AF_INET ? as_v4(storage_).sin_port : as_v6(storage_).sin6_port);
+}
+
+SocketAddress SocketAddress::with_port(std::uint16_t port) const {
+  SocketAddress changed = *this;
+  if (family() == AF_INET) {
+    reinterpret_cast<sockaddr_in&>(changed.storage_).sin_port = htons(port);  // NOLINT
+  } else {
+    reinterpret_cast<sockaddr_in6&>(changed.storage_).sin6_port = htons(port);  // NOLINT
+  }
+  return changed;
+}
+
+std::string SocketAddress::text() const { return show_address(host(), port()); }
+
+bool SocketAddress::loopback() const {
+  if (family() == AF_INET) return ntohl(as_v4(storage_).sin_addr.s_addr) >> 24 == 127;
+  return IN6_IS_ADDR_LOOPBACK(&as_v6(storage_).sin6_addr) != 0;
+}
+
+bool SocketAddress::unspecified() const {
+  if (family() == AF_INET) return as_v4(storage_).sin_addr.s_addr == 0;
+  return IN6_IS_ADDR_UNSPECIFIED(&as_v6(storage_).sin6_addr) != 0;
+}
+
+bool SocketAddress::link_local() const {
+  return family() == AF_INET6 && IN6_IS_ADDR_LINKLOCAL(&as_v6(storage_).sin6_addr) != 0;
+}
+
+std::string show_address(const std::string& host, std::uint16_t port) {
+  return host.find(':') == std::string::npos ? fmt::format("{}:{}", host, port)
+                                             : fmt::format("[{}]:{}", host, port);
+}
+
+Result<std::vector<SocketAddress>> resolve(const std::string& host, std::uint16_t port) {
+  Found found = look_up(host, port, 0);
+  if (found.addresses.empty()) {
+    const bool system = found.error == EAI_SYSTEM;
+    return Status{Code::InvalidInput, fmt::format("{} has no address: {}", quote(host),
+                                                  system             ? std::strerror(errno)
+                                                  : found.error == 0 ? "neither IPv4 nor IPv6"
+                                                                     : gai_strerror(found.error))};
+  }
+  return std::move(found.addresses);
+}
+
+Fd new_stream_socket(int family) {
+  return Fd{socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)};
+}
+
+Fd listen_at(const SocketAddress& address) {
+  constexpr int kBacklog = 1024;  // all ranks may call at once
+  Fd listener = new_stream_socket(address.family());
+  if (!listener.open()) return listener;
+  const int yes = 1;
+  setsockopt(listener.number(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+  if (bind(listener.number(), address.address(), address.bytes()) != 0 ||
+      listen(listener.number(), kBacklog) != 0) {
+    const int error = errno;
+    listener.reset();
+    errno = error;
+  }
+  return listener;
+}
+
+}  // namespace sluice

@@ -1,0 +1,103 @@
+#include "data/image/resizer.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace sluice {
+namespace {
+
+Pixels noise(int channels, int height, int width) {
+  Pixels pixels;
+  pixels.resize(channels, height, width);
+  Random random{static_cast<std::uint64_t>(height * 1000 + width)};
+  for (std::uint8_t& value : pixels.values) value = static_cast<std::uint8_t>(random.below(256));
+  return pixels;
+}
+
+// The definition, pixel by pixel: a triangle over the crop, two output pixels wide or two input
+// pixels, whichever is wider.
+double expected(const Pixels& pixels, const Crop& crop, TargetSize size, int channel, int y,
+                int x) {
+  const auto weight = [](double begin, double length, int outputs, int out, int in, int inputs) {
+    if (in < std::max(0.0, std::floor(begin)) ||
+        in >= std::min<double>(inputs, std::ceil(begin + length))) {
+      return 0.0;
+    }
+    const double scale = length / outputs;
+    const double away = std::abs(in + 0.5 - (begin + (out + 0.5) * scale));
+    return std::max(0.0, 1 - away / std::max(1.0, scale));
+  };
+  double sum = 0;
+  double total = 0;
+  for (int row = 0; row < pixels.height; ++row) {
+    const double down = weight(crop.top, crop.height, size.height, y, row, pixels.height);
+    if (down == 0) continue;
+    for (int column = 0; column < pixels.width; ++column) {
+      const double across = weight(crop.left, crop.width, size.width, x, column, pixels.width);
+      const auto at = (static_cast<std::size_t>(row) * static_cast<std::size_t>(pixels.width) +
+                       static_cast<std::size_t>(column)) *
+                          static_cast<std::size_t>(pixels.channels) +
+                      static_cast<std::size_t>(channel);
+      sum += down * across * pixels.values[at];
+      total += down * across;
+    }
+  }
+  return sum / total;
+}
+
+TEST(Resizer, TakesTheMeanUnderEveryPixel) {
+  struct Case {
+    int channels, height, width;
+    Crop crop;
+    TargetSize size;
+  };
+  for (const Case& one :
+       {Case{3, 37, 50, {3, 5, 30, 40}, {12, 12}},
+        Case{3, 20, 20, {2.25, 1.5, 14.5, 17.25}, {16, 9}}, Case{3, 8, 9, {0, 0, 8, 9}, {21, 20}},
+        Case{1, 28, 28, {0, 0, 28, 28}, {10, 40}}, Case{3, 500, 40, {0, 0, 500, 40}, {3, 3}},
+        Case{3, 1, 1, {0, 0, 1, 1}, {4, 4}}, Case{3, 64, 64, {63, 63, 1, 1}, {2, 2}}}) {
+    const Pixels pixels = noise(one.channels, one.height, one.width);
+    const auto channels = static_cast<std::size_t>(one.channels);
+    const Normalization normalization{std::vector<double>(channels, 100),
+                                      std::vector<double>(channels, 50)};
+    const auto plane =
+        static_cast<std::size_t>(one.size.height) * static_cast<std::size_t>(one.size.width);
+    for (const bool flipped : {false, true}) {
+      std::vector<float> out(channels * plane);
+      Resizer{}.resize(pixels.view(), one.crop, one.size, flipped, normalization, out.data());
+      std::size_t next = 0;
+      for (int channel = 0; channel < one.channels; ++channel) {
+        for (int y = 0; y < one.size.height; ++y) {
+          for (int x = 0; x < one.size.width; ++x) {
+            const int from = flipped ? one.size.width - 1 - x : x;
+            const double value = expected(pixels, one.crop, one.size, channel, y, from);
+            // Sums of at most some hundred terms, each rounded to 24 bits.
+            ASSERT_NEAR(out[next++], (value - 100) / 50, 1e-4)
+                << one.height << "x" << one.width << " at " << channel << " " << y << " " << x;
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(Resizer, LeavesAnImageOfTheRightSizeAlone) {
+  const Pixels pixels = noise(3, 16, 24);
+  Pixels out;
+  Resizer{}.resize(pixels.view(), {16, 24}, out);
+  EXPECT_EQ(out.values, pixels.values);
+}
+
+TEST(Resizer, RoundsPixels) {
+  Pixels pixels;
+  pixels.resize(1, 1, 2);
+  pixels.values = {10, 13};
+  Pixels out;
+  Resizer{}.resize(pixels.view(), {1, 1}, out);
+  EXPECT_EQ(out.values, std::vector<std::uint8_t>{12});
+}
+
+}  // namespace
+}  // namespace sluice

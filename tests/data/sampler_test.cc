@@ -1,0 +1,124 @@
+#include "data/loader/sampler.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+namespace sluice {
+namespace {
+
+Recipe recipe(int batch, double epochs, EpochEnd end, std::int64_t global_batch = 0) {
+  Recipe some;
+  some.batch = batch;
+  some.epochs = epochs;
+  some.epoch_end = end;
+  some.global_batch = global_batch;
+  return some;
+}
+
+// The samples of a step of all ranks, each part rank after rank.
+std::vector<SampleRef> step_of(const TrainingPlan& plan, std::int64_t step) {
+  std::vector<SampleRef> all;
+  for (int micro = 0; micro < plan.epoch_of(step).accumulate; ++micro) {
+    for (int rank = 0; rank < plan.ranks; ++rank) {
+      Sampler sampler{plan, rank, 5};
+      const auto samples = sampler.samples(step, micro);
+      all.insert(all.end(), samples.begin(), samples.end());
+    }
+  }
+  return all;
+}
+
+TEST(Sampler, RanksShareAnEpochWithoutOverlapInEqualParts) {
+  for (const int ranks : {1, 2, 3, 7}) {
+    const TrainingPlan plan = plan_training(recipe(4, 2, EpochEnd::Drop), ranks, 100).value();
+    for (const EpochPlan& epoch : plan.epochs) {
+      EXPECT_EQ(epoch.steps, 100 / (4 * ranks));
+      std::set<std::size_t> seen;
+      for (std::int64_t step = epoch.first_step; step < epoch.first_step + epoch.steps; ++step) {
+        const auto samples = step_of(plan, step);
+        EXPECT_EQ(samples.size(), 4U * static_cast<std::size_t>(ranks));
+        for (const SampleRef& one : samples) {
+          EXPECT_EQ(one.epoch, static_cast<std::uint64_t>(&epoch - plan.epochs.data()));
+          EXPECT_LT(one.sample, 100U);
+          EXPECT_TRUE(seen.insert(one.sample).second) << one.sample;
+        }
+      }
+    }
+  }
+}
+
+// However a global batch of 12 is shared: by 1, 2, 3 or 6 ranks, at once or in parts.
+TEST(Sampler, AStepDependsOnTheGlobalBatchAlone) {
+  for (const EpochEnd end : {EpochEnd::Drop, EpochEnd::Fill, EpochEnd::RunOn}) {
+    const TrainingPlan one = plan_training(recipe(12, 3, end), 1, 50).value();
+    for (const int ranks : {1, 2, 3, 6}) {
+      const TrainingPlan many = plan_training(recipe(2, 3, end, 12), ranks, 50).value();
+      ASSERT_EQ(many.steps, one.steps);
+      for (std::int64_t step = 0; step < one.steps; ++step) {
+        EXPECT_EQ(step_of(many, step), step_of(one, step)) << ranks << " ranks, step " << step;
+      }
+    }
+  }
+}
+
+TEST(Sampler, AnUnevenEndIsDroppedFilledOrRunOver) {
+  const auto samples_of = [](EpochEnd end) {
+    const TrainingPlan plan = plan_training(recipe(4, 2, end), 2, 20).value();
+    std::vector<SampleRef> all;
+    for (std::int64_t step = 0; step < plan.steps; ++step) {
+      const auto samples = step_of(plan, step);
+      all.insert(all.end(), samples.begin(), samples.end());
+    }
+    return all;
+  };
+  const auto counts = [](const std::vector<SampleRef>& all) {
+    std::map<std::uint64_t, std::size_t> by_epoch;
+    for (const SampleRef& one : all) ++by_epoch[one.epoch];
+    return by_epoch;
+  };
+  using Counts = std::map<std::uint64_t, std::size_t>;
+  EXPECT_EQ(counts(samples_of(EpochEnd::Drop)), (Counts{{0, 16}, {1, 16}}));
+  // 4 of the next epoch's shuffle after each epoch; that epoch begins with them again.
+  EXPECT_EQ(counts(samples_of(EpochEnd::Fill)), (Counts{{0, 20}, {1, 24}, {2, 4}}));
+  EXPECT_EQ(counts(samples_of(EpochEnd::RunOn)), (Counts{{0, 20}, {1, 20}}));
+  // Nothing is seen twice in an epoch that runs on.
+  std::vector<SampleRef> run_on = samples_of(EpochEnd::RunOn);
+  std::set<std::pair<std::uint64_t, std::size_t>> seen;
+  for (const SampleRef& one : run_on) EXPECT_TRUE(seen.insert({one.epoch, one.sample}).second);
+}
+
+TEST(Sampler, EveryEpochAndSeedHasItsOwnOrder) {
+  const TrainingPlan plan = plan_training(recipe(1000, 2, EpochEnd::Drop), 1, 1000).value();
+  const auto order = [&plan](std::uint64_t seed, std::int64_t step) {
+    Sampler sampler{plan, 0, seed};
+    std::vector<std::size_t> samples;
+    for (const SampleRef& one : sampler.samples(step, 0)) samples.push_back(one.sample);
+    return samples;
+  };
+  EXPECT_EQ(order(5, 0), order(5, 0));
+  EXPECT_NE(order(5, 0), order(5, 1));
+  EXPECT_NE(order(5, 0), order(6, 0));
+  EXPECT_FALSE(std::ranges::is_sorted(order(5, 0)));
+}
+
+// A resumed training starts in the middle; nothing is asked of the steps before.
+TEST(Sampler, StepsMayComeInAnyOrder) {
+  const TrainingPlan plan = plan_training(recipe(8, 5, EpochEnd::RunOn), 1, 30).value();
+  Sampler forward{plan, 0, 1};
+  std::vector<std::vector<SampleRef>> expected;
+  for (std::int64_t step = 0; step < plan.steps; ++step) {
+    const auto samples = forward.samples(step, 0);
+    expected.emplace_back(samples.begin(), samples.end());
+  }
+  Sampler backward{plan, 0, 1};
+  for (std::int64_t step = plan.steps - 1; step >= 0; --step) {
+    EXPECT_TRUE(
+        std::ranges::equal(backward.samples(step, 0), expected[static_cast<std::size_t>(step)]));
+  }
+}
+
+}  // namespace
+}  // namespace sluice

@@ -1,0 +1,89 @@
+// In the steady state hooks and finish() allocate nothing of their own. A program of its own: every
+// allocation of the process is counted, libtorch's too; so two trainings are compared, one with
+// DataParallel and one with a hook that does to .grad what DataParallel's must.
+#include <gtest/gtest.h>
+#include <torch/csrc/autograd/function_hook.h>
+#include <torch/csrc/autograd/variable.h>
+
+#include "sluice/torch/data_parallel.h"
+#include "tests/engine/counted_new.h"
+#include "tests/libtorch/torch_ranks.h"
+#include "tests/libtorch/training.h"
+
+namespace sluice {
+namespace {
+
+using torch::Tensor;
+
+// Keeps .grad in one place.
+class Keep : public torch::autograd::FunctionPostHook {
+ public:
+  explicit Keep(Tensor parameter)
+      : parameter_{std::move(parameter)}, place_{torch::zeros_like(parameter_)} {}
+  torch::autograd::variable_list operator()(const torch::autograd::variable_list& outputs,
+                                            const torch::autograd::variable_list&) override {
+    const torch::NoGradGuard no_gradient;
+    Tensor& gradient = parameter_.mutable_grad();
+    if (!gradient.is_same(place_)) {
+      place_.copy_(gradient);
+      gradient = place_;
+    }
+    return outputs;
+  }
+
+ private:
+  Tensor parameter_;
+  Tensor place_;
+};
+
+// In the steps after some, at rank 0; all ranks are counted.
+long allocations_of_training(Communicator& comm, bool parallel, bool to_none,
+                             const GradientOptions& options) {
+  Network model{Setting{.type = torch::kFloat}, std::nullopt};
+  std::vector<decltype(torch::autograd::impl::grad_accumulator(Tensor{}))> accumulators;
+  std::optional<DataParallel> averaged;
+  if (parallel) {
+    averaged.emplace(*model, comm, options);
+  } else {
+    for (const Tensor& each : model->parameters()) {
+      accumulators.push_back(torch::autograd::impl::grad_accumulator(each));
+      accumulators.back()->add_post_hook(std::make_unique<Keep>(each));
+    }
+  }
+  const Samples batch = samples(torch::kFloat, 0, 0, 4);
+  const auto step = [&] {
+    model->zero_grad(to_none);
+    model->forward(batch.inputs).square().mean().backward();
+    if (parallel) {
+      averaged->finish();
+    } else {
+      // finish() looks for parameters that were added, which libtorch lists anew each time.
+      EXPECT_EQ(model->named_parameters().size(), 6U);
+    }
+  };
+  for (int i = 0; i < 10; ++i) step();
+  comm.barrier();
+  const long before = allocations();
+  comm.barrier();
+  for (int i = 0; i < 20; ++i) step();
+  comm.barrier();
+  const long during = allocations() - before;
+  comm.barrier();
+  return during;
+}
+
+TEST(SteadyState, HooksAllocateNothing) {
+  for (const bool double_buffering : {false, true}) {
+    for (const bool to_none : {false, true}) {
+      run_torch_ranks(2, [&](Communicator& comm) {
+        const GradientOptions options{.theta = 900, .double_buffering = double_buffering};
+        const long without = allocations_of_training(comm, false, to_none, options);
+        EXPECT_LE(allocations_of_training(comm, true, to_none, options), without)
+            << (to_none ? "undefined" : "zeroed") << (double_buffering ? ", two buffers" : "");
+      });
+    }
+  }
+}
+
+}  // namespace
+}  // namespace sluice
