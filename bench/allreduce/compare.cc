@@ -71,7 +71,7 @@ class Comparison {
  public:
   explicit Comparison(const Options& options)
       : rounds_{options.rounds}, programs_{fs::read_symlink("/proc/self/exe").parent_path()} {
-    rank_counts_ = parse_list(options.ranks, 2, 64, "ranks").value();
+    rank_counts_ = base::parse_list(options.ranks, 2, 64, "ranks").value();
     for (const int ranks : rank_counts_) {
       sizes_[ranks] = options.sizes.empty() ? default_sizes(ranks)
                                             : cli::parse_sizes(options.sizes, sizeof(float));
@@ -122,9 +122,9 @@ class Comparison {
       const auto peer = std::find_if(known.begin(), known.end(),
                                      [&](const Peer& each) { return each.name == name; });
       if (peer == known.end()) {
-        throw Error{Status{
-            Code::InvalidArgument,
-            fmt::format("there is no peer {}: choose from openmpi, mpich, gloo", quote(name))}};
+        throw Error{Status{Code::InvalidArgument,
+                           fmt::format("there is no peer {}: choose from openmpi, mpich, gloo",
+                                       base::quote(name))}};
       }
       if (!fs::exists(program(name))) {
         say(
@@ -198,7 +198,7 @@ class Comparison {
       if (measured) contestant.slices_s.push_back(contestant.guess_s);
     } catch (const Error& error) {
       lose(contestant, ranks,
-           fmt::format("{}, {}", format_bytes(static_cast<double>(bytes)), error.what()));
+           fmt::format("{}, {}", base::format_bytes(static_cast<double>(bytes)), error.what()));
     }
   }
 
@@ -208,7 +208,8 @@ class Comparison {
     const std::size_t first_row = rows_.size();
     const std::int64_t smallest = sizes_[ranks].front();
     for (const std::int64_t bytes : sizes_[ranks]) {
-      progress.begin(fmt::format("{} ranks, {}", ranks, format_bytes(static_cast<double>(bytes))));
+      progress.begin(
+          fmt::format("{} ranks, {}", ranks, base::format_bytes(static_cast<double>(bytes))));
       // Twice at first: the very first slice runs on caches and pages that are not there yet.
       for (int i = 0; i < (bytes == smallest ? 2 : 0); ++i) {
         for (Contestant& contestant : contestants_) run_slice(contestant, ranks, bytes, false);

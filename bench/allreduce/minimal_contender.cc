@@ -23,7 +23,7 @@ class MinimalContender : public Contender {
       : ranks_{ranks}, threads_{std::min(ranks, static_cast<int>(cores.size()))} {
     for (int i = 1; i < threads_; ++i)
       workers_.emplace_back([this, i, core = cores[i]] {
-        pin_to({&core, 1});
+        bootstrap::pin_to({&core, 1});
         serve(i);
       });
   }
@@ -45,7 +45,7 @@ class MinimalContender : public Contender {
     bytes_ = bytes;
     std::vector<Share> shares;
     for (Rank rank = 0; rank < ranks_; ++rank) {
-      const Fd file{memfd_create("minimal", MFD_CLOEXEC)};
+      const base::Fd file{memfd_create("minimal", MFD_CLOEXEC)};
       if (!file.open() || ftruncate(file.number(), static_cast<off_t>(bytes)) != 0)
         throw std::runtime_error{"there is no memory for the buffers"};
       void* const pages =
@@ -124,7 +124,8 @@ class MinimalContender : public Contender {
 
 int main(int argc, char** argv) {
   using namespace sluice::bench;
-  const std::vector<int> cores = sluice::usable_cores();  // before this process is pinned
+  const std::vector<int> cores =
+      sluice::bootstrap::usable_cores();  // before this process is pinned
   return contender_main(argc, argv, [&](const ContenderArguments& arguments) {
     return std::make_unique<MinimalContender>(arguments.ranks, cores);
   });

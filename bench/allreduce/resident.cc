@@ -16,8 +16,8 @@
 namespace sluice::bench {
 namespace {
 
-Fd connect_to(const std::string& path) {
-  Fd fd{socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0)};
+base::Fd connect_to(const std::string& path) {
+  base::Fd fd{socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0)};
   sockaddr_un address{.sun_family = AF_UNIX, .sun_path = {}};
   path.copy(address.sun_path, sizeof address.sun_path - 1);
   if (connect(fd.number(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
@@ -43,7 +43,7 @@ ContenderArguments arguments_of(int argc, char** argv) {
 }
 
 void serve(const Answer& answer, const std::string& socket) {
-  const Fd driver = connect_to(socket);
+  const base::Fd driver = connect_to(socket);
   std::string order(kMostMessage, '\0');
   for (;;) {
     const ssize_t size = recv(driver.number(), order.data(), order.size(), 0);
@@ -61,9 +61,10 @@ int resident_main(int argc, char** argv, const MakeAnswer& make) {
     const ContenderArguments arguments = arguments_of(argc, argv);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     // Before the library starts any thread, so that its threads stay on the rank's core, too.
-    const std::vector<int> cores = usable_cores();
+    const std::vector<int> cores = bootstrap::usable_cores();
     const int core = cores[static_cast<std::size_t>(arguments.rank) % cores.size()];
-    if (!pin_to({&core, 1})) throw std::runtime_error{fmt::format("core {} is not ours", core)};
+    if (!bootstrap::pin_to({&core, 1}))
+      throw std::runtime_error{fmt::format("core {} is not ours", core)};
     serve(make(arguments), arguments.socket);
     return 0;
   } catch (const std::exception& error) {

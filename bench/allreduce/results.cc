@@ -61,7 +61,7 @@ void print_means(const char* what, std::span<const Row> rows, const Ratio& ratio
   }
   if (worst != nullptr) {
     line += fmt::format("   worst {:.2f}{} at {}", unit * *ratio(*worst), suffix,
-                        format_bytes(static_cast<double>(worst->bytes)));
+                        base::format_bytes(static_cast<double>(worst->bytes)));
   }
   fmt::print("{}\n", line);
 }
@@ -96,7 +96,7 @@ void print_row(const Row& row, const std::vector<std::string>& contenders) {
   const auto ratio = [](std::optional<double> value, double unit) {
     return value ? fmt::format("{:.2f}", unit * *value) : "-";
   };
-  std::string line = fmt::format("{:>10}", format_bytes(static_cast<double>(row.bytes)));
+  std::string line = fmt::format("{:>10}", base::format_bytes(static_cast<double>(row.bytes)));
   for (const std::string& name : contenders) {
     const auto time_s = seconds_of(row, name);
     line += fmt::format(" {:>10}", time_s ? fmt::format("{:.2f}", *time_s * 1e6) : "failed");

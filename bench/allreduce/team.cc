@@ -34,8 +34,8 @@ sigset_t stop_signals() {
   return set;
 }
 
-Fd listen_at(const std::string& path) {
-  Fd fd{socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0)};
+base::Fd listen_at(const std::string& path) {
+  base::Fd fd{socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0)};
   sockaddr_un address{.sun_family = AF_UNIX, .sun_path = {}};
   if (path.size() >= sizeof address.sun_path) {
     throw Error{
@@ -115,7 +115,7 @@ void Team::start(const std::vector<std::string>& command, Rank rank) {
 }
 
 void Team::await_processes() {
-  const Fd listener = listen_at(socket_);
+  const base::Fd listener = listen_at(socket_);
   if (options_.launcher.empty()) {
     for (Rank rank = 0; rank < options_.processes; ++rank) {
       std::vector<std::string> command = options_.interpreter;
@@ -134,12 +134,12 @@ void Team::await_processes() {
     poll(ready.data(), ready.size(), 100);
     signals_.throw_if_any();
     if ((ready[0].revents & POLLIN) != 0) {
-      Fd fd{accept4(listener.number(), nullptr, nullptr, SOCK_CLOEXEC)};
+      base::Fd fd{accept4(listener.number(), nullptr, nullptr, SOCK_CLOEXEC)};
       ucred peer{};
       socklen_t size = sizeof peer;
       getsockopt(fd.number(), SOL_SOCKET, SO_PEERCRED, &peer, &size);
       if (!fd.open() || peer.uid != getuid()) continue;
-      Fd process{static_cast<int>(syscall(SYS_pidfd_open, peer.pid, 0))};
+      base::Fd process{static_cast<int>(syscall(SYS_pidfd_open, peer.pid, 0))};
       processes_.push_back({std::move(fd), std::move(process)});
     } else if (reap()) {
       fail("did not start");

@@ -28,7 +28,7 @@ class StopSignals {
   void throw_if_any() const;
 
  private:
-  Fd fd_;
+  base::Fd fd_;
 };
 
 struct TeamOptions {
@@ -85,8 +85,8 @@ class Team {
   std::string how_;  // the first child ended that was not told to
   bool ending_ = false;
   struct Process {
-    Fd socket;
-    Fd process;  // to kill it by
+    base::Fd socket;
+    base::Fd process;  // to kill it by
   };
   std::vector<Process> processes_;
 };

@@ -19,7 +19,7 @@ class TemporaryFolder {
     if (mkdtemp(path_.data()) == nullptr)
       throw Error{Status{Code::InvalidInput, fmt::format("{} cannot be made", path_)}};
   }
-  ~TemporaryFolder() { remove_folder(path_); }
+  ~TemporaryFolder() { base::remove_folder(path_); }
   TemporaryFolder(const TemporaryFolder&) = delete;
   TemporaryFolder& operator=(const TemporaryFolder&) = delete;
 

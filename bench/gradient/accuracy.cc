@@ -89,7 +89,7 @@ std::vector<Way> ways_of(const Options& options, std::int64_t steps_per_epoch) {
                                   [&](const Way& each) { return each.name == name; });
     if (way == known.end())
       refuse(fmt::format("there is no way {}: choose from f32, f16, bf16, double f16, sparse 85%",
-                         quote(name)));
+                         base::quote(name)));
     chosen.push_back(*way);
   }
   if (chosen.empty() || chosen[0].name != "f32")
@@ -106,10 +106,10 @@ class Trainee {
         images_{images},
         seed_{seed},
         comm_{comm},
-        model_{make_model(options.model, {.input = {.classes = images.train.classes(),
-                                                    .channels = images.train.channels(),
-                                                    .image = images.train.height()},
-                                          .seed = seed})
+        model_{train::make_model(options.model, {.input = {.classes = images.train.classes(),
+                                                           .channels = images.train.channels(),
+                                                           .image = images.train.height()},
+                                                 .seed = seed})
                    .value()},
         optimizer_{model_->parameters(), {.lr = options.rate, .weight_decay = options.decay}},
         parallel_{*model_, comm, way.options} {
@@ -118,16 +118,18 @@ class Trainee {
 
   // In percent, over all ranks: each tests its share, with its own batch statistics.
   double train() {
-    EpochSampler sampler = sampler_of(images_.train.size(), false);
-    Batcher batcher{
-        images_.train,
-        {.normalization = images_.normalization, .augmentation = Augmentation{}, .seed = seed_}};
+    data::EpochSampler sampler = sampler_of(images_.train.size(), false);
+    data::Batcher batcher{images_.train,
+                          {.normalization = images_.normalization,
+                           .augmentation = data::Augmentation{},
+                           .seed = seed_}};
     const auto steps = static_cast<std::int64_t>(sampler.steps());
     const auto warm_up = static_cast<double>(steps / 2);
-    const RateSchedule schedule{
+    const recipe::RateSchedule schedule{
         .base = options_.rate,
         .warm_up = {.length = warm_up, .from = 0.1},
-        .decay = PolynomialRate{.length = static_cast<double>(options_.epochs * steps) - warm_up}};
+        .decay = recipe::PolynomialRate{.length = static_cast<double>(options_.epochs * steps) -
+                                                  warm_up}};
     double taken = 0;  // steps
     for (int epoch = 0; epoch < options_.epochs; ++epoch) {
       sampler.start_epoch(static_cast<std::uint64_t>(epoch));
@@ -135,9 +137,9 @@ class Trainee {
         const Scored scored =
             score(batcher, static_cast<std::uint64_t>(epoch), sampler.batch(step));
         optimizer_.zero_grad();
-        smoothed_cross_entropy(scored.scores, scored.labels, 0).backward();
+        train::smoothed_cross_entropy(scored.scores, scored.labels, 0).backward();
         parallel_.finish();
-        optimizer_.set_lr(rate_at(schedule, taken));
+        optimizer_.set_lr(recipe::rate_at(schedule, taken));
         optimizer_.step();
         taken += 1;
       }
@@ -153,16 +155,16 @@ class Trainee {
     torch::Tensor labels;
   };
 
-  EpochSampler sampler_of(std::size_t samples, bool evaluation) const {
-    return EpochSampler{{.samples = samples,
-                         .batch = evaluation ? 100 : options_.batch,
-                         .ranks = comm_.size(),
-                         .rank = comm_.rank(),
-                         .seed = seed_,
-                         .evaluation = evaluation}};
+  data::EpochSampler sampler_of(std::size_t samples, bool evaluation) const {
+    return data::EpochSampler{{.samples = samples,
+                               .batch = evaluation ? 100 : options_.batch,
+                               .ranks = comm_.size(),
+                               .rank = comm_.rank(),
+                               .seed = seed_,
+                               .evaluation = evaluation}};
   }
 
-  Scored score(Batcher& batcher, std::uint64_t epoch, std::span<const std::size_t> samples) {
+  Scored score(data::Batcher& batcher, std::uint64_t epoch, std::span<const std::size_t> samples) {
     if (const Status status = batcher.fill(epoch, samples, batch_); !status.ok())
       throw Error{status};
     const auto count = static_cast<std::int64_t>(batch_.count);
@@ -172,15 +174,15 @@ class Trainee {
   }
 
   void require_equal_weights() {
-    if (!same_everywhere(comm_, hash_of(model_->named_parameters().pairs())))
+    if (!engine::same_everywhere(comm_, libtorch::hash_of(model_->named_parameters().pairs())))
       refuse("the ranks end with different weights");
   }
 
   double accuracy() {
     const torch::NoGradGuard no_grad;
     model_->eval();
-    const EpochSampler sampler = sampler_of(images_.test.size(), true);
-    Batcher batcher{images_.test, {.normalization = images_.normalization}};
+    const data::EpochSampler sampler = sampler_of(images_.test.size(), true);
+    data::Batcher batcher{images_.test, {.normalization = images_.normalization}};
     std::int64_t right = 0;
     for (std::size_t step = 0; step < sampler.steps(); ++step) {
       if (sampler.batch(step).empty()) continue;
@@ -195,10 +197,10 @@ class Trainee {
   const Images& images_;
   std::uint64_t seed_;
   Communicator& comm_;
-  std::shared_ptr<Model> model_;
+  std::shared_ptr<train::Model> model_;
   Sgd optimizer_;
   DataParallel parallel_;
-  Batch batch_;
+  data::Batch batch_;
 };
 
 double trained_accuracy(const Options& options, const Images& images, const Way& way,
@@ -264,7 +266,7 @@ bool print(const Options& options, const std::vector<Way>& ways) {
         "  {:<12} {:>18} {:>20} {:>12}\n", way.name,
         fmt::format("{:.2f}% +- {:.2f}", own.mean, own.error),
         &way == &ways[0] ? "" : fmt::format("{:+.2f} +- {:.2f}", against.mean, against.error),
-        format_seconds(way.seconds / static_cast<double>(way.accuracies.size())));
+        base::format_seconds(way.seconds / static_cast<double>(way.accuracies.size())));
     document["ways"].push_back({{"way", way.name},
                                 {"accuracy", own.mean},
                                 {"standard_error", own.error},

@@ -91,7 +91,7 @@ class Contest {
     std::vector<double> seconds(ways_.size());
     const auto take = [&](std::size_t way) {
       const double taken = slice(way, true);
-      note(fmt::format("  {} {}", ways_[way].name, format_seconds(taken)));
+      note(fmt::format("  {} {}", ways_[way].name, base::format_seconds(taken)));
       return taken;
     };
     set_rate(kUnlimited);
@@ -195,7 +195,7 @@ class Contest {
   std::string check() {
     for (std::size_t way = 0; way < ways_.size(); ++way) {
       if (!ways_[way].options) continue;
-      if (!same_everywhere(comm_, trainings_[way]->weights_hash()))
+      if (!engine::same_everywhere(comm_, trainings_[way]->weights_hash()))
         return fmt::format("{}: ranks have different weights", ways_[way].name);
     }
     std::size_t most = 0;  // slices that were disturbed have been repeated, so ways differ

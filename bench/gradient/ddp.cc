@@ -62,7 +62,7 @@ std::vector<Network> parse_networks(const std::string& text) {
   for (std::string item; std::getline(list, item, ',');) {
     const std::size_t colon = item.find(':');
     const int batch = colon == std::string::npos ? 0 : std::atoi(item.c_str() + colon + 1);
-    if (batch < 1) refuse(fmt::format("{} is not MODEL:BATCH, as alexnet:8 is", quote(item)));
+    if (batch < 1) refuse(fmt::format("{} is not MODEL:BATCH, as alexnet:8 is", base::quote(item)));
     networks.push_back({item.substr(0, colon), batch});
   }
   return networks;
@@ -227,8 +227,8 @@ class Comparison {
   }
 
   void build(const Network& network) {
-    const ModelInput input{.classes = 1000, .channels = 3, .image = options_.image};
-    parameters_ = model_table(network.model, input).value().gradient_elements();
+    const recipe::ModelInput input{.classes = 1000, .channels = 3, .image = options_.image};
+    parameters_ = recipe::model_table(network.model, input).value().gradient_elements();
     for (Side& side : sides_) {
       Json order{{"do", "build"},
                  {"model", network.model},
@@ -307,7 +307,7 @@ class Comparison {
         const Way& way = side.ways[i];
         const double error_s = standard_error(way.overheads_s);
         fmt::print("  {:<7} {:<30} {:>9} {:>9} {:>16} {:>15.2f}\n", side.name, way.name,
-                   format_seconds(median(way.steps_s)), format_seconds(alone_s),
+                   base::format_seconds(median(way.steps_s)), base::format_seconds(alone_s),
                    fmt::format("{:.1f} +- {:.1f} ms", 1e3 * side.overhead_s(i), 1e3 * error_s),
                    ratio(side, i));
         row[side.name]["ways"].push_back({{"way", way.name},
@@ -321,8 +321,8 @@ class Comparison {
     fmt::print(
         "  parts: an all-reduce of all gradients, alone: sluice {}, gloo {}; copying them into a "
         "buffer and back: {}\n",
-        format_seconds(median(ours.transfers_s)), format_seconds(median(theirs.transfers_s)),
-        format_seconds(median(copies_s_)));
+        base::format_seconds(median(ours.transfers_s)),
+        base::format_seconds(median(theirs.transfers_s)), base::format_seconds(median(copies_s_)));
     const double usual = ratio(ours, 1);
     fmt::print(
         "  overhead {:.2f} of ddp's with the default, {:.2f} at best; the bar is {:.2f}: {}\n",

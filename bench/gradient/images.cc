@@ -28,8 +28,10 @@ fs::path find_archive() {
   return archive;
 }
 
-MemoryDataset load_split(const fs::path& folder, Split split, std::size_t most_per_class) {
-  LoadedImages loaded = load_images(list_images(folder, split, most_per_class).value()).value();
+data::MemoryDataset load_split(const fs::path& folder, data::Split split,
+                               std::size_t most_per_class) {
+  data::LoadedImages loaded =
+      data::load_images(data::list_images(folder, split, most_per_class).value()).value();
   if (!loaded.skipped.empty()) refuse(loaded.skipped.front());
   return std::move(loaded.images);
 }
@@ -47,11 +49,12 @@ Images load(const std::string& folder, std::size_t train) {
     if (std::system(unpack.c_str()) != 0)
       refuse(fmt::format("{} cannot be unpacked into {}", archive.string(), root.string()));
   }
-  const std::size_t classes = list_images(root, Split::Train, 1).value().classes.size();
+  const std::size_t classes = data::list_images(root, data::Split::Train, 1).value().classes.size();
   if (classes == 0 || train < classes)
     refuse(fmt::format("{} has {} classes for {} images", root.string(), classes, train));
-  Images images{
-      load_split(root, Split::Train, train / classes), load_split(root, Split::Test, 0), {}};
+  Images images{load_split(root, data::Split::Train, train / classes),
+                load_split(root, data::Split::Test, 0),
+                {}};
   if (images.train.size() != train / classes * classes)
     refuse(fmt::format("{} has only {} images of those {}", root.string(), images.train.size(),
                        train));

@@ -10,9 +10,9 @@
 namespace sluice::bench {
 
 struct Images {
-  MemoryDataset train;
-  MemoryDataset test;
-  Normalization normalization;  // of the training images
+  data::MemoryDataset train;
+  data::MemoryDataset test;
+  data::Normalization normalization;  // of the training images
 };
 
 // The first `train` of DIR/train, as many of every class, and all of DIR/test. Without a folder:

@@ -51,17 +51,17 @@ bool print(const Options& options, const std::vector<Way>& ways, const std::vect
              workload.model, workload.batch, workload.image, workload.image, options.hosts,
              told.limited_mbit);
   fmt::print("computation {}, all-reduce of {} alone {} ({:.2f} of it)\n",
-             format_seconds(told.steps[kAloneWay].s), format_bytes(told.gradient_bytes),
-             format_seconds(told.transfer_s), told.transfer_of_alone);
+             base::format_seconds(told.steps[kAloneWay].s), base::format_bytes(told.gradient_bytes),
+             base::format_seconds(told.transfer_s), told.transfer_of_alone);
   fmt::print("sending what is ready at once, at the link's rate: {}; at a plain stream's: {}\n",
-             format_seconds(told.strict_bound_s), format_seconds(told.bound_s));
+             base::format_seconds(told.strict_bound_s), base::format_seconds(told.bound_s));
   fmt::print("  {:<18} {:>10}", "", "a step");
   for (const std::string_view unit : kUnits) fmt::print(" {:>12}", fmt::format("x {}", unit));
   fmt::print("\n");
   nlohmann::ordered_json document;
   for (std::size_t way = 0; way < ways.size(); ++way) {
     const StepTime& step = told.steps[way];
-    fmt::print("  {:<18} {:>10} {:>12.3f}\n", ways[way].name, format_seconds(step.s),
+    fmt::print("  {:<18} {:>10} {:>12.3f}\n", ways[way].name, base::format_seconds(step.s),
                fmt::join(step.of, " "));
     document["step_s"][ways[way].name] = step.s;
     document["of_unlimited"][ways[way].name] = step.of[kUnlimitedUnit];
@@ -89,13 +89,14 @@ bool print(const Options& options, const std::vector<Way>& ways, const std::vect
 // A host has cores of its own. Ranks that share one here always share the same: left to the system,
 // three could meet on one core, and the others wait for them.
 void take_core(const Communicator& comm) {
-  const std::vector<int> cores = usable_cores();
-  (void)pin_to(share_of_cores(cores, comm.size(), comm.rank()));  // else it is slower, not wrong
+  const std::vector<int> cores = bootstrap::usable_cores();
+  (void)bootstrap::pin_to(
+      bootstrap::share_of_cores(cores, comm.size(), comm.rank()));  // else it is slower, not wrong
 }
 
 // Whether all bars are met.
 bool run(const Options& options) {
-  const auto theta = static_cast<std::size_t>(parse_bytes(options.theta).value());
+  const auto theta = static_cast<std::size_t>(base::parse_bytes(options.theta).value());
   const std::vector<Way> ways = ways_of(theta, options.ways);
   const std::vector<Bar> bars = bars_of(options.most, ways);
   // Ranks that join choose algorithms by what the links give then: slow ones, as in the rounds.

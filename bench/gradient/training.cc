@@ -11,7 +11,7 @@ namespace sluice::bench {
 Training::Training(const Workload& workload, Communicator& comm,
                    std::optional<GradientOptions> options)
     : set_to_none_{workload.set_to_none},
-      model_{make_model(
+      model_{train::make_model(
                  workload.model,
                  {.input = {.classes = workload.classes, .channels = 3, .image = workload.image},
                   .seed = 7})
@@ -27,7 +27,7 @@ Training::Training(const Workload& workload, Communicator& comm,
 
 void Training::backward() {
   optimizer_->zero_grad(set_to_none_);
-  const torch::Tensor loss = smoothed_cross_entropy(model_->forward(images_), labels_, 0);
+  const torch::Tensor loss = train::smoothed_cross_entropy(model_->forward(images_), labels_, 0);
   loss.backward();
   loss_ = loss.item<double>();
 }
@@ -63,7 +63,9 @@ double Training::distance_to(const Training& other) const {
   return std::sqrt(squares);
 }
 
-std::uint64_t Training::weights_hash() const { return hash_of(model_->named_parameters().pairs()); }
+std::uint64_t Training::weights_hash() const {
+  return libtorch::hash_of(model_->named_parameters().pairs());
+}
 
 double Training::gradient_bytes() const {
   double bytes = 0;

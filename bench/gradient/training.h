@@ -50,7 +50,7 @@ class Training {
   void backward();
 
   bool set_to_none_;
-  std::shared_ptr<Model> model_;
+  std::shared_ptr<train::Model> model_;
   torch::Tensor images_;
   torch::Tensor labels_;
   std::unique_ptr<Sgd> optimizer_;

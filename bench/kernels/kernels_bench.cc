@@ -25,7 +25,7 @@
 #include "kernels/norms.h"
 #include "kernels/reduce.h"
 
-namespace sluice {
+namespace sluice::bench {
 namespace {
 
 constexpr std::size_t kMostBytes = std::size_t{256} << 20;
@@ -75,12 +75,12 @@ using Add = void (*)(float* c, const float* a, const float* b, std::size_t count
 void our_exchange(float* a, float* b, std::size_t count) {
   void* const targets[] = {a, b};
   const void* const sources[] = {a, b};
-  reduce_to_all({}, targets, sources, count);
+  kernels::reduce_to_all({}, targets, sources, count);
 }
 
 void our_add(float* c, const float* a, const float* b, std::size_t count) {
   const void* const sources[] = {a, b};
-  reduce_into({}, c, sources, count);
+  kernels::reduce_into({}, c, sources, count);
 }
 
 void exchange(benchmark::State& state, Exchange kernel, bool fresh) {
@@ -147,7 +147,7 @@ void reduce_many(benchmark::State& state, DataType type, int sources) {
   alone(
       state, static_cast<double>(bytes),
       [&] {
-        reduce_into({.type = type}, arrays[0].data(), pointers, count);
+        kernels::reduce_into({.type = type}, arrays[0].data(), pointers, count);
         benchmark::ClobberMemory();
       },
       [&] { return arrays[0] == arrays[1]; });
@@ -157,17 +157,17 @@ void narrow_all(benchmark::State& state, DataType type) {
   const std::size_t count = static_cast<std::size_t>(state.range(0)) / sizeof(float);
   const std::vector<float> from(count, 1.5f);
   std::vector<std::uint16_t> to(count);
-  ConvertCounts counts;
+  kernels::ConvertCounts counts;
   alone(
       state, static_cast<double>(state.range(0)),
       [&] {
-        counts += narrow(type, to.data(), from.data(), count);
+        counts += kernels::narrow(type, to.data(), from.data(), count);
         benchmark::ClobberMemory();
       },
       [&] {
         std::vector<float> back(count);
-        widen(type, back.data(), to.data(), count);
-        return back == from && counts == ConvertCounts{};
+        kernels::widen(type, back.data(), to.data(), count);
+        return back == from && counts == kernels::ConvertCounts{};
       });
 }
 
@@ -178,7 +178,7 @@ void l1_all(benchmark::State& state, DataType type) {
   alone(
       state, static_cast<double>(state.range(0)),
       [&] {
-        l1_norms(type, from.data(), count, count, &norm);
+        kernels::l1_norms(type, from.data(), count, count, &norm);
         benchmark::ClobberMemory();
       },
       [&] { return norm == 0; });
@@ -192,7 +192,7 @@ void copy_all(benchmark::State& state, bool ours) {
   const auto* from = reinterpret_cast<const std::uint8_t*>(buffer(0));
   const auto work = [&](int rank) {
     if (ours) {
-      copy(to + rank * half, from + rank * half, half);
+      kernels::copy(to + rank * half, from + rank * half, half);
     } else {
       std::copy_n(from + rank * half, half, to + rank * half);
     }
@@ -238,7 +238,7 @@ void enter_all() {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::bench
 
 int main(int argc, char** argv) {
   sluice::enter_all();

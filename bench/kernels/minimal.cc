@@ -11,7 +11,7 @@
 #define SLUICE_BEST_INSTRUCTIONS
 #endif
 
-namespace sluice {
+namespace sluice::bench {
 
 SLUICE_BEST_INSTRUCTIONS
 void minimal_exchange(float* __restrict a, float* __restrict b, std::size_t count) {
@@ -81,4 +81,4 @@ void minimal_add(float* __restrict c, const float* __restrict a, const float* __
   for (std::size_t i = 0; i < count; ++i) c[i] = a[i] + b[i];
 }
 
-}  // namespace sluice
+}  // namespace sluice::bench

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <span>
 
-namespace sluice {
+namespace sluice::bench {
 
 // The all-reduce of two ranks in shared memory: a and b both become a + b.
 void minimal_exchange(float* a, float* b, std::size_t count);
@@ -16,4 +16,4 @@ void minimal_all_reduce(std::span<float* const> buffers, std::size_t first, std:
 // c becomes a + b.
 void minimal_add(float* c, const float* a, const float* b, std::size_t count);
 
-}  // namespace sluice
+}  // namespace sluice::bench

@@ -15,7 +15,7 @@
 #include <functional>
 #include <thread>
 
-namespace sluice {
+namespace sluice::bench {
 
 class TwoThreads {
  public:
@@ -94,4 +94,4 @@ class TwoThreads {
   std::thread other_;
 };
 
-}  // namespace sluice
+}  // namespace sluice::bench

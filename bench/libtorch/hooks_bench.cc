@@ -13,7 +13,7 @@
 
 #include "sluice/torch/data_parallel.h"
 
-namespace sluice {
+namespace sluice::bench {
 namespace {
 
 constexpr int kTensors = 100;
@@ -77,6 +77,6 @@ BENCHMARK_CAPTURE(backward, zeroed, true, false)->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(backward, undefined, true, true)->Unit(benchmark::kMillisecond);
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::bench
 
 BENCHMARK_MAIN();

@@ -107,7 +107,8 @@ void Measurement::run_slice(Contestant& contestant, std::uint64_t bytes, bool me
     contestant.closed_form_bytes +=
         cluster_.host_bytes(static_cast<double>(order.bytes)) * operations_of(order) * runs;
   } catch (const Error& error) {
-    lose(contestant, fmt::format("{}, {}", format_bytes(static_cast<double>(bytes)), error.what()));
+    lose(contestant,
+         fmt::format("{}, {}", base::format_bytes(static_cast<double>(bytes)), error.what()));
   }
 }
 

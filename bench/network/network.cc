@@ -94,7 +94,7 @@ int run(const Options& options) {
   print_title(cluster);
   std::vector<NetworkRow> rows;
   for (const std::int64_t bytes : sizes) {
-    progress.begin(format_bytes(static_cast<double>(bytes)));
+    progress.begin(base::format_bytes(static_cast<double>(bytes)));
     rows.push_back(measurement.run(static_cast<std::uint64_t>(bytes), options.rounds, progress));
     progress.clear();
     print_row(rows.back(), cluster);

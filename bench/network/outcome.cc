@@ -56,7 +56,7 @@ void print_means(const std::string& what, std::span<const NetworkRow> rows, cons
   }
   if (worst == nullptr) return;
   fmt::print("{}   worst {:.2f} at {}\n", line, *ratio(*worst),
-             format_bytes(static_cast<double>(worst->bytes)));
+             base::format_bytes(static_cast<double>(worst->bytes)));
 }
 
 }  // namespace
@@ -102,7 +102,7 @@ void print_title(const Cluster& cluster) {
 }
 
 void print_row(const NetworkRow& row, const Cluster& cluster) {
-  std::string size = format_bytes(static_cast<double>(row.bytes));
+  std::string size = base::format_bytes(static_cast<double>(row.bytes));
   for (const Entry& entry : row.entries) {
     const auto shown = [](std::optional<double> value, double unit, int digits) {
       return value ? fmt::format("{:.{}f}", unit * *value, digits) : "-";

@@ -192,7 +192,7 @@ std::vector<Entrant> roster(const std::vector<std::string>& contenders, const Ve
                                    [&](const Part& each) { return each.name == name; });
     if (part == known.end()) {
       throw Error{Status{Code::InvalidArgument,
-                         fmt::format("there is no contender {}: choose from {}", quote(name),
+                         fmt::format("there is no contender {}: choose from {}", base::quote(name),
                                      fmt::join(known_contenders(), ", "))}};
     }
     part->cast(casting);

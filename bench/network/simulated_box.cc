@@ -42,7 +42,7 @@ struct Options {
 
 std::vector<std::int64_t> sizes(const std::vector<std::string>& texts) {
   std::vector<std::int64_t> all;
-  for (const std::string& text : texts) all.push_back(parse_bytes(text).value());
+  for (const std::string& text : texts) all.push_back(base::parse_bytes(text).value());
   return all;
 }
 
@@ -73,7 +73,7 @@ Times measure(const Options& options, const std::vector<Case>& cases) {
 }
 
 // Of a line through two points: what a ring takes besides its bytes, and what a byte takes.
-Cluster calibrated(const Options& options, const Times& times) {
+cluster::Cluster calibrated(const Options& options, const Times& times) {
   const std::vector<std::int64_t> at = sizes(options.calibrate);
   const double t0 = times.at({false, "ring", at.front()});
   const double t1 = times.at({false, "ring", at.back()});
@@ -81,17 +81,18 @@ Cluster calibrated(const Options& options, const Times& times) {
   const int n = 2 * options.hosts;
   const double latency =
       std::max(0.0, t0 - s_per_byte * static_cast<double>(at.front())) / (2 * (n - 1));
-  Cluster cluster;
+  cluster::Cluster cluster;
   cluster.name = "box";
   cluster.constants.between = {latency, 2.0 * (n - 1) / n / s_per_byte};
   return cluster;
 }
 
-double simulated(const Options& options, Cluster cluster, const Case& of) {
+double simulated(const Options& options, cluster::Cluster cluster, const Case& of) {
   cluster.network.levels = {
       {.nodes = options.hosts, .oversubscription = of.thin ? 1.0 * options.hosts : 1.0}};
   const int ranks = 2 * options.hosts;
-  CollectiveSimulator simulator = CollectiveSimulator::on(cluster, ranks).value();
+  simulate::CollectiveSimulator simulator =
+      simulate::CollectiveSimulator::on(cluster, ranks).value();
   const Algorithm& algorithm = *find_algorithm(of.algorithm).value();
   const Shape shape = complete_shape(algorithm, {.ranks = ranks}).value();
   const auto done =
@@ -110,14 +111,14 @@ bool run(const Options& options) {
     }
   }
   const Times times = measure(options, cases);
-  const Cluster cluster = calibrated(options, times);
+  const cluster::Cluster cluster = calibrated(options, times);
   const Link link = cluster.constants.between;
   fmt::print("2 groups of {} hosts at {} Mbit/s, medians of {}\n", options.hosts, options.mbit,
              options.rounds * kRepeats);
   fmt::print("calibrated on a ring of {}: {:.1f}% of the rate, {} a message\n\n",
              fmt::join(options.calibrate, " and "),
              link.bandwidth_bytes_per_s * 8 / (options.mbit * 1e6) * 100,
-             format_seconds(link.latency_s));
+             base::format_seconds(link.latency_s));
   fmt::print("| algorithm | uplink | bytes | measured | simulated | error |\n");
   fmt::print("|---|---|---|---|---|---|\n");
   double worst = 0;
@@ -129,8 +130,8 @@ bool run(const Options& options) {
     const double error = simulated_s / measured_s - 1;
     worst = std::max(worst, std::abs(error));
     fmt::print("| {} | {} | {} | {} | {} | {:+.1f}% |\n", each.algorithm,
-               each.thin ? "thin" : "wide", format_bytes(static_cast<double>(each.bytes)),
-               format_seconds(measured_s), format_seconds(simulated_s), 100 * error);
+               each.thin ? "thin" : "wide", base::format_bytes(static_cast<double>(each.bytes)),
+               base::format_seconds(measured_s), base::format_seconds(simulated_s), 100 * error);
     document.push_back({{"algorithm", each.algorithm},
                         {"thin", each.thin},
                         {"bytes", each.bytes},

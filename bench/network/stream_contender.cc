@@ -37,11 +37,11 @@ sockaddr_in place(const std::string& address, int port) {
   return there;
 }
 
-Fd tcp_socket() { return Fd{socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)}; }
+base::Fd tcp_socket() { return base::Fd{socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)}; }
 
-Fd connect_to(const sockaddr_in& there) {
+base::Fd connect_to(const sockaddr_in& there) {
   for (const auto limit = Clock::now() + kConnectLimit; Clock::now() < limit;) {
-    Fd fd = tcp_socket();
+    base::Fd fd = tcp_socket();
     if (connect(fd.number(), reinterpret_cast<const sockaddr*>(&there), sizeof there) == 0)
       return fd;
     std::this_thread::sleep_for(std::chrono::milliseconds{10});
@@ -58,7 +58,7 @@ class StreamContender : public Contender {
     words >> port;
     std::vector<std::string> addresses(static_cast<std::size_t>(ranks_));
     for (std::string& address : addresses) words >> address;
-    const Fd listener = tcp_socket();
+    const base::Fd listener = tcp_socket();
     const int on = 1;
     setsockopt(listener.number(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
     const sockaddr_in here = place(addresses[static_cast<std::size_t>(rank_)], port + rank_);
@@ -67,7 +67,7 @@ class StreamContender : public Contender {
       throw std::runtime_error{fmt::format("port {} is taken", port + rank_)};
     const int next = (rank_ + 1) % ranks_;
     next_ = connect_to(place(addresses[static_cast<std::size_t>(next)], port + next));
-    before_ = Fd{accept4(listener.number(), nullptr, nullptr, SOCK_CLOEXEC)};
+    before_ = base::Fd{accept4(listener.number(), nullptr, nullptr, SOCK_CLOEXEC)};
     for (const int fd : {next_.number(), before_.number()}) {
       setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
       fcntl(fd, F_SETFL, O_NONBLOCK);
@@ -121,8 +121,8 @@ class StreamContender : public Contender {
   int ranks_;
   std::vector<char> sent_;
   std::vector<char> received_;
-  Fd next_;
-  Fd before_;
+  base::Fd next_;
+  base::Fd before_;
 };
 
 }  // namespace

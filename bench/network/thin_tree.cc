@@ -34,7 +34,7 @@ struct Options {
 void run(const Options& options) {
   const TwoGroups thin{{options.hosts, options.mbit, options.mbit}};
   const TwoGroups wide{{options.hosts, options.mbit, 2 * options.hosts * options.mbit}};
-  const std::int64_t bytes = parse_bytes(options.bytes).value();
+  const std::int64_t bytes = base::parse_bytes(options.bytes).value();
   std::map<std::string, std::vector<double>> thin_s;
   std::map<std::string, std::vector<double>> wide_s;
   for (int round = 0; round < options.rounds; ++round) {
@@ -52,8 +52,8 @@ void run(const Options& options) {
   for (const std::string algorithm : kAlgorithms) {
     const double with = median(thin_s[algorithm]);
     const double without = median(wide_s[algorithm]);
-    fmt::print("{:<24} {:>12} {:>12} {:>9.0f}%\n", algorithm, format_seconds(with),
-               format_seconds(without), 100 * without / with);
+    fmt::print("{:<24} {:>12} {:>12} {:>9.0f}%\n", algorithm, base::format_seconds(with),
+               base::format_seconds(without), 100 * without / with);
     document.push_back({{"algorithm", algorithm}, {"thin_s", with}, {"wide_s", without}});
   }
   if (!options.output.empty()) std::ofstream{options.output} << document.dump(2) << "\n";

@@ -46,42 +46,43 @@ double processor_seconds() {
 }
 
 // All images of a set in turn, epoch after epoch, without threads.
-std::unique_ptr<Loader> loader_of(const Data& data, ViewKind kind, std::vector<SampleRef>& held) {
+std::unique_ptr<data::Loader> loader_of(const data::Data& data, data::ViewKind kind,
+                                        std::vector<data::SampleRef>& held) {
   const std::size_t size = data.train->size();
-  return std::make_unique<Loader>(
+  return std::make_unique<data::Loader>(
       *data.train,
-      LoaderOptions{.threads = 0,
-                    .view = {.kind = kind},
-                    .normalization = data.normalization,
-                    .image = kSide},
+      data::LoaderOptions{.threads = 0,
+                          .view = {.kind = kind},
+                          .normalization = data.normalization,
+                          .image = kSide},
       [size, &held](std::int64_t batch) {
         held.clear();
         for (std::size_t i = 0; i < kBatch; ++i) {
           const std::size_t position = static_cast<std::size_t>(batch) * kBatch + i;
           held.push_back({position / size, position % size});
         }
-        return std::span<const SampleRef>{held};
+        return std::span<const data::SampleRef>{held};
       },
       0, std::int64_t{1} << 40U);
 }
 
 struct Contender {
   std::string name;
-  Data data;
-  std::vector<SampleRef> held;
-  std::unique_ptr<Loader> loader;
+  data::Data data;
+  std::vector<data::SampleRef> held;
+  std::unique_ptr<data::Loader> loader;
   std::vector<double> rates;  // images a second of the processor
 };
 
 [[noreturn]] void refuse(const std::string& why) { throw Error{Status{Code::InvalidInput, why}}; }
 
 // The mean difference of two sets' middles, in pixels' units.
-double difference(const Data& one, const Data& other) {
-  std::vector<SampleRef> held;
-  const auto first = loader_of(one, ViewKind::CentreCrop, held);
-  const Batch left = *first->next().value();
-  const auto second = loader_of(other, ViewKind::CentreCrop, held);
-  const Batch& right = *second->next().value();
+double difference(const data::Data& one, const data::Data& other) {
+  std::vector<data::SampleRef> held;
+  const auto first = loader_of(one, data::ViewKind::CentreCrop, held);
+  const data::Batch left = *first->next().value();
+  const auto second = loader_of(other, data::ViewKind::CentreCrop, held);
+  const data::Batch& right = *second->next().value();
   double sum = 0;
   const std::size_t plane = std::size_t{kSide} * kSide;
   const std::size_t count = left.count * left.image_size();
@@ -98,7 +99,7 @@ double difference(const Data& one, const Data& other) {
 void time_slice(Contender& contender, std::size_t batches) {
   const double begin = processor_seconds();
   for (std::size_t i = 0; i < batches; ++i) {
-    const Batch& batch = *contender.loader->next().value();
+    const data::Batch& batch = *contender.loader->next().value();
     if (batch.count != kBatch) refuse(contender.name + " left images out");
     for (std::size_t j = 0; j < kBatch; ++j) {
       if (batch.labels[j] != contender.data.train->label(contender.held[j].sample) ||
@@ -116,12 +117,12 @@ int run(const Options& options) {
   write_photographs(place, options.images);
   std::vector<Contender> contenders(3);
   contenders[0].name = "images";
-  contenders[0].data = open_data("images:" + place).value();
+  contenders[0].data = data::open_data("images:" + place).value();
   const std::filesystem::path packs = folder.make("packs");
   const auto packed = [&](const char* name, bool raw) {
     const std::string file = (packs / name).string();
-    (void)pack_images(contenders[0].data, file, {.resize = 256, .raw = raw}).value();
-    return open_data("pack:" + file).value();
+    (void)data::pack_images(contenders[0].data, file, {.resize = 256, .raw = raw}).value();
+    return data::open_data("pack:" + file).value();
   };
   contenders[1].name = "pack --resize 256";
   contenders[1].data = packed("jpeg", false);
@@ -130,14 +131,14 @@ int run(const Options& options) {
 
   std::vector<std::vector<std::uint8_t>> files(options.images);
   for (std::size_t i = 0; i < files.size(); ++i) {
-    const Status status = read_bytes(contenders[0].data.train->name(i), files[i]);
+    const Status status = data::read_bytes(contenders[0].data.train->name(i), files[i]);
     if (!status.ok()) throw Error{status};
   }
   for (Contender& contender : contenders) {
     // Resized twice, and compressed twice, they differ by some of the grain; another image by 40.
     const double away = difference(contenders[0].data, contender.data);
     if (away > 6) refuse(fmt::format("{} shows other images, {:.1f} away", contender.name, away));
-    contender.loader = loader_of(contender.data, ViewKind::ResizedCrop, contender.held);
+    contender.loader = loader_of(contender.data, data::ViewKind::ResizedCrop, contender.held);
   }
 
   BarePipeline bare;

@@ -20,9 +20,9 @@ constexpr int kWidth = 500;
 constexpr int kQuality = 90;
 
 // Waves of several lengths, each weaker than the longer one before, and the grain of a sensor.
-void draw(std::uint64_t number, Pixels& pixels) {
+void draw(std::uint64_t number, data::Pixels& pixels) {
   pixels.resize(3, kHeight, kWidth);
-  Random random{mixed({number})};
+  base::Random random{base::mixed({number})};
   const auto uniform = [&random](double least, double most) {
     return least + (most - least) * static_cast<double>(random.next() >> 11U) * 0x1p-53;
   };
@@ -58,8 +58,8 @@ void draw(std::uint64_t number, Pixels& pixels) {
 }  // namespace
 
 void write_photographs(const std::filesystem::path& folder, std::size_t count) {
-  JpegEncoder encoder;
-  Pixels pixels;
+  data::JpegEncoder encoder;
+  data::Pixels pixels;
   std::vector<std::uint8_t> file;
   const auto write = [&](const char* part, std::size_t number) {
     draw(number, pixels);

@@ -90,10 +90,11 @@ struct Samples {
   torch::Tensor labels;
 };
 
-Samples all_of(const Dataset& set, const torch::Tensor& mean, const torch::Tensor& deviation) {
+Samples all_of(const data::Dataset& set, const torch::Tensor& mean,
+               const torch::Tensor& deviation) {
   std::vector<torch::Tensor> images;
   std::vector<std::int64_t> labels;
-  Image image;
+  data::Image image;
   for (std::size_t i = 0; i < set.size(); ++i) {
     if (const Status status = set.decode(i, image); !status.ok()) throw Error{status};
     images.push_back(
@@ -138,7 +139,7 @@ double accuracy(ResNet20& network, const Samples& samples) {
 nlohmann::ordered_json train(const Options& options) {
   at::set_num_threads(1);
   torch::manual_seed(options.seed);
-  const Data data = open_data(options.data).value();
+  const data::Data data = data::open_data(options.data).value();
   if (data.channels != 3 || data.height == 0 || data.classes.size() != 10)
     throw Error{Status{Code::InvalidInput, "the images must be coloured, of one size, 10 classes"}};
   const auto by_channel = [](const std::vector<double>& values) {

@@ -42,12 +42,12 @@ struct Options {
   int epoch_steps = 8;  // so that slices hold ends of epochs
 };
 
-std::unique_ptr<Dataset> images(int count, int side) {
-  auto set = std::make_unique<MemoryDataset>(10);
-  Image image{.channels = 3, .height = side, .width = side};
+std::unique_ptr<data::Dataset> images(int count, int side) {
+  auto set = std::make_unique<data::MemoryDataset>(10);
+  data::Image image{.channels = 3, .height = side, .width = side};
   image.pixels.resize(image.size());
   for (int i = 0; i < count; ++i) {
-    Random random{mixed({7, static_cast<std::uint64_t>(i)})};
+    base::Random random{base::mixed({7, static_cast<std::uint64_t>(i)})};
     for (std::uint8_t& pixel : image.pixels) pixel = static_cast<std::uint8_t>(random.below(256));
     const Status status = set->add(image, i % 10);
     if (!status.ok()) throw Error{status};
@@ -55,8 +55,8 @@ std::unique_ptr<Dataset> images(int count, int side) {
   return set;
 }
 
-Data data_of(const Options& options, int ranks) {
-  Data data;
+data::Data data_of(const Options& options, int ranks) {
+  data::Data data;
   data.train = images(options.epoch_steps * options.batch * ranks, options.image);
   data.validation = images(10, options.image);
   data.classes.assign(10, "class");
@@ -66,17 +66,17 @@ Data data_of(const Options& options, int ranks) {
   return data;
 }
 
-Recipe recipe_of(const Options& options) {
-  Recipe recipe;
+recipe::Recipe recipe_of(const Options& options) {
+  recipe::Recipe recipe;
   recipe.name = "speed";
   recipe.model = options.model;
   recipe.image = options.image;
   recipe.batch = options.batch;
   recipe.epochs = 100'000;
   recipe.rate = 1e-3;
-  recipe.rate_scaling = RateScaling::None;
-  recipe.decay = DecayKind::Constant;
-  recipe.augmentation = AugmentationKind::Shift;
+  recipe.rate_scaling = recipe::RateScaling::None;
+  recipe.decay = recipe::DecayKind::Constant;
+  recipe.augmentation = recipe::AugmentationKind::Shift;
   return recipe;
 }
 
@@ -84,8 +84,9 @@ Recipe recipe_of(const Options& options) {
 class Bare {
  public:
   explicit Bare(const Options& options)
-      : network_{make_model(options.model,
-                            {.input = {.classes = 10, .channels = 3, .image = options.image}})
+      : network_{train::make_model(
+                     options.model,
+                     {.input = {.classes = 10, .channels = 3, .image = options.image}})
                      .value()},
         optimizer_{network_->parameters(), torch::optim::SGDOptions(1e-3).momentum(0.9)},
         images_{torch::randn({options.batch, 3, options.image, options.image})},
@@ -101,7 +102,7 @@ class Bare {
   }
 
  private:
-  std::shared_ptr<Model> network_;
+  std::shared_ptr<train::Model> network_;
   torch::optim::SGD optimizer_;
   torch::Tensor images_;
   torch::Tensor labels_;
@@ -119,16 +120,17 @@ double largest(double value, Communicator& communicator) {
 
 nlohmann::ordered_json measure(const Options& options) {
   at::set_num_threads(1);
-  TrainerOptions trainer{.recipe = recipe_of(options)};
-  Workshop workshop = start_up([] { return Communicator::from_env(); },
-                               [&]() -> Result<Data> { return data_of(options, 2); }, trainer)
-                          .value();
+  train::TrainerOptions trainer{.recipe = recipe_of(options)};
+  train::Workshop workshop =
+      train::start_up([] { return Communicator::from_env(); },
+                      [&]() -> Result<data::Data> { return data_of(options, 2); }, trainer)
+          .value();
   Communicator& communicator = workshop.communicator;
-  TrainingStep step{workshop, workshop.recipe};
-  TrainingBatches batches{{.recipe = workshop.recipe,
-                           .plan = workshop.plan,
-                           .data = workshop.data,
-                           .rank = communicator.rank()}};
+  train::TrainingStep step{workshop, workshop.recipe};
+  train::TrainingBatches batches{{.recipe = workshop.recipe,
+                                  .plan = workshop.plan,
+                                  .data = workshop.data,
+                                  .rank = communicator.rank()}};
   Bare bare{options};
   std::int64_t done = 0;
   std::vector<double> ratios;
@@ -136,7 +138,7 @@ nlohmann::ordered_json measure(const Options& options) {
   std::vector<double> others;
   const auto train = [&](bool timed) {
     const auto begin = Clock::now();
-    const Result<StepOutcome> outcome = step.take(done, batches);
+    const Result<train::StepOutcome> outcome = step.take(done, batches);
     if (!outcome.ok()) throw Error{outcome.status()};
     const bool first = workshop.plan.epoch_of(done).first_step == done;
     if (timed) (first ? firsts : others).push_back(seconds(begin));

@@ -36,7 +36,7 @@ struct Algorithm {
 };
 
 // All of them, in the order in which lists show them.
-std::span<const Algorithm> algorithms();
+std::span<const Algorithm> built_in_algorithms();
 
 // By name; the error suggests the nearest one.
 Result<const Algorithm*> find_algorithm(std::string_view name);

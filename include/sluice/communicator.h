@@ -35,12 +35,10 @@ struct CollectiveOptions {
   std::string algorithm;        // by name; empty: chosen by size
 };
 
-class Errand;
-
-namespace detail {
+namespace engine {
 class CommunicatorState;
 class PoolState;
-}  // namespace detail
+}  // namespace engine
 
 // Memory that peers read and write in place. Freed with the last copy of the handle; must outlive
 // the collectives on it.
@@ -55,8 +53,8 @@ class Pool {
 
  private:
   friend class Communicator;
-  explicit Pool(std::shared_ptr<detail::PoolState> state) : state_{std::move(state)} {}
-  std::shared_ptr<detail::PoolState> state_;
+  explicit Pool(std::shared_ptr<engine::PoolState> state) : state_{std::move(state)} {}
+  std::shared_ptr<engine::PoolState> state_;
 };
 
 // A collective that was issued. Dropping it does not cancel the collective.
@@ -71,11 +69,12 @@ class Work {
   // What wait() would throw, or ok; asks nothing of the peers.
   Status status() const;
 
- private:
-  friend class Communicator;
-  Work(std::shared_ptr<detail::CommunicatorState> state, std::uint64_t number)
+  // For the library's own layers: `state` is an opaque handle.
+  Work(std::shared_ptr<engine::CommunicatorState> state, std::uint64_t number)
       : state_{std::move(state)}, number_{number} {}
-  std::shared_ptr<detail::CommunicatorState> state_;
+
+ private:
+  std::shared_ptr<engine::CommunicatorState> state_;
   std::uint64_t number_;
 };
 
@@ -127,16 +126,15 @@ class Communicator {
   };
   Slice slice(std::size_t count, Rank rank) const;
 
+  // For the library's own layers: an opaque handle.
+  const std::shared_ptr<engine::CommunicatorState>& state() const { return state_; }
+
  private:
-  friend Work all_reduce_in_background(Communicator& communicator, void* data, std::size_t count,
-                                       const CollectiveOptions& options, Errand* errand);
-  explicit Communicator(std::shared_ptr<detail::CommunicatorState> state)
+  explicit Communicator(std::shared_ptr<engine::CommunicatorState> state)
       : state_{std::move(state)} {}
-  Work hand_over(Collective collective, void* data, std::size_t count,
-                 const CollectiveOptions& options, Errand* errand);
   Work issue(Collective collective, void* data, std::size_t count,
              const CollectiveOptions& options);
-  std::shared_ptr<detail::CommunicatorState> state_;
+  std::shared_ptr<engine::CommunicatorState> state_;
 };
 
 }  // namespace sluice

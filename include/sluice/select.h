@@ -35,7 +35,7 @@ class Selector {
   Selector(Collective collective, const Topology& topology, const CostConstants& constants,
            const SelectorOptions& options = {});
 
-  // All algorithms, cheapest first; ties in the order of algorithms().
+  // All algorithms, cheapest first; ties in the order of built_in_algorithms().
   std::vector<Candidate> candidates(std::int64_t bytes) const;
   Candidate choose(std::int64_t bytes) const;
 

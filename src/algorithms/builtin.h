@@ -6,7 +6,7 @@
 
 #include "sluice/algorithms.h"
 
-namespace sluice {
+namespace sluice::algorithms {
 
 Program ring(const Shape& shape, Rank rank);
 int ring_steps(const Shape& shape);
@@ -54,4 +54,4 @@ void hierarchical_traffic(const Shape& shape, TrafficSink& sink, const Algorithm
 // Whether the pieces that a ragged grid cuts can be counted in 64 bits.
 Status check_hierarchical_grid(const Shape& shape);
 
-}  // namespace sluice
+}  // namespace sluice::algorithms

@@ -11,7 +11,7 @@
 #include "algorithms/builtin.h"
 #include "algorithms/phases.h"
 
-namespace sluice {
+namespace sluice::algorithms {
 namespace {
 
 // The collective as at most two steps; each says which messages it has. The chunk of a message from
@@ -101,4 +101,4 @@ void direct_traffic(const Shape& shape, TrafficSink& sink) {
   if (has_second_step(shape.collective)) tell(in_second_step, false);
 }
 
-}  // namespace sluice
+}  // namespace sluice::algorithms

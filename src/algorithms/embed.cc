@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-namespace sluice {
+namespace sluice::algorithms {
 
 void embed_step(Program& outer, const Program& inner, int step, const Embedding& embedding) {
   const auto rank_of = [&](Rank rank) {
@@ -53,4 +53,4 @@ void embed(Program& outer, const Program& inner, const Embedding& embedding) {
   }
 }
 
-}  // namespace sluice
+}  // namespace sluice::algorithms

@@ -5,7 +5,7 @@
 
 #include "sluice/schedule.h"
 
-namespace sluice {
+namespace sluice::algorithms {
 
 struct Embedding {
   std::span<const Rank> ranks;  // the inner algorithm's rank i is this rank
@@ -20,4 +20,4 @@ void embed_step(Program& outer, const Program& inner, int step, const Embedding&
 // Every step of the inner Program as a step of its own.
 void embed(Program& outer, const Program& inner, const Embedding& embedding);
 
-}  // namespace sluice
+}  // namespace sluice::algorithms

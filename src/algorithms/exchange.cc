@@ -9,7 +9,7 @@
 
 #include "algorithms/builtin.h"
 
-namespace sluice {
+namespace sluice::algorithms {
 
 Program exchange(const Shape& shape, Rank rank) {
   const int n = shape.ranks;
@@ -46,4 +46,4 @@ void exchange_traffic(const Shape& shape, TrafficSink& sink) {
   sink.end_step(1);
 }
 
-}  // namespace sluice
+}  // namespace sluice::algorithms

@@ -21,7 +21,7 @@
 #include "algorithms/builtin.h"
 #include "algorithms/embed.h"
 
-namespace sluice {
+namespace sluice::algorithms {
 namespace {
 
 // Cuts are counted in units of 1/parts of the buffer: every node's own cuts fall on whole units.
@@ -234,4 +234,4 @@ Status check_hierarchical_grid(const Shape& shape) {
   return {};
 }
 
-}  // namespace sluice
+}  // namespace sluice::algorithms

@@ -3,7 +3,7 @@
 
 #include "sluice/schedule.h"
 
-namespace sluice {
+namespace sluice::algorithms {
 
 inline bool has_reduce_phase(Collective collective) {
   return collective == Collective::AllReduce || collective == Collective::ReduceScatter;
@@ -17,4 +17,4 @@ inline int phases(Collective collective) {
   return int{has_reduce_phase(collective)} + int{has_gather_phase(collective)};
 }
 
-}  // namespace sluice
+}  // namespace sluice::algorithms

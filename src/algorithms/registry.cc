@@ -22,10 +22,10 @@ constexpr Algorithm kRing{.name = "ring",
                           .ordered = false,
                           .uses_grid = false,
                           .uses_segments = false,
-                          .program = ring,
-                          .steps = ring_steps,
-                          .sent = ring_sent,
-                          .traffic = ring_traffic};
+                          .program = algorithms::ring,
+                          .steps = algorithms::ring_steps,
+                          .sent = algorithms::ring_sent,
+                          .traffic = algorithms::ring_traffic};
 
 constexpr Algorithm kRecursiveDoubling{.name = "recursive_doubling",
                                        .version = 1,
@@ -33,10 +33,10 @@ constexpr Algorithm kRecursiveDoubling{.name = "recursive_doubling",
                                        .ordered = false,
                                        .uses_grid = false,
                                        .uses_segments = false,
-                                       .program = recursive_doubling,
-                                       .steps = recursive_doubling_steps,
-                                       .sent = recursive_doubling_sent,
-                                       .traffic = recursive_doubling_traffic};
+                                       .program = algorithms::recursive_doubling,
+                                       .steps = algorithms::recursive_doubling_steps,
+                                       .sent = algorithms::recursive_doubling_sent,
+                                       .traffic = algorithms::recursive_doubling_traffic};
 
 constexpr Algorithm kHalvingDoubling{.name = "halving_doubling",
                                      .version = 1,
@@ -44,10 +44,10 @@ constexpr Algorithm kHalvingDoubling{.name = "halving_doubling",
                                      .ordered = false,
                                      .uses_grid = false,
                                      .uses_segments = false,
-                                     .program = halving_doubling_near,
-                                     .steps = halving_doubling_steps,
-                                     .sent = halving_doubling_sent,
-                                     .traffic = halving_doubling_near_traffic};
+                                     .program = algorithms::halving_doubling_near,
+                                     .steps = algorithms::halving_doubling_steps,
+                                     .sent = algorithms::halving_doubling_sent,
+                                     .traffic = algorithms::halving_doubling_near_traffic};
 
 constexpr Algorithm kHalvingDoublingFar{.name = "halving_doubling:far",
                                         .version = 1,
@@ -55,10 +55,10 @@ constexpr Algorithm kHalvingDoublingFar{.name = "halving_doubling:far",
                                         .ordered = false,
                                         .uses_grid = false,
                                         .uses_segments = false,
-                                        .program = halving_doubling_far,
-                                        .steps = halving_doubling_steps,
-                                        .sent = halving_doubling_sent,
-                                        .traffic = halving_doubling_far_traffic};
+                                        .program = algorithms::halving_doubling_far,
+                                        .steps = algorithms::halving_doubling_steps,
+                                        .sent = algorithms::halving_doubling_sent,
+                                        .traffic = algorithms::halving_doubling_far_traffic};
 
 constexpr Algorithm kTorus{.name = "torus",
                            .version = 1,
@@ -66,10 +66,10 @@ constexpr Algorithm kTorus{.name = "torus",
                            .ordered = false,
                            .uses_grid = true,
                            .uses_segments = false,
-                           .program = torus,
-                           .steps = torus_steps,
-                           .sent = torus_sent,
-                           .traffic = torus_traffic};
+                           .program = algorithms::torus,
+                           .steps = algorithms::torus_steps,
+                           .sent = algorithms::torus_sent,
+                           .traffic = algorithms::torus_traffic};
 
 constexpr Algorithm kDoubleTree{.name = "double_tree",
                                 .version = 2,
@@ -77,10 +77,10 @@ constexpr Algorithm kDoubleTree{.name = "double_tree",
                                 .ordered = false,
                                 .uses_grid = false,
                                 .uses_segments = true,
-                                .program = double_tree,
-                                .steps = double_tree_steps,
-                                .sent = double_tree_sent,
-                                .traffic = double_tree_traffic};
+                                .program = algorithms::double_tree,
+                                .steps = algorithms::double_tree_steps,
+                                .sent = algorithms::double_tree_sent,
+                                .traffic = algorithms::double_tree_traffic};
 
 constexpr Algorithm kDirect{.name = "direct",
                             .version = 1,
@@ -88,10 +88,10 @@ constexpr Algorithm kDirect{.name = "direct",
                             .ordered = true,
                             .uses_grid = false,
                             .uses_segments = false,
-                            .program = direct,
-                            .steps = direct_steps,
-                            .sent = direct_sent,
-                            .traffic = direct_traffic};
+                            .program = algorithms::direct,
+                            .steps = algorithms::direct_steps,
+                            .sent = algorithms::direct_sent,
+                            .traffic = algorithms::direct_traffic};
 
 constexpr Algorithm kExchange{.name = "exchange",
                               .version = 1,
@@ -99,10 +99,10 @@ constexpr Algorithm kExchange{.name = "exchange",
                               .ordered = true,
                               .uses_grid = false,
                               .uses_segments = false,
-                              .program = exchange,
-                              .steps = exchange_steps,
-                              .sent = exchange_sent,
-                              .traffic = exchange_traffic};
+                              .program = algorithms::exchange,
+                              .steps = algorithms::exchange_steps,
+                              .sent = algorithms::exchange_sent,
+                              .traffic = algorithms::exchange_traffic};
 
 // Raised whenever hierarchical.cc's Program changes; an inner algorithm's version adds to it, and
 // both only grow, so no sum comes back.
@@ -117,11 +117,13 @@ constexpr Algorithm hierarchical_with(std::string_view name) {
       .ordered = false,
       .uses_grid = true,
       .uses_segments = kInner.uses_segments,
-      .program = [](const Shape& shape, Rank rank) { return hierarchical(shape, rank, kInner); },
-      .steps = [](const Shape& shape) { return hierarchical_steps(shape, kInner); },
-      .sent = [](const Shape& shape, Rank rank) { return hierarchical_sent(shape, rank, kInner); },
+      .program = [](const Shape& shape,
+                    Rank rank) { return algorithms::hierarchical(shape, rank, kInner); },
+      .steps = [](const Shape& shape) { return algorithms::hierarchical_steps(shape, kInner); },
+      .sent = [](const Shape& shape,
+                 Rank rank) { return algorithms::hierarchical_sent(shape, rank, kInner); },
       .traffic = [](const Shape& shape,
-                    TrafficSink& sink) { hierarchical_traffic(shape, sink, kInner); }};
+                    TrafficSink& sink) { algorithms::hierarchical_traffic(shape, sink, kInner); }};
 }
 
 constexpr Algorithm kAlgorithms[] = {
@@ -162,7 +164,7 @@ Status check_grid(const Algorithm& algorithm, const Shape& shape) {
             fmt::format("grid {} has {} ranks, not {}: give a grid that fits", listed(shape.grid),
                         sum, shape.ranks)};
   }
-  if (is_hierarchical(algorithm)) return check_hierarchical_grid(shape);
+  if (is_hierarchical(algorithm)) return algorithms::check_hierarchical_grid(shape);
   if (std::any_of(shape.grid.begin(), shape.grid.end(),
                   [&](int ranks) { return ranks != shape.grid.front(); })) {
     return {Code::InvalidArgument,
@@ -178,7 +180,7 @@ bool Algorithm::supports(Collective collective) const {
   return std::find(collectives.begin(), collectives.end(), collective) != collectives.end();
 }
 
-std::span<const Algorithm> algorithms() { return kAlgorithms; }
+std::span<const Algorithm> built_in_algorithms() { return kAlgorithms; }
 
 Result<const Algorithm*> find_algorithm(std::string_view name) {
   for (const Algorithm& algorithm : kAlgorithms) {
@@ -186,9 +188,9 @@ Result<const Algorithm*> find_algorithm(std::string_view name) {
   }
   std::vector<std::string_view> names;
   for (const Algorithm& algorithm : kAlgorithms) names.push_back(algorithm.name);
-  const std::string_view nearest = nearest_name(name, names);
+  const std::string_view nearest = base::nearest_name(name, names);
   return Status{Code::InvalidArgument,
-                fmt::format("there is no algorithm {}: {}", quote(name),
+                fmt::format("there is no algorithm {}: {}", base::quote(name),
                             nearest.empty() ? fmt::format("choose from {}", fmt::join(names, ", "))
                                             : fmt::format("did you mean {}?", nearest))};
 }
@@ -255,7 +257,7 @@ Proof prove(const Algorithm& algorithm, const Shape& shape) {
 }
 
 Load load_of(const Algorithm& algorithm, const Shape& shape, const Topology& topology) {
-  Traffic traffic{topology};
+  schedule::Traffic traffic{topology};
   algorithm.traffic(shape, traffic);
   return traffic.take();
 }

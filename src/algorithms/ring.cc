@@ -10,7 +10,7 @@
 #include "algorithms/builtin.h"
 #include "algorithms/phases.h"
 
-namespace sluice {
+namespace sluice::algorithms {
 
 Program ring(const Shape& shape, Rank rank) {
   const int n = shape.ranks;
@@ -57,4 +57,4 @@ void ring_traffic(const Shape& shape, TrafficSink& sink) {
   if (has_gather_phase(shape.collective)) phase(false);
 }
 
-}  // namespace sluice
+}  // namespace sluice::algorithms

@@ -39,7 +39,7 @@ Selector::Selector(Collective collective, const Topology& topology, const CostCo
   const Shape asked{collective, ranks_of(topology), {}, options.root, 1};
   // A measured algorithm and a guessed one cannot be compared.
   const bool by_measure = !constants.measured.empty();
-  for (const Algorithm& algorithm : algorithms()) {
+  for (const Algorithm& algorithm : built_in_algorithms()) {
     if (!algorithm.supports(collective)) continue;
     const MeasuredLink* const measured = constants.measured_for(algorithm.name);
     if (by_measure && measured == nullptr) continue;
@@ -76,7 +76,7 @@ Candidate Selector::cheapest(const Algorithm& algorithm, std::int64_t bytes) con
 
 std::vector<Candidate> Selector::candidates(std::int64_t bytes) const {
   std::vector<Candidate> candidates;
-  for (const Algorithm& algorithm : algorithms()) {
+  for (const Algorithm& algorithm : built_in_algorithms()) {
     Candidate candidate = cheapest(algorithm, bytes);
     if (candidate.algorithm != nullptr) candidates.push_back(std::move(candidate));
   }

@@ -12,7 +12,7 @@
 #include "algorithms/builtin.h"
 #include "algorithms/embed.h"
 
-namespace sluice {
+namespace sluice::algorithms {
 namespace {
 
 struct Grid {
@@ -79,4 +79,4 @@ void torus_traffic(const Shape& shape, TrafficSink& sink) {
   rows(false);
 }
 
-}  // namespace sluice
+}  // namespace sluice::algorithms

@@ -4,7 +4,7 @@
 #include <span>
 #include <string_view>
 
-namespace sluice {
+namespace sluice::base {
 
 struct EmbeddedFile {
   std::string_view name;  // without .toml
@@ -15,4 +15,4 @@ struct EmbeddedFile {
 std::span<const EmbeddedFile> embedded_clusters();
 std::span<const EmbeddedFile> embedded_recipes();
 
-}  // namespace sluice
+}  // namespace sluice::base

@@ -5,7 +5,7 @@
 
 #include <utility>
 
-namespace sluice {
+namespace sluice::base {
 
 class Fd {
  public:
@@ -31,4 +31,4 @@ class Fd {
   int fd_ = -1;
 };
 
-}  // namespace sluice
+}  // namespace sluice::base

@@ -26,6 +26,8 @@ void set_log(std::function<void(const std::string&)> hear) {
   sink().set = true;
 }
 
+namespace base {
+
 void log_to_stderr() {
   const std::lock_guard lock{sink().mutex};
   if (sink().hear || sink().set) return;
@@ -38,5 +40,7 @@ void log(const std::string& sentence) {
   const std::lock_guard lock{sink().mutex};
   if (sink().hear) sink().hear(sentence);
 }
+
+}  // namespace base
 
 }  // namespace sluice

@@ -5,11 +5,11 @@
 
 #include "sluice/log.h"
 
-namespace sluice {
+namespace sluice::base {
 
 void log(const std::string& sentence);
 
 // Sentences go to standard error, unless the user has said where.
 void log_to_stderr();
 
-}  // namespace sluice
+}  // namespace sluice::base

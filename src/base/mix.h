@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <initializer_list>
 
-namespace sluice {
+namespace sluice::base {
 
 // Mixed as in splitmix64.
 constexpr std::uint64_t mixed(std::initializer_list<std::uint64_t> parts) {
@@ -18,4 +18,4 @@ constexpr std::uint64_t mixed(std::initializer_list<std::uint64_t> parts) {
   return hash;
 }
 
-}  // namespace sluice
+}  // namespace sluice::base

@@ -8,7 +8,7 @@
 
 #include "base/mix.h"
 
-namespace sluice {
+namespace sluice::base {
 
 // splitmix64.
 class Random {
@@ -36,4 +36,4 @@ class Random {
   std::uint64_t state_;
 };
 
-}  // namespace sluice
+}  // namespace sluice::base

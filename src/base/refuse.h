@@ -6,11 +6,11 @@
 
 #include "sluice/status.h"
 
-namespace sluice {
+namespace sluice::base {
 
 // Throws Error (InvalidArgument) with one sentence: what, where, and what to do.
 [[noreturn]] inline void refuse(std::string sentence) {
   throw Error{Status{Code::InvalidArgument, std::move(sentence)}};
 }
 
-}  // namespace sluice
+}  // namespace sluice::base

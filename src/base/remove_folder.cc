@@ -4,7 +4,7 @@
 
 #include <cstdio>
 
-namespace sluice {
+namespace sluice::base {
 
 void remove_folder(const std::filesystem::path& folder) {
   constexpr int kOpenFolders = 16;
@@ -16,4 +16,4 @@ void remove_folder(const std::filesystem::path& folder) {
   (void)nftw(folder.c_str(), remove_one, kOpenFolders, FTW_DEPTH | FTW_PHYS);
 }
 
-}  // namespace sluice
+}  // namespace sluice::base

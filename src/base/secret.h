@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-namespace sluice {
+namespace sluice::base {
 
 // Takes as long for a guess that begins well as for one that does not.
 inline bool same_secret(std::string_view said, std::string_view own) {
@@ -15,4 +15,4 @@ inline bool same_secret(std::string_view said, std::string_view own) {
   return difference == 0;
 }
 
-}  // namespace sluice
+}  // namespace sluice::base

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <numeric>
 
-namespace sluice {
+namespace sluice::base {
 namespace {
 
 std::size_t edit_distance(std::string_view a, std::string_view b) {
@@ -141,4 +141,4 @@ std::string quote(std::string_view text) {
   return shown + (text.size() > kShown ? "...\"" : "\"");
 }
 
-}  // namespace sluice
+}  // namespace sluice::base

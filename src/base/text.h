@@ -9,7 +9,7 @@
 
 #include "sluice/status.h"
 
-namespace sluice {
+namespace sluice::base {
 
 // The candidate with the fewest edits from `word`, or "" when none is near enough to be meant.
 std::string_view nearest_name(std::string_view word, std::span<const std::string_view> candidates);
@@ -34,4 +34,4 @@ Result<std::vector<int>> parse_list(std::string_view text, int least, int most,
 // Bytes that may be unprintable and long, as a short quoted text for a message.
 std::string quote(std::string_view text);
 
-}  // namespace sluice
+}  // namespace sluice::base

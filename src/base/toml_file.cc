@@ -8,7 +8,7 @@
 
 #include "base/text.h"
 
-namespace sluice {
+namespace sluice::base {
 
 Result<TomlText> find_toml(std::string_view kind, const std::string& name_or_path,
                            std::span<const EmbeddedFile> embedded) {
@@ -50,4 +50,4 @@ std::string place_of(const std::string& source, const toml::source_region& where
   return fmt::format("{}, line {}", source, where.begin.line);
 }
 
-}  // namespace sluice
+}  // namespace sluice::base

@@ -9,7 +9,7 @@
 #include "base/toml.h"
 #include "sluice/status.h"
 
-namespace sluice {
+namespace sluice::base {
 
 struct TomlText {
   std::string text;
@@ -27,4 +27,4 @@ Result<toml::table> parse_toml(std::string_view text, const std::string& source)
 // "FILE, line 7"
 std::string place_of(const std::string& source, const toml::source_region& where);
 
-}  // namespace sluice
+}  // namespace sluice::base

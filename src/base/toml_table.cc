@@ -7,7 +7,7 @@
 #include "base/text.h"
 #include "base/toml_file.h"
 
-namespace sluice {
+namespace sluice::base {
 
 double TomlTable::number(std::string_view key, double least, double most) {
   const toml::node* const node = find(key);
@@ -171,4 +171,4 @@ void TomlTable::refuse_at(const toml::source_region& where, std::string_view wha
   status_ = {Code::InvalidInput, fmt::format("{}: {}", place_of(source_, where), what)};
 }
 
-}  // namespace sluice
+}  // namespace sluice::base

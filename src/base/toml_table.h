@@ -12,7 +12,7 @@
 #include "base/toml.h"
 #include "sluice/status.h"
 
-namespace sluice {
+namespace sluice::base {
 
 class TomlTable {
  public:
@@ -57,4 +57,4 @@ class TomlTable {
   Status status_;
 };
 
-}  // namespace sluice
+}  // namespace sluice::base

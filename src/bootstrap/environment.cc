@@ -4,7 +4,7 @@
 
 #include <cstdlib>
 
-namespace sluice {
+namespace sluice::bootstrap {
 namespace {
 
 using namespace variable;  // NOLINT: the list of all of them
@@ -43,4 +43,4 @@ std::optional<std::string> Environment::text(const Variable& variable) const {
   return found->second;
 }
 
-}  // namespace sluice
+}  // namespace sluice::bootstrap

@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-namespace sluice {
+namespace sluice::bootstrap {
 
 struct Variable {
   std::string_view name;
@@ -149,4 +149,4 @@ class Environment {
   int parent_;
 };
 
-}  // namespace sluice
+}  // namespace sluice::bootstrap

@@ -7,7 +7,7 @@
 #include "base/text.h"
 #include "bootstrap/slurm_list.h"
 
-namespace sluice {
+namespace sluice::bootstrap {
 namespace {
 
 constexpr int kMostRanks = 1 << 20;
@@ -171,7 +171,7 @@ class Reader {
     if (!ranks && status_.ok()) {
       status_ = Status{Code::InvalidInput,
                        fmt::format("SLURM_STEP_TASKS_PER_NODE is {}, which says nothing of node {}",
-                                   quote(*list), node)};
+                                   base::quote(*list), node)};
     }
     return static_cast<int>(ranks.value_or(1));
   }
@@ -186,7 +186,7 @@ class Reader {
                                    variable.name, launcher_.name)};
       return least;
     }
-    const auto value = parse_whole(*text, least, most, variable.name);
+    const auto value = base::parse_whole(*text, least, most, variable.name);
     if (!value.ok()) status_ = Status{Code::InvalidInput, value.status().message()};
     return value.ok() ? static_cast<int>(value.value()) : least;
   }
@@ -211,7 +211,7 @@ Result<std::string> token_of_file(const std::string& path) {
   std::getline(file, line);
   const std::string_view token = trimmed(line);
   if (token.empty()) {
-    return Status{Code::InvalidInput, fmt::format("the token file {} {}", quote(path),
+    return Status{Code::InvalidInput, fmt::format("the token file {} {}", base::quote(path),
                                                   file.is_open() ? "has no token in its first line"
                                                                  : "cannot be read")};
   }
@@ -234,4 +234,4 @@ Result<Placement> placement_of(const Environment& environment) {
   return Placement{};
 }
 
-}  // namespace sluice
+}  // namespace sluice::bootstrap

@@ -14,7 +14,7 @@
 #include "sluice/schedule.h"
 #include "sluice/status.h"
 
-namespace sluice {
+namespace sluice::bootstrap {
 
 inline constexpr std::uint16_t kDefaultPort = 29501;  // beside torch's 29500
 
@@ -40,4 +40,4 @@ Result<std::string> token_of_file(const std::string& path);
 // Fails with a sentence where variables contradict each other or are not numbers.
 Result<Placement> placement_of(const Environment& environment);
 
-}  // namespace sluice
+}  // namespace sluice::bootstrap

@@ -4,20 +4,20 @@
 
 #include "base/text.h"
 
-namespace sluice {
+namespace sluice::bootstrap {
 
 std::optional<std::int64_t> nth_of_counts(std::string_view list, std::int64_t n,
                                           std::int64_t most) {
   while (!list.empty()) {
     const std::string_view item = list.substr(0, list.find(','));
     const std::size_t times_at = item.find("(x");
-    const auto number = parse_whole(item.substr(0, times_at), 1, most, "ranks");
+    const auto number = base::parse_whole(item.substr(0, times_at), 1, most, "ranks");
     if (!number.ok()) return std::nullopt;
     std::int64_t times = 1;
     if (times_at != std::string_view::npos) {
       if (!item.ends_with(')')) return std::nullopt;
-      const auto repeat =
-          parse_whole(item.substr(times_at + 2, item.size() - times_at - 3), 1, most, "nodes");
+      const auto repeat = base::parse_whole(item.substr(times_at + 2, item.size() - times_at - 3),
+                                            1, most, "nodes");
       if (!repeat.ok()) return std::nullopt;
       times = repeat.value();
     }
@@ -48,4 +48,4 @@ std::string first_of_nodes(std::string_view list) {
   return name;
 }
 
-}  // namespace sluice
+}  // namespace sluice::bootstrap

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-namespace sluice {
+namespace sluice::buckets {
 namespace {
 
 class Planner {
@@ -79,4 +79,4 @@ Result<std::vector<BucketRange>> grouped_buckets(std::span<const GradientSize> g
   return buckets;
 }
 
-}  // namespace sluice
+}  // namespace sluice::buckets

@@ -11,7 +11,7 @@
 #include "sluice/status.h"
 #include "sluice/types.h"
 
-namespace sluice {
+namespace sluice::buckets {
 
 struct GradientSize {
   std::size_t bytes = 0;
@@ -37,4 +37,4 @@ void lazy_buckets(std::span<const GradientSize> gradients, std::size_t theta,
 Result<std::vector<BucketRange>> grouped_buckets(std::span<const GradientSize> gradients,
                                                  std::span<const int> groups);
 
-}  // namespace sluice
+}  // namespace sluice::buckets

@@ -31,13 +31,13 @@ std::vector<std::vector<int>> grids_of(std::string_view text) {
   if (text.find('x') != std::string_view::npos) {
     const auto sides = split(text, 'x');
     if (sides.size() != 2)
-      refuse(fmt::format("{} is not a grid: give NODESxRANKS or 3+5", quote(text)));
-    const auto nodes = parse_list(sides[0], 1, kMostRanks, "nodes of a grid").value();
-    const auto ranks = parse_list(sides[1], 1, kMostRanks, "ranks of a grid's node").value();
+      base::refuse(fmt::format("{} is not a grid: give NODESxRANKS or 3+5", base::quote(text)));
+    const auto nodes = base::parse_list(sides[0], 1, kMostRanks, "nodes of a grid").value();
+    const auto ranks = base::parse_list(sides[1], 1, kMostRanks, "ranks of a grid's node").value();
     for (const int x : nodes) {
       for (const int y : ranks) {
         if (std::int64_t{x} * y > kMostRanks) {
-          refuse(fmt::format("grid {}x{} has more than {} ranks", x, y, kMostRanks));
+          base::refuse(fmt::format("grid {}x{} has more than {} ranks", x, y, kMostRanks));
         }
         grids.emplace_back(static_cast<std::size_t>(x), y);
       }
@@ -47,12 +47,12 @@ std::vector<std::vector<int>> grids_of(std::string_view text) {
   std::vector<int>& grid = grids.emplace_back();
   std::int64_t sum = 0;
   for (const std::string_view part : split(text, '+')) {
-    const auto ranks = parse_whole(part, 1, kMostRanks, "ranks of a grid's node").value();
+    const auto ranks = base::parse_whole(part, 1, kMostRanks, "ranks of a grid's node").value();
     sum += ranks;
     grid.push_back(static_cast<int>(ranks));
   }
   if (sum > kMostRanks)
-    refuse(fmt::format("grid {} has more than {} ranks", quote(text), kMostRanks));
+    base::refuse(fmt::format("grid {} has more than {} ranks", base::quote(text), kMostRanks));
   return grids;
 }
 
@@ -64,15 +64,16 @@ Collective parse_collective(std::string_view text) {
     if (name(collective) == text) return collective;
     names.push_back(name(collective));
   }
-  const std::string_view nearest = nearest_name(text, names);
-  refuse(fmt::format("there is no collective {}: {}", quote(text),
-                     nearest.empty() ? fmt::format("choose from {}", fmt::join(names, ", "))
-                                     : fmt::format("did you mean {}?", nearest)));
+  const std::string_view nearest = base::nearest_name(text, names);
+  base::refuse(fmt::format("there is no collective {}: {}", base::quote(text),
+                           nearest.empty() ? fmt::format("choose from {}", fmt::join(names, ", "))
+                                           : fmt::format("did you mean {}?", nearest)));
 }
 
 std::vector<int> parse_grid(std::string_view text) {
   auto grids = grids_of(text);
-  if (grids.size() != 1) refuse(fmt::format("{} is more than one grid: give one", quote(text)));
+  if (grids.size() != 1)
+    base::refuse(fmt::format("{} is more than one grid: give one", base::quote(text)));
   return std::move(grids.front());
 }
 
@@ -109,8 +110,8 @@ std::chrono::milliseconds parse_duration(std::string_view text) {
                                                      : 0;
   const double seconds = number * scale;
   if (error != std::errc{} || !(seconds >= 1e-3) || seconds > kYear) {
-    refuse(
-        fmt::format("{} is not a time: give seconds, or a number with ms, s, m or h", quote(text)));
+    base::refuse(fmt::format("{} is not a time: give seconds, or a number with ms, s, m or h",
+                             base::quote(text)));
   }
   return std::chrono::milliseconds{std::llround(seconds * 1e3)};
 }
@@ -123,12 +124,12 @@ Endpoint parse_endpoint(std::string_view text) {
   const bool address_of_colons = host.find(':') != std::string_view::npos;
   if (colon == std::string_view::npos || host.empty() || text.ends_with(']') ||
       address_of_colons != brackets || host.find_first_of("[] \t") != std::string_view::npos) {
-    refuse(
+    base::refuse(
         fmt::format("{} is not an address and a port: give ADDR:PORT, as in 10.0.0.1:29500, "
                     "node-a:29500 or [::1]:29500",
-                    quote(text)));
+                    base::quote(text)));
   }
-  const auto port = parse_whole(text.substr(colon + 1), 1, 65535, "the port").value();
+  const auto port = base::parse_whole(text.substr(colon + 1), 1, 65535, "the port").value();
   return {std::string{host}, static_cast<std::uint16_t>(port)};
 }
 
@@ -137,14 +138,15 @@ std::vector<std::int64_t> parse_sizes(std::string_view text, std::size_t unit) {
   for (const std::string_view part : split(text, ',')) {
     const auto ends = split(part, ':');
     if (ends.size() > 2)
-      refuse(fmt::format("{} is no range of sizes: give FIRST:LAST", quote(part)));
-    const std::int64_t first = parse_bytes(ends.front()).value();
-    const std::int64_t last = parse_bytes(ends.back()).value();
+      base::refuse(fmt::format("{} is no range of sizes: give FIRST:LAST", base::quote(part)));
+    const std::int64_t first = base::parse_bytes(ends.front()).value();
+    const std::int64_t last = base::parse_bytes(ends.back()).value();
     if (first < 1 || first % static_cast<std::int64_t>(unit) != 0) {
-      refuse(fmt::format("{} is not a whole number of elements of {} bytes", quote(ends.front()),
-                         unit));
+      base::refuse(fmt::format("{} is not a whole number of elements of {} bytes",
+                               base::quote(ends.front()), unit));
     }
-    if (last < first) refuse(fmt::format("the range {} ends before it begins", quote(part)));
+    if (last < first)
+      base::refuse(fmt::format("the range {} ends before it begins", base::quote(part)));
     sizes.push_back(first);
     while (sizes.back() <= last / 2) sizes.push_back(2 * sizes.back());
   }
@@ -152,10 +154,10 @@ std::vector<std::int64_t> parse_sizes(std::string_view text, std::size_t unit) {
 }
 
 std::vector<int> parse_segments(std::string_view text) {
-  auto counts = parse_list(text, 1, kMostSegments, "segments").value();
+  auto counts = base::parse_list(text, 1, kMostSegments, "segments").value();
   for (const int count : counts) {
-    if (!is_power_of_two(count))
-      refuse(fmt::format("segments must be powers of two, not {}", count));
+    if (!base::is_power_of_two(count))
+      base::refuse(fmt::format("segments must be powers of two, not {}", count));
   }
   return counts;
 }

@@ -48,7 +48,7 @@ class ProgressBar {
     const double rate = static_cast<double>(done) / std::max(1e-3, passed.count());
     fmt::print(stderr, "\r  [{:=<{}}{: <{}}] {} of {} images, {:.0f}/s, {} left \033[K", "", full,
                "", kWidth - full, done, of, rate,
-               format_seconds(static_cast<double>(of - done) / std::max(1.0, rate)));
+               base::format_seconds(static_cast<double>(of - done) / std::max(1.0, rate)));
     drawn_ = true;
   }
   ~ProgressBar() {
@@ -68,19 +68,19 @@ void refuse_to_overwrite(const fs::path& file) {
   if (!fs::exists(file, ignored)) return;
   char magic[8] = {};
   std::ifstream{file, std::ios::binary}.read(magic, sizeof magic);
-  if (std::memcmp(magic, kPackMagic, sizeof magic) == 0) return;
+  if (std::memcmp(magic, data::kPackMagic, sizeof magic) == 0) return;
   throw Error{Status{Code::InvalidArgument,
                      fmt::format("{} is there and is no pack file: remove it or name another file",
                                  file.string())}};
 }
 
-Data open_source(const std::string& source) {
+data::Data open_source(const std::string& source) {
   std::error_code ignored;
   const bool folder = source.find(':') == source.npos && fs::is_directory(source, ignored);
-  return open_data(folder ? "images:" + source : source).value();
+  return data::open_data(folder ? "images:" + source : source).value();
 }
 
-void report(const Options& options, const PackSummary& summary) {
+void report(const Options& options, const data::PackSummary& summary) {
   if (options.json) {
     const nlohmann::ordered_json document{
         {"file", options.file},       {"train", summary.train}, {"validation", summary.validation},
@@ -91,24 +91,24 @@ void report(const Options& options, const PackSummary& summary) {
   }
   fmt::print("{}: {} images to learn from, {} to validate, {} classes, {}\n", options.file,
              summary.train, summary.validation, summary.classes,
-             format_bytes(static_cast<double>(summary.bytes)));
+             base::format_bytes(static_cast<double>(summary.bytes)));
   fmt::print("train on it with --data pack:{}\n", options.file);
 }
 
 int run(const Options& options) {
   refuse_to_overwrite(options.file);
-  const Data data = open_source(options.source);
+  const data::Data data = open_source(options.source);
   const int threads =
-      options.threads > 0 ? options.threads : static_cast<int>(usable_cores().size());
-  Result<PackSummary> summary = Status{};
+      options.threads > 0 ? options.threads : static_cast<int>(bootstrap::usable_cores().size());
+  Result<data::PackSummary> summary = Status{};
   {
     ProgressBar bar;
-    summary =
-        pack_images(data, options.file,
-                    {.resize = options.resize,
-                     .raw = options.raw,
-                     .threads = threads,
-                     .progress = [&bar](std::size_t done, std::size_t of) { bar.show(done, of); }});
+    summary = data::pack_images(
+        data, options.file,
+        {.resize = options.resize,
+         .raw = options.raw,
+         .threads = threads,
+         .progress = [&bar](std::size_t done, std::size_t of) { bar.show(done, of); }});
   }
   if (summary.status().code() == Code::NoMemory) {
     fmt::print(stderr, "sluice: {}\n", summary.status().message());

@@ -92,17 +92,17 @@ Finding image_files() {
 std::vector<Finding> findings() {
   std::vector<Finding> all;
   all.push_back({"processor", true,
-                 fmt::format("{}, {} of {} cores usable", cpu_model(), usable_cores().size(),
-                             sysconf(_SC_NPROCESSORS_CONF))});
+                 fmt::format("{}, {} of {} cores usable", cpu_model(),
+                             bootstrap::usable_cores().size(), sysconf(_SC_NPROCESSORS_CONF))});
   all.push_back({"memory", true,
-                 fmt::format("{}, {} available", format_bytes(memory_bytes("MemTotal")),
-                             format_bytes(memory_bytes("MemAvailable")))});
+                 fmt::format("{}, {} available", base::format_bytes(memory_bytes("MemTotal")),
+                             base::format_bytes(memory_bytes("MemAvailable")))});
   all.push_back({"compiler", true, fmt::format("built with {}", __VERSION__)});
-  all.push_back({"algorithms", true, fmt::format("{} built in", algorithms().size())});
+  all.push_back({"algorithms", true, fmt::format("{} built in", built_in_algorithms().size())});
   all.push_back(libtorch());
   all.push_back(blas());
   all.push_back(image_files());
-  all.push_back({"mpi", has_mpi(), mpi_description()});
+  all.push_back({"mpi", transport::has_mpi(), transport::mpi_description()});
   all.push_back(library("cuda", {"libcuda.so.1"}, "install the NVIDIA driver",
                         "for GPUs, which this version does not use yet"));
   all.push_back(library("nccl", {"libnccl.so.2"}, "install NCCL",

@@ -33,9 +33,9 @@ struct Options {
 
 void say(const std::string& sentence) { fmt::print(stderr, "sluice launch: {}\n", sentence); }
 
-int report(const LaunchOptions& options, const LaunchOutcome& outcome) {
+int report(const bootstrap::LaunchOptions& options, const bootstrap::LaunchOutcome& outcome) {
   if (outcome.first_failure) {
-    const LaunchOutcome::Failure& failure = *outcome.first_failure;
+    const bootstrap::LaunchOutcome::Failure& failure = *outcome.first_failure;
     const bool silent = failure.last_lines.empty();
     // What other hosts' ranks did is for their launchers to say.
     const char* const whose = options.hosts == 1 ? "" : "this host's ";
@@ -47,8 +47,9 @@ int report(const LaunchOptions& options, const LaunchOutcome& outcome) {
     for (const std::string& line : failure.last_lines) fmt::print(stderr, "  {}\n", line);
   }
   if (outcome.out_of_time) {
-    say(fmt::format("not all ranks had ended within {}, so they were stopped",
-                    format_seconds(std::chrono::duration<double>{*options.deadline}.count())));
+    say(fmt::format(
+        "not all ranks had ended within {}, so they were stopped",
+        base::format_seconds(std::chrono::duration<double>{*options.deadline}.count())));
   }
   if (outcome.output_lost)
     say("standard output or standard error cannot be written, so the ranks were stopped");
@@ -56,7 +57,7 @@ int report(const LaunchOptions& options, const LaunchOutcome& outcome) {
   return outcome.all_well() ? kExitDone : kExitMachine;
 }
 
-void read_hosts(const Options& options, LaunchOptions& launched) {
+void read_hosts(const Options& options, bootstrap::LaunchOptions& launched) {
   const int given = (options.hosts.empty() ? 0 : 1) + (options.host.empty() ? 0 : 1) +
                     (options.master.empty() ? 0 : 1);
   if (given != 0 && given != 3) {
@@ -64,26 +65,30 @@ void read_hosts(const Options& options, LaunchOptions& launched) {
                        "--hosts, --host and --master go together: how many hosts, which of them "
                        "this is, and where host 0 can be called"}};
   }
-  if (!options.token_file.empty()) launched.token = token_of_file(options.token_file).value();
+  if (!options.token_file.empty())
+    launched.token = bootstrap::token_of_file(options.token_file).value();
   if (given == 0) return;
-  launched.hosts = static_cast<int>(parse_whole(options.hosts, 1, kMostRanks, "--hosts").value());
+  launched.hosts =
+      static_cast<int>(base::parse_whole(options.hosts, 1, kMostRanks, "--hosts").value());
   launched.host =
-      static_cast<int>(parse_whole(options.host, 0, launched.hosts - 1, "--host").value());
+      static_cast<int>(base::parse_whole(options.host, 0, launched.hosts - 1, "--host").value());
   Endpoint master = parse_endpoint(options.master);
   launched.master = std::move(master.host);
   launched.port = master.port;
   if (launched.token.empty())
-    launched.token = given_token(Environment::of_process()).value().value_or("");
+    launched.token =
+        bootstrap::given_token(bootstrap::Environment::of_process()).value().value_or("");
 }
 
 int run(const Options& options) {
-  LaunchOptions launched{
-      .ranks = static_cast<int>(parse_whole(options.ranks, 1, kMostLocalRanks, "ranks").value()),
+  bootstrap::LaunchOptions launched{
+      .ranks = static_cast<int>(
+          base::parse_whole(options.ranks, 1, bootstrap::kMostLocalRanks, "ranks").value()),
       .program = options.program,
       .prefix = !options.no_prefix,
       .bind = !options.no_bind,
       .max_restarts = static_cast<int>(
-          parse_whole(options.max_restarts, 0, kMostRestarts, "--max-restarts").value()),
+          base::parse_whole(options.max_restarts, 0, kMostRestarts, "--max-restarts").value()),
       .tell = say};
   if (!options.deadline.empty()) launched.deadline = parse_duration(options.deadline);
   if (options.program.empty()) {
@@ -98,7 +103,7 @@ int run(const Options& options) {
                     "secret on all hosts, or give all a --token-file",
                     options.master));
   }
-  const auto outcome = launch(launched);
+  const auto outcome = bootstrap::launch(launched);
   if (!outcome.ok() && outcome.status().code() != Code::InvalidArgument) {
     say(outcome.status().message());
     return kExitMachine;
@@ -113,7 +118,8 @@ void add_launch(CLI::App& app, int& exit_status) {
   CLI::App* const command = app.add_subcommand(
       "launch", "Start the ranks of a program on this machine, or its share of several");
   command
-      ->add_option("-n,--ranks", options->ranks, fmt::format("How many, 1 to {}", kMostLocalRanks))
+      ->add_option("-n,--ranks", options->ranks,
+                   fmt::format("How many, 1 to {}", bootstrap::kMostLocalRanks))
       ->required();
   command->add_option("--hosts", options->hosts,
                       "Of a job on several machines: how many; each runs this once, with the same "

@@ -31,8 +31,8 @@ std::string usage_error(const CLI::App& app, const CLI::ParseError& error, int a
   const std::string first = argc > 1 ? argv[1] : "";
   const bool known = std::find(names.begin(), names.end(), first) != names.end();
   if (!known && !first.empty() && first[0] != '-') {
-    const std::string_view nearest = sluice::nearest_name(first, names);
-    return fmt::format("there is no command {}: {}", sluice::quote(first),
+    const std::string_view nearest = sluice::base::nearest_name(first, names);
+    return fmt::format("there is no command {}: {}", sluice::base::quote(first),
                        nearest.empty() ? fmt::format("choose from {}", fmt::join(names, ", "))
                                        : fmt::format("did you mean {}?", nearest));
   }

@@ -11,7 +11,7 @@
 #include "base/toml_table.h"
 #include "cluster/cluster_network.h"
 
-namespace sluice {
+namespace sluice::cluster {
 namespace {
 
 constexpr double kLeastRate = 1e-6;
@@ -39,21 +39,22 @@ int Cluster::switch_of(std::string_view host, std::string_view address) const {
 
 std::vector<std::string_view> built_in_clusters() {
   std::vector<std::string_view> names;
-  for (const EmbeddedFile& cluster : embedded_clusters()) names.push_back(cluster.name);
+  for (const base::EmbeddedFile& cluster : base::embedded_clusters()) names.push_back(cluster.name);
   return names;
 }
 
 Result<Cluster> find_cluster(const std::string& name_or_path) {
-  const Result<TomlText> found = find_toml("cluster", name_or_path, embedded_clusters());
+  const Result<base::TomlText> found =
+      base::find_toml("cluster", name_or_path, base::embedded_clusters());
   if (!found.ok()) return found.status();
   return parse_cluster(found.value().text, found.value().source);
 }
 
 Result<Cluster> parse_cluster(std::string_view toml_text, const std::string& source) {
-  const Result<toml::table> root = parse_toml(toml_text, source);
+  const Result<toml::table> root = base::parse_toml(toml_text, source);
   if (!root.ok()) return root.status();
   Cluster cluster;
-  TomlTable top{root.value(), "", source};
+  base::TomlTable top{root.value(), "", source};
   cluster.name = top.word("name");
   cluster.ranks_per_node = static_cast<int>(top.number("ranks_per_node", 1, 1 << 16));
   const toml::table* const between = top.table("between");
@@ -67,7 +68,7 @@ Result<Cluster> parse_cluster(std::string_view toml_text, const std::string& sou
   cluster.switches = top.optional_lists("switches");
   if (Status status = top.finish(); !status.ok()) return status;
 
-  TomlTable links{*between, "between.", source};
+  base::TomlTable links{*between, "between.", source};
   constexpr double kBytesPerGbit = 1e9 / 8;
   cluster.constants.between.bandwidth_bytes_per_s =
       links.number("gbit_per_s", kLeastRate, kMostRate) * kBytesPerGbit;
@@ -78,7 +79,7 @@ Result<Cluster> parse_cluster(std::string_view toml_text, const std::string& sou
 
   const auto read_node_link = [&](const toml::table& table, const std::string& path, Link& link,
                                   std::int64_t* most_bytes = nullptr) {
-    TomlTable node{table, path, source};
+    base::TomlTable node{table, path, source};
     link.bandwidth_bytes_per_s = node.number("gbyte_per_s", kLeastRate, kMostRate) * 1e9;
     link.latency_s = node.number("latency_us", 0, kMostLatencyUs) * 1e-6;
     if (most_bytes != nullptr && table.contains("most_bytes"))
@@ -88,7 +89,7 @@ Result<Cluster> parse_cluster(std::string_view toml_text, const std::string& sou
   if (Status status = read_node_link(*inside, "inside.", cluster.constants.inside); !status.ok())
     return status;
 
-  TomlTable adding{*reduce, "reduce.", source};
+  base::TomlTable adding{*reduce, "reduce.", source};
   cluster.constants.reduce_s_per_byte =
       1 / (adding.number("gbyte_per_s", kLeastRate, kMostRate) * 1e9);
   if (Status status = adding.finish(); !status.ok()) return status;
@@ -104,7 +105,7 @@ Result<Cluster> parse_cluster(std::string_view toml_text, const std::string& sou
   }
   if (measured == nullptr) return cluster;
 
-  TomlTable algorithms{*measured, "measured.", source};
+  base::TomlTable algorithms{*measured, "measured.", source};
   for (const auto& [key, node] : *measured) {
     const toml::table* const table = algorithms.table(key.str());
     if (table == nullptr) break;
@@ -145,4 +146,4 @@ std::string show_cluster(const Cluster& cluster) {
   return text;
 }
 
-}  // namespace sluice
+}  // namespace sluice::cluster

@@ -13,7 +13,7 @@
 #include "sluice/cost.h"
 #include "sluice/status.h"
 
-namespace sluice {
+namespace sluice::cluster {
 
 struct Cluster {
   std::string name;
@@ -45,4 +45,4 @@ Result<Cluster> parse_cluster(std::string_view toml, const std::string& source);
 // nothing here measures, are not in it.
 std::string show_cluster(const Cluster& cluster);
 
-}  // namespace sluice
+}  // namespace sluice::cluster

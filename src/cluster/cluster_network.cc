@@ -8,14 +8,14 @@
 
 #include "base/toml_table.h"
 
-namespace sluice {
+namespace sluice::cluster {
 namespace {
 
 constexpr double kMost = 1e9;
 constexpr int kMostNodes = 1 << 16;
 
 Status read_level(const toml::table& table, const std::string& source, NetworkShape& shape) {
-  TomlTable level{table, "network.level.", source};
+  base::TomlTable level{table, "network.level.", source};
   const SwitchLevel read{
       .nodes = static_cast<int>(level.number("nodes", 1, kMostNodes)),
       .oversubscription = level.number("oversubscription", 1, kMost),
@@ -33,7 +33,7 @@ Status read_level(const toml::table& table, const std::string& source, NetworkSh
 
 Result<NetworkShape> read_network(const toml::table& table, int ranks_per_node,
                                   const std::string& source) {
-  TomlTable network{table, "network.", source};
+  base::TomlTable network{table, "network.", source};
   NetworkShape shape;
   shape.nics = static_cast<int>(network.optional_number("nics", 1, 1, ranks_per_node));
   shape.striped = network.optional_flag("striped", true);
@@ -64,7 +64,7 @@ Result<NetworkShape> read_network(const toml::table& table, int ranks_per_node,
 Result<DeviceSpeed> read_speed(const toml::table& table, const std::string& source) {
   constexpr double kMostSeconds = 1e6;
   constexpr std::array<std::string_view, 3> kPrecisions{"f32", "f16", "bf16"};
-  TomlTable read{table, "speed.", source};
+  base::TomlTable read{table, "speed.", source};
   DeviceSpeed speed;
   speed.framework = read.word("framework");
   speed.precision = read.word("precision");
@@ -94,4 +94,4 @@ Result<DeviceSpeed> read_speed(const toml::table& table, const std::string& sour
   return speed;
 }
 
-}  // namespace sluice
+}  // namespace sluice::cluster

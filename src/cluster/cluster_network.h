@@ -8,7 +8,7 @@
 #include "cluster/network_shape.h"
 #include "sluice/status.h"
 
-namespace sluice {
+namespace sluice::cluster {
 
 // [network]; a slip is named with its line.
 Result<NetworkShape> read_network(const toml::table& table, int ranks_per_node,
@@ -17,4 +17,4 @@ Result<NetworkShape> read_network(const toml::table& table, int ranks_per_node,
 // One [[speed]].
 Result<DeviceSpeed> read_speed(const toml::table& table, const std::string& source);
 
-}  // namespace sluice
+}  // namespace sluice::cluster

@@ -8,7 +8,7 @@
 
 #include "base/text.h"
 
-namespace sluice {
+namespace sluice::cluster {
 namespace {
 
 constexpr std::array<std::string_view, 8> kModelNames{
@@ -20,12 +20,12 @@ std::span<const std::string_view> model_names() { return kModelNames; }
 
 Status check_model_name(std::string_view name) {
   if (std::find(kModelNames.begin(), kModelNames.end(), name) != kModelNames.end()) return {};
-  const std::string_view nearest = nearest_name(name, kModelNames);
+  const std::string_view nearest = base::nearest_name(name, kModelNames);
   return {Code::InvalidArgument,
           nearest.empty()
-              ? fmt::format("no model is called {}; there are {}", quote(name),
+              ? fmt::format("no model is called {}; there are {}", base::quote(name),
                             fmt::join(kModelNames, ", "))
-              : fmt::format("no model is called {}; did you mean {}?", quote(name), nearest)};
+              : fmt::format("no model is called {}; did you mean {}?", base::quote(name), nearest)};
 }
 
 double DeviceSpeed::step_seconds(double batch) const {
@@ -68,4 +68,4 @@ Result<DeviceSpeed> find_speed(const std::vector<DeviceSpeed>& speeds, std::stri
                             cluster, wanted, fmt::join(frameworks, ", "))};
 }
 
-}  // namespace sluice
+}  // namespace sluice::cluster

@@ -11,7 +11,7 @@
 
 #include "sluice/status.h"
 
-namespace sluice {
+namespace sluice::cluster {
 
 // The networks that speeds and recipes name; recipe/models.h has their layers.
 std::span<const std::string_view> model_names();
@@ -47,4 +47,4 @@ Result<DeviceSpeed> find_speed(const std::vector<DeviceSpeed>& speeds, std::stri
                                std::string_view precision, std::string_view model,
                                std::string_view cluster);
 
-}  // namespace sluice
+}  // namespace sluice::cluster

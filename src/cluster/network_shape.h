@@ -7,7 +7,7 @@
 
 #include <vector>
 
-namespace sluice {
+namespace sluice::cluster {
 
 // Groups of nodes behind one switch, or behind switches that act as one. Their links upwards carry
 // what the nodes could send, divided by the oversubscription: 1 is a full fat tree, 4 a thin one.
@@ -33,4 +33,4 @@ struct NetworkShape {
   double hop_latency_s = 0;         // of each further hop in a torus
 };
 
-}  // namespace sluice
+}  // namespace sluice::cluster

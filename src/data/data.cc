@@ -16,7 +16,7 @@
 #include "data/formats/pack.h"
 #include "data/formats/random_images.h"
 
-namespace sluice {
+namespace sluice::data {
 namespace {
 
 Result<Data> open_demo() {
@@ -63,7 +63,7 @@ Status unknown(std::string_view spec, std::string_view name) {
   std::error_code ignored;
   if (std::filesystem::is_directory(Path{spec}, ignored)) {
     return refuse(
-        fmt::format("{} says where the data is, not what: images:{}?", quote(spec), spec));
+        fmt::format("{} says where the data is, not what: images:{}?", base::quote(spec), spec));
   }
   std::vector<std::string_view> names;
   std::vector<std::string> usages;
@@ -71,8 +71,8 @@ Status unknown(std::string_view spec, std::string_view name) {
     names.push_back(kind.name);
     usages.push_back(usage(kind));
   }
-  const std::string_view nearest = nearest_name(name, names);
-  return refuse(fmt::format("there is no data {}: {}", quote(spec),
+  const std::string_view nearest = base::nearest_name(name, names);
+  return refuse(fmt::format("there is no data {}: {}", base::quote(spec),
                             nearest.empty() ? fmt::format("give {}", fmt::join(usages, ", "))
                                             : fmt::format("did you mean {}?", nearest)));
 }
@@ -87,9 +87,9 @@ Result<Data> open_data(std::string_view spec, const DataOptions& options) {
                                         [name](const Kind& one) { return one.name == name; });
   if (kind == kKinds.end()) return unknown(spec, name);
   if (kind->place.empty() != place.empty() || (kind->place.empty() && colon != spec.npos)) {
-    return refuse(fmt::format("the data {} must be given as {}", quote(spec), usage(*kind)));
+    return refuse(fmt::format("the data {} must be given as {}", base::quote(spec), usage(*kind)));
   }
   return kind->open(Path{place}, options);
 }
 
-}  // namespace sluice
+}  // namespace sluice::data

@@ -12,7 +12,7 @@
 #include "data/image/normalization.h"
 #include "sluice/status.h"
 
-namespace sluice {
+namespace sluice::data {
 
 struct Data {
   std::unique_ptr<Dataset> train;
@@ -36,4 +36,4 @@ struct DataOptions {
 // numbers samples and classes alike.
 Result<Data> open_data(std::string_view spec, const DataOptions& options = {});
 
-}  // namespace sluice
+}  // namespace sluice::data

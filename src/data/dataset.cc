@@ -4,7 +4,7 @@
 
 #include <utility>
 
-namespace sluice {
+namespace sluice::data {
 
 Status Dataset::read(std::size_t sample, std::vector<std::uint8_t>& buffer,
                      StoredImage& stored) const {
@@ -19,4 +19,4 @@ Status Dataset::read(std::size_t sample, std::vector<std::uint8_t>& buffer,
 
 std::string Dataset::name(std::size_t sample) const { return fmt::format("sample {}", sample); }
 
-}  // namespace sluice
+}  // namespace sluice::data

@@ -9,7 +9,7 @@
 
 #include "sluice/status.h"
 
-namespace sluice {
+namespace sluice::data {
 
 // 8 bits a value, plane after plane, rows from the top.
 struct Image {
@@ -63,4 +63,4 @@ class Dataset {
   virtual std::string name(std::size_t sample) const;
 };
 
-}  // namespace sluice
+}  // namespace sluice::data

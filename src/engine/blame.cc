@@ -4,7 +4,7 @@
 
 #include <utility>
 
-namespace sluice {
+namespace sluice::engine {
 
 void Watch::look() {
   group_.hear();
@@ -97,8 +97,8 @@ Blame Watch::blamed_by(Rank rank) const {
 // this rank's.
 bool Watch::met_another_ahead(Rank rank) const {
   const std::uint64_t own = group_.own_board().entered.load(std::memory_order_acquire);
-  const Board& board = group_.board(rank);
-  return board.failed.load(std::memory_order_relaxed) == kMismatched &&
+  const transport::Board& board = group_.board(rank);
+  return board.failed.load(std::memory_order_relaxed) == transport::kMismatched &&
          board.entered.load(std::memory_order_acquire) > own &&
          board.blamed_in.load(std::memory_order_relaxed) > own;
 }
@@ -114,7 +114,7 @@ bool Watch::ran_ahead(Rank rank, Rank of) const {
     return group_.board(whose).signature.load(std::memory_order_relaxed);
   };
   const std::uint64_t own = entered(group_.rank());
-  if (group_.board(rank).failed.load(std::memory_order_relaxed) != kMismatched ||
+  if (group_.board(rank).failed.load(std::memory_order_relaxed) != transport::kMismatched ||
       entered(rank) <= own)
     return false;
   if (!met_another_ahead(rank)) return true;
@@ -132,7 +132,7 @@ Blame Watch::furthest_behind(const Running& running) const {
   Rank behind = kOwn;
   std::pair<std::uint64_t, int> least;
   for (Rank peer = 0; peer < group_.size(); ++peer) {
-    const Board& board = group_.board(peer);
+    const transport::Board& board = group_.board(peer);
     if (peer == group_.rank() || board.waits_for.load(std::memory_order_relaxed) != 0) continue;
     const std::pair<std::uint64_t, int> place{board.entered.load(std::memory_order_relaxed),
                                               board.step.load(std::memory_order_relaxed)};
@@ -147,4 +147,4 @@ Blame Watch::furthest_behind(const Running& running) const {
                               group_.board(behind).entered.load(std::memory_order_relaxed))};
 }
 
-}  // namespace sluice
+}  // namespace sluice::engine

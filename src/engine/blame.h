@@ -16,7 +16,7 @@
 #include "engine/running.h"
 #include "transport/group.h"
 
-namespace sluice {
+namespace sluice::engine {
 
 struct Blame {
   Rank culprit = kOwn;
@@ -26,7 +26,7 @@ struct Blame {
 
 class Watch {
  public:
-  explicit Watch(const Group& group) : group_{group}, gone_(size()) {}
+  explicit Watch(const transport::Group& group) : group_{group}, gone_(size()) {}
 
   // Looks who has gone. What a rank gave before it left is seen by who advances after this.
   void look();
@@ -49,8 +49,8 @@ class Watch {
   bool ran_ahead(Rank rank, Rank of) const;
   Blame furthest_behind(const Running& running) const;
 
-  const Group& group_;
+  const transport::Group& group_;
   std::vector<Gone> gone_;  // by rank
 };
 
-}  // namespace sluice
+}  // namespace sluice::engine

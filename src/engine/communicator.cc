@@ -42,35 +42,35 @@ bool Work::done() {
 Status Work::status() const { return state_->is_complete(number_) ? Status{} : state_->failure(); }
 
 Communicator Communicator::from_env(std::chrono::milliseconds deadline) {
-  const Environment environment = Environment::of_process();
-  const Placement placement = placement_of(environment).value();
+  const bootstrap::Environment environment = bootstrap::Environment::of_process();
+  const bootstrap::Placement placement = bootstrap::placement_of(environment).value();
   if (placement.ranks == 1) return in_process(1).front();
-  if (environment.text(variable::kLog) == "stderr") log_to_stderr();
-  std::unique_ptr<Group> group =
-      join_ranks(environment, placement, Clock::now() + deadline).value();
+  if (environment.text(bootstrap::variable::kLog) == "stderr") base::log_to_stderr();
+  std::unique_ptr<transport::Group> group =
+      engine::join_ranks(environment, placement, transport::Clock::now() + deadline).value();
   auto context = group->network() == nullptr
-                     ? std::make_shared<detail::RankContext>(placement.ranks)
-                     : std::make_shared<detail::RankContext>(*group->network());
-  Choices first{Order{*group}, group->rank(), typical_constants(), {}};
-  Communicator joined{std::make_shared<detail::CommunicatorState>(
+                     ? std::make_shared<engine::RankContext>(placement.ranks)
+                     : std::make_shared<engine::RankContext>(*group->network());
+  engine::Choices first{engine::Order{*group}, group->rank(), engine::typical_constants(), {}};
+  Communicator joined{std::make_shared<engine::CommunicatorState>(
       std::move(group), std::move(context), std::move(first))};
   joined.set_deadline(deadline);
-  joined.state_->set_choices(agreed_choices(joined, joined.state_->group(), environment));
-  joined.set_deadline(detail::kDefaultDeadline);
+  joined.state_->set_choices(engine::agreed_choices(joined, joined.state_->group(), environment));
+  joined.set_deadline(engine::kDefaultDeadline);
   return joined;
 }
 
 std::vector<Communicator> Communicator::in_process(int ranks) {
   if (ranks < 1) throw Error{Status{Code::InvalidArgument, "a communicator needs at least 1 rank"}};
-  const Environment environment = Environment::of_process();
-  const CostConstants constants =
-      load_constants(constants_path(environment, ranks)).value_or(typical_constants());
-  const std::vector<Override> overrides = overrides_of(environment).value();
+  const bootstrap::Environment environment = bootstrap::Environment::of_process();
+  const CostConstants constants = engine::load_constants(engine::constants_path(environment, ranks))
+                                      .value_or(engine::typical_constants());
+  const std::vector<engine::Override> overrides = engine::overrides_of(environment).value();
   std::vector<Communicator> communicators;
-  for (auto& group : make_inproc_groups(ranks)) {
-    Choices choices{Order{*group}, group->rank(), constants, overrides};
-    communicators.push_back(Communicator{std::make_shared<detail::CommunicatorState>(
-        std::move(group), std::make_shared<detail::RankContext>(ranks), std::move(choices))});
+  for (auto& group : transport::make_inproc_groups(ranks)) {
+    engine::Choices choices{engine::Order{*group}, group->rank(), constants, overrides};
+    communicators.push_back(Communicator{std::make_shared<engine::CommunicatorState>(
+        std::move(group), std::make_shared<engine::RankContext>(ranks), std::move(choices))});
   }
   return communicators;
 }
@@ -95,17 +95,12 @@ void Communicator::set_deadline(std::chrono::milliseconds deadline) {
 }
 
 Pool Communicator::allocate(std::size_t bytes) {
-  return Pool{std::make_shared<detail::PoolState>(state_, state_->allocate(bytes).value())};
+  return Pool{std::make_shared<engine::PoolState>(state_, state_->allocate(bytes).value())};
 }
 
 Work Communicator::issue(Collective collective, void* data, std::size_t count,
                          const CollectiveOptions& options) {
   return {state_, state_->issue(collective, data, count, options).value()};
-}
-
-Work Communicator::hand_over(Collective collective, void* data, std::size_t count,
-                             const CollectiveOptions& options, Errand* errand) {
-  return {state_, state_->hand_over(collective, data, count, options, errand).value()};
 }
 
 Work Communicator::all_reduce(void* data, std::size_t count, const CollectiveOptions& options) {
@@ -158,15 +153,16 @@ Communicator Communicator::split(int colour, int key) {
   });
 
   // On every node the first of the part allocates its control block, and says where.
-  const Group& whole = state_->group();
+  const transport::Group& whole = state_->group();
   const auto is_local = [&](Rank member) { return whole.is_local(member); };
   const Rank leader = *std::find_if(members.begin(), members.end(), is_local);
   const auto seats = std::count_if(members.begin(), members.end(), is_local);
   std::vector<std::int64_t> segments(ranks, 0);
-  Segment control;
+  transport::Segment control;
   if (leader == rank()) {
     // Never released: it stays with the memory, whoever of the group leaves first.
-    control = whole.memory().allocate(ControlBlock::bytes(static_cast<int>(seats))).value();
+    control =
+        whole.memory().allocate(transport::ControlBlock::bytes(static_cast<int>(seats))).value();
     segments[me] = static_cast<std::int64_t>(control.id);
   }
   all_reduce(segments.data(), segments.size(), {.type = DataType::I64}).wait();
@@ -175,19 +171,21 @@ Communicator Communicator::split(int colour, int key) {
     control.data = whole.address(leader, {id, 0}).value();
   }
   barrier();  // nobody's block may go while another has yet to find it
-  std::unique_ptr<Network> network;
+  std::unique_ptr<transport::Network> network;
   const std::uint64_t id = state_->next_part(colour);
   if (seats < std::ssize(members)) {
     const auto lock = state_->context()->drive();
-    network = whole.network()->split(members, id, Clock::now() + state_->deadline()).value();
+    network =
+        whole.network()->split(members, id, transport::Clock::now() + state_->deadline()).value();
   }
-  auto group = std::make_unique<Group>(whole, members, control.data, std::move(network));
-  const Choices& choices = state_->choices();
+  auto group = std::make_unique<transport::Group>(whole, members, control.data, std::move(network));
+  const engine::Choices& choices = state_->choices();
   // What was measured between nodes says nothing of one alone.
   const bool inside = whole.network() != nullptr && group->network() == nullptr;
-  Choices own{choices.order().part(members), group->rank(),
-              inside ? typical_constants() : choices.constants(), choices.overrides()};
-  Communicator part{std::make_shared<detail::CommunicatorState>(std::move(group), state_->context(),
+  engine::Choices own{choices.order().part(members), group->rank(),
+                      inside ? engine::typical_constants() : choices.constants(),
+                      choices.overrides()};
+  Communicator part{std::make_shared<engine::CommunicatorState>(std::move(group), state_->context(),
                                                                 std::move(own), id)};
   part.set_deadline(state_->deadline());
   return part;

@@ -8,19 +8,20 @@
 
 #include "base/mix.h"
 
-namespace sluice::detail {
+namespace sluice::engine {
 
-RankContext::RankContext(int ranks_on_node) : sleeper{std::make_shared<Sleeper>()} {
+RankContext::RankContext(int ranks_on_node) : sleeper{std::make_shared<transport::Sleeper>()} {
   // Those of the machine: a rank may itself be pinned to one of them.
-  if (ranks_on_node > sysconf(_SC_NPROCESSORS_ONLN)) patience = Patience::with_shared_cores();
+  if (ranks_on_node > sysconf(_SC_NPROCESSORS_ONLN))
+    patience = transport::Patience::with_shared_cores();
 }
 
-PoolState::PoolState(std::shared_ptr<CommunicatorState> communicator, Segment segment)
+PoolState::PoolState(std::shared_ptr<CommunicatorState> communicator, transport::Segment segment)
     : communicator_{std::move(communicator)}, segment_{segment} {}
 
 PoolState::~PoolState() { communicator_->release(segment_); }
 
-CommunicatorState::CommunicatorState(std::unique_ptr<Group> group,
+CommunicatorState::CommunicatorState(std::unique_ptr<transport::Group> group,
                                      std::shared_ptr<RankContext> context, Choices choices,
                                      std::uint64_t id)
     : context_{std::move(context)},
@@ -49,26 +50,26 @@ CommunicatorState::~CommunicatorState() {
 }
 
 std::uint64_t CommunicatorState::next_part(int colour) {
-  return mixed({id_, ++parts_, static_cast<std::uint64_t>(colour)});
+  return base::mixed({id_, ++parts_, static_cast<std::uint64_t>(colour)});
 }
 
-Result<Segment> CommunicatorState::allocate(std::size_t bytes) {
+Result<transport::Segment> CommunicatorState::allocate(std::size_t bytes) {
   const auto lock = context_->drive();
-  Result<Segment> segment = group().memory().allocate(bytes);
+  Result<transport::Segment> segment = group().memory().allocate(bytes);
   if (segment.ok()) segments_.push_back(segment.value());
   return segment;
 }
 
-void CommunicatorState::release(const Segment& segment) {
+void CommunicatorState::release(const transport::Segment& segment) {
   const auto lock = context_->drive();
-  std::erase_if(segments_, [&](const Segment& each) { return each.id == segment.id; });
+  std::erase_if(segments_, [&](const transport::Segment& each) { return each.id == segment.id; });
   // After a failure peers may still be reading and writing it; it goes with the process.
   // So does what waits for the progress thread to be taken up.
   if (!has_failed() && is_complete(issued_)) group().memory().release(segment);
 }
 
-Location CommunicatorState::location_of(const std::byte* data, std::size_t bytes) const {
-  for (const Segment& segment : segments_) {
+transport::Location CommunicatorState::location_of(const std::byte* data, std::size_t bytes) const {
+  for (const transport::Segment& segment : segments_) {
     const bool inside = !std::less<>{}(data, segment.data) &&
                         !std::less<>{}(segment.data + segment.bytes, data + bytes);
     if (inside) return {segment.id, static_cast<std::uint64_t>(data - segment.data)};
@@ -152,7 +153,7 @@ void CommunicatorState::start_progress_thread() {
   context.progress = std::make_unique<ProgressThread>(
       ProgressThread::Work{.bell = group().own_bell(),
                            .sleeper = *context.sleeper,
-                           .patience = Patience::with_shared_cores(),
+                           .patience = transport::Patience::with_shared_cores(),
                            .drive =
                                [&context] {
                                  const std::lock_guard lock{context.driving};
@@ -167,7 +168,7 @@ void CommunicatorState::start_progress_thread() {
                            .ring =
                                [&memory = group().memory(), &bell = group().own_bell(),
                                 local = group().place(group().rank()).local] {
-                                 if (sluice::ring(bell)) memory.wake(local);
+                                 if (transport::ring(bell)) memory.wake(local);
                                }});
 }
 
@@ -198,12 +199,12 @@ Status CommunicatorState::enqueue(const Parcel& parcel) {
   pending.request = {
       parcel.number, parcel.collective,
       parcel.type,   parcel.op,
-      parcel.root,   static_cast<std::uint8_t>(choice.algorithm - algorithms().data()),
+      parcel.root,   static_cast<std::uint8_t>(choice.algorithm - built_in_algorithms().data()),
       parcel.count};
   pending.signature = signature_of(pending.request);
   pending.plan = choice.plan.get();
-  pending.eager =
-      choice.algorithm->name == "exchange" && bytes <= kSlotBytes && group().network() == nullptr;
+  pending.eager = choice.algorithm->name == "exchange" && bytes <= transport::kSlotBytes &&
+                  group().network() == nullptr;
   pending.data = parcel.data;
   pending.location = location_of(pending.data, bytes);
   pending.errand = parcel.errand;
@@ -213,7 +214,7 @@ Status CommunicatorState::enqueue(const Parcel& parcel) {
 
 void CommunicatorState::begin_next() {
   const Pending& next = head();
-  Board& board = group().own_board();
+  transport::Board& board = group().own_board();
   board.kind.store(packed_kind(next.request), std::memory_order_relaxed);
   board.count.store(next.request.count, std::memory_order_relaxed);
   board.signature.store(next.signature, std::memory_order_relaxed);
@@ -257,7 +258,7 @@ void CommunicatorState::poll() {
   std::unique_lock<std::mutex> lock;
   if (!context_->try_drive(lock)) return;
   drive(*context_);
-  const auto now = Clock::now();
+  const auto now = transport::Clock::now();
   if (now - last_look_ < kBetweenLooks) return;
   last_look_ = now;
   look_after_peers();
@@ -281,11 +282,12 @@ void CommunicatorState::break_off(const Status& status) {
 void CommunicatorState::fail(Status status, Rank culprit, std::uint64_t in) {
   if (has_failed()) return;
   const bool mismatched = status.code() == Code::Mismatch;
-  Board& own = group().own_board();
+  transport::Board& own = group().own_board();
   own.waits_for.store(0, std::memory_order_relaxed);
   own.blamed.store(culprit + 1, std::memory_order_relaxed);
   own.blamed_in.store(in, std::memory_order_relaxed);
-  own.failed.store(mismatched ? kMismatched : kFailed, std::memory_order_seq_cst);
+  own.failed.store(mismatched ? transport::kMismatched : transport::kFailed,
+                   std::memory_order_seq_cst);
   endpoint_.withdraw();
   failure_ = std::move(status);
   failed_.store(true, std::memory_order_release);
@@ -302,33 +304,36 @@ Status CommunicatorState::wait(std::uint64_t number, std::chrono::milliseconds d
     if (context_->try_drive(lock)) drive(*context_);
     return is_complete(number) || has_failed();
   };
-  const auto done_by = [&](Clock::time_point until) {
-    return context_->progress ? wait_beside_progress_thread(until, done)
-                              : wait_until(group().own_bell(), *context_->sleeper, until,
-                                           context_->patience, done, [&] { look_after_peers(); });
+  const auto done_by = [&](transport::Clock::time_point until) {
+    return context_->progress
+               ? wait_beside_progress_thread(until, done)
+               : transport::wait_until(group().own_bell(), *context_->sleeper, until,
+                                       context_->patience, done, [&] { look_after_peers(); });
   };
-  auto until = Clock::now() + deadline;
+  auto until = transport::Clock::now() + deadline;
   while (!done_by(until)) {
     const auto lock = context_->drive();
     take_up();  // it may not have begun
     look_after_peers();
     if (is_complete(number) || has_failed()) break;
     until = last_moved_ + deadline;
-    if (until <= Clock::now()) stall(deadline);
+    if (until <= transport::Clock::now()) stall(deadline);
   }
   return is_complete(number) ? Status{} : failure_;
 }
 
 // The thread sleeps on the bell and the sockets, looks after the peers, and tells what it has done.
 template <class Done>
-bool CommunicatorState::wait_beside_progress_thread(Clock::time_point until, const Done& done) {
-  Sleeper on_futex;
+bool CommunicatorState::wait_beside_progress_thread(transport::Clock::time_point until,
+                                                    const Done& done) {
+  transport::Sleeper on_futex;
   for (int i = 0; i < context_->patience.yields; ++i) {
     if (done()) return true;
-    detail::yield();
+    transport::yield();
   }
   context_->progress->wake();
-  return wait_until(context_->completion, on_futex, until, {.spins = 0, .yields = 0}, done, [] {});
+  return transport::wait_until(context_->completion, on_futex, until, {.spins = 0, .yields = 0},
+                               done, [] {});
 }
 
 Status CommunicatorState::settle() {
@@ -350,7 +355,7 @@ std::string CommunicatorState::who_where() {
 
 // What a peer says that it calls; nothing while it is writing that down.
 std::optional<Request> CommunicatorState::request_of(Rank peer) const {
-  const Board& board = group().board(peer);
+  const transport::Board& board = group().board(peer);
   const Request request = unpacked(board.entered.load(std::memory_order_acquire),
                                    board.kind.load(std::memory_order_relaxed),
                                    board.count.load(std::memory_order_relaxed));
@@ -383,7 +388,7 @@ void CommunicatorState::fail_mismatched(Rank peer) {
 
 void CommunicatorState::note_moves() {
   const std::uint64_t moved = running().moved();
-  if (std::exchange(moved_, moved) != moved) last_moved_ = Clock::now();
+  if (std::exchange(moved_, moved) != moved) last_moved_ = transport::Clock::now();
 }
 
 void CommunicatorState::look_after_peers() {
@@ -395,7 +400,7 @@ void CommunicatorState::look_after_peers() {
   group().own_board().step.store(running().step(), std::memory_order_relaxed);
   tell_wait(running().waits_for());
   fail_if_mismatched();
-  const bool moves = Clock::now() - last_moved_ < kOnItsWay;
+  const bool moves = transport::Clock::now() - last_moved_ < kOnItsWay;
   const std::optional<Blame> blame = watch_.loss(running(), moves);
   if (!blame || has_failed()) return;
   if (blame->mismatched) {
@@ -411,7 +416,7 @@ void CommunicatorState::tell_wait(Rank whom) {
   std::atomic<std::int32_t>& told = group().own_board().waits_for;
   const bool changed = told.exchange(whom + 1, std::memory_order_relaxed) != whom + 1;
   told_wait_ = whom != kOwn;
-  const auto now = Clock::now();
+  const auto now = transport::Clock::now();
   if (!changed && now - last_told_ < kBetweenNotes) return;
   last_told_ = now;
   group().publish();
@@ -425,4 +430,4 @@ void CommunicatorState::stall(std::chrono::milliseconds waited) {
        blame.culprit);
 }
 
-}  // namespace sluice::detail
+}  // namespace sluice::engine

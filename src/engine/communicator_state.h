@@ -25,32 +25,32 @@
 #include "engine/select/choices.h"
 #include "sluice/communicator.h"
 
-namespace sluice::detail {
+namespace sluice::engine {
 
 inline constexpr std::chrono::milliseconds kDefaultDeadline = std::chrono::minutes{10};
 
 class PoolState {
  public:
-  PoolState(std::shared_ptr<CommunicatorState> communicator, Segment segment);
+  PoolState(std::shared_ptr<CommunicatorState> communicator, transport::Segment segment);
   ~PoolState();
   PoolState(const PoolState&) = delete;
   PoolState& operator=(const PoolState&) = delete;
-  const Segment& segment() const { return segment_; }
+  const transport::Segment& segment() const { return segment_; }
 
  private:
   std::shared_ptr<CommunicatorState> communicator_;
-  Segment segment_;
+  transport::Segment segment_;
 };
 
 class CommunicatorState {
  public:
-  CommunicatorState(std::unique_ptr<Group> group, std::shared_ptr<RankContext> context,
+  CommunicatorState(std::unique_ptr<transport::Group> group, std::shared_ptr<RankContext> context,
                     Choices choices, std::uint64_t id = 0);
   ~CommunicatorState();
   CommunicatorState(const CommunicatorState&) = delete;
   CommunicatorState& operator=(const CommunicatorState&) = delete;
 
-  const Group& group() const { return endpoint_.group(); }
+  const transport::Group& group() const { return endpoint_.group(); }
   const std::shared_ptr<RankContext>& context() const { return context_; }
   Status failure() const { return has_failed() ? failure_ : Status{}; }
   void set_deadline(std::chrono::milliseconds deadline) { deadline_ = deadline; }
@@ -62,8 +62,8 @@ class CommunicatorState {
   // What the next communicator split from this one is known by; the same at all its ranks.
   std::uint64_t next_part(int colour);
 
-  Result<Segment> allocate(std::size_t bytes);
-  void release(const Segment& segment);
+  Result<transport::Segment> allocate(std::size_t bytes);
+  void release(const transport::Segment& segment);
 
   // What such a collective runs by.
   Result<const Choice*> choose(Collective collective, std::size_t count,
@@ -104,7 +104,7 @@ class CommunicatorState {
     const Plan* plan = nullptr;
     bool eager = false;
     std::byte* data = nullptr;
-    Location location;
+    transport::Location location;
     Errand* errand = nullptr;
   };
 
@@ -124,7 +124,7 @@ class CommunicatorState {
   void take_up();
 
   template <class Done>
-  bool wait_beside_progress_thread(Clock::time_point until, const Done& done);
+  bool wait_beside_progress_thread(transport::Clock::time_point until, const Done& done);
 
   void advance();
   void begin_next();
@@ -138,7 +138,7 @@ class CommunicatorState {
   std::optional<Request> request_of(Rank peer) const;
   void note_moves();
   std::string who_where();
-  Location location_of(const std::byte* data, std::size_t bytes) const;
+  transport::Location location_of(const std::byte* data, std::size_t bytes) const;
 
   std::shared_ptr<RankContext> context_;
   std::unique_lock<std::mutex> leaving_;  // held while the members below go
@@ -158,14 +158,14 @@ class CommunicatorState {
   std::vector<Parcel> taken_;  // out of it: kept for its memory
   std::uint64_t id_;
   std::uint64_t parts_ = 0;  // split from it so far
-  std::vector<Segment> segments_;
+  std::vector<transport::Segment> segments_;
   Status failure_;  // once failed_
   std::atomic<bool> failed_{false};
   std::chrono::milliseconds deadline_ = kDefaultDeadline;
-  Clock::time_point last_look_ = Clock::now();
-  Clock::time_point last_told_{};  // to ranks of other nodes
-  std::uint64_t moved_ = 0;        // of the present collective, when last looked
-  Clock::time_point last_moved_{};
+  transport::Clock::time_point last_look_ = transport::Clock::now();
+  transport::Clock::time_point last_told_{};  // to ranks of other nodes
+  std::uint64_t moved_ = 0;                   // of the present collective, when last looked
+  transport::Clock::time_point last_moved_{};
 };
 
-}  // namespace sluice::detail
+}  // namespace sluice::engine

@@ -4,9 +4,11 @@
 
 #include "kernels/reduce.h"
 
-namespace sluice {
+namespace sluice::engine {
 
-const Slot& Eager::slot_of(Rank rank) const { return endpoint_.group().slot(rank, number_); }
+const transport::Slot& Eager::slot_of(Rank rank) const {
+  return endpoint_.group().slot(rank, number_);
+}
 
 void Eager::begin(const Request& request, std::uint64_t signature, std::byte* data) {
   ++number_;
@@ -14,8 +16,8 @@ void Eager::begin(const Request& request, std::uint64_t signature, std::byte* da
   signature_ = signature;
   data_ = data;
   arrived_ = 0;
-  const Group& group = endpoint_.group();
-  Slot& slot = group.slot(group.rank(), number_);
+  const transport::Group& group = endpoint_.group();
+  transport::Slot& slot = group.slot(group.rank(), number_);
   slot.signature = signature;
   if (request.count > 0)
     std::memcpy(slot.payload.data(), data, request.count * size_of(request.type));
@@ -30,20 +32,20 @@ bool Eager::needs(Rank peer) const {
 }
 
 Result<bool> Eager::advance() {
-  const Group& group = endpoint_.group();
+  const transport::Group& group = endpoint_.group();
   for (; arrived_ < group.size(); ++arrived_) {
     if (needs(arrived_)) return false;
-    const Slot& slot = slot_of(arrived_);
+    const transport::Slot& slot = slot_of(arrived_);
     if (slot.signature != signature_)
       return Status{Code::Mismatch, "its peer means another collective"};
   }
   sources_.clear();
   for (Rank rank = 0; rank < group.size(); ++rank) sources_.push_back(slot_of(rank).payload.data());
-  const Reduction reduction = request_.op == ReduceOp::Mean
-                                  ? mean_over(group.size(), request_.type)
-                                  : Reduction{.type = request_.type, .op = request_.op};
-  if (request_.count > 0) reduce_into(reduction, data_, sources_, request_.count);
+  const kernels::Reduction reduction =
+      request_.op == ReduceOp::Mean ? kernels::mean_over(group.size(), request_.type)
+                                    : kernels::Reduction{.type = request_.type, .op = request_.op};
+  if (request_.count > 0) kernels::reduce_into(reduction, data_, sources_, request_.count);
   return true;
 }
 
-}  // namespace sluice
+}  // namespace sluice::engine

@@ -11,7 +11,7 @@
 #include "engine/running.h"
 #include "sluice/status.h"
 
-namespace sluice {
+namespace sluice::engine {
 
 class Eager final : public Running {
  public:
@@ -31,7 +31,7 @@ class Eager final : public Running {
   bool needs(Rank peer) const override;
 
  private:
-  const Slot& slot_of(Rank rank) const;
+  const transport::Slot& slot_of(Rank rank) const;
 
   Endpoint& endpoint_;
   std::uint64_t number_ = 0;  // of exchanges so far
@@ -42,4 +42,4 @@ class Eager final : public Running {
   std::vector<const void*> sources_;
 };
 
-}  // namespace sluice
+}  // namespace sluice::engine

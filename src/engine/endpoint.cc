@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace sluice {
+namespace sluice::engine {
 namespace {
 
 void fence_after_reads() {
@@ -14,29 +14,31 @@ void fence_after_reads() {
 
 }  // namespace
 
-Endpoint::Endpoint(std::unique_ptr<Group> group)
+Endpoint::Endpoint(std::unique_ptr<transport::Group> group)
     : group_{std::move(group)},
       posted_(static_cast<std::size_t>(group_->size()), 0),
       taken_(posted_.size(), 0),
       staging_(posted_.size()) {}
 
 Endpoint::~Endpoint() {
-  for (const Segment& segment : staging_) {
+  for (const transport::Segment& segment : staging_) {
     if (segment.data != nullptr) group_->memory().release(segment);
   }
 }
 
-bool Endpoint::can_post(Rank peer) const { return posted(peer) - taken_by(peer) < kWindow; }
+bool Endpoint::can_post(Rank peer) const {
+  return posted(peer) - taken_by(peer) < transport::kWindow;
+}
 
-void Endpoint::post(Rank peer, const Message& message) {
-  Channel& channel = group_->channel_to(peer);
+void Endpoint::post(Rank peer, const transport::Message& message) {
+  transport::Channel& channel = group_->channel_to(peer);
   std::uint64_t& posted = posted_[index(peer)];
-  channel.messages[posted % kWindow] = message;
+  channel.messages[posted % transport::kWindow] = message;
   channel.posted.store(++posted, std::memory_order_seq_cst);
   group_->ring(peer);
 }
 
-void Endpoint::send(Rank peer, const Header& header, const std::byte* data) {
+void Endpoint::send(Rank peer, const transport::Header& header, const std::byte* data) {
   ++posted_[index(peer)];
   group_->network()->send(peer, header, data);
 }
@@ -46,15 +48,15 @@ std::uint64_t Endpoint::taken_by(Rank peer) const {
   return group_->channel_to(peer).taken.load(std::memory_order_seq_cst);
 }
 
-const Message* Endpoint::oldest(Rank peer) const {
-  Channel& channel = group_->channel_from(peer);
+const transport::Message* Endpoint::oldest(Rank peer) const {
+  transport::Channel& channel = group_->channel_from(peer);
   const std::uint64_t taken = taken_[index(peer)];
   if (channel.posted.load(std::memory_order_seq_cst) == taken) return nullptr;
-  return &channel.messages[taken % kWindow];
+  return &channel.messages[taken % transport::kWindow];
 }
 
 bool Endpoint::take(Rank peer) {
-  Channel& channel = group_->channel_from(peer);
+  transport::Channel& channel = group_->channel_from(peer);
   // A rank withdraws before its memory changes: where that is not seen even now, after all that was
   // read, nothing had changed. Once the message is taken its sender may do as it likes.
   fence_after_reads();
@@ -68,18 +70,18 @@ void Endpoint::withdraw() {
   for (Rank peer = 0; peer < group_->size(); ++peer)
     if (group_->is_local(peer))
       group_->channel_to(peer).withdrawn.store(1, std::memory_order_seq_cst);
-  std::fill(staging_.begin(), staging_.end(), Segment{});  // never released
+  std::fill(staging_.begin(), staging_.end(), transport::Segment{});  // never released
 }
 
 Result<Endpoint::Staging> Endpoint::staging(Rank peer) {
-  Segment& segment = staging_[index(peer)];
+  transport::Segment& segment = staging_[index(peer)];
   if (segment.data == nullptr) {
-    Result<Segment> made = group_->memory().allocate(kWindow * kStagedBytes);
+    Result<transport::Segment> made = group_->memory().allocate(transport::kWindow * kStagedBytes);
     if (!made.ok()) return made.status();
     segment = made.value();
   }
-  const std::uint64_t offset = posted(peer) % kWindow * kStagedBytes;
+  const std::uint64_t offset = posted(peer) % transport::kWindow * kStagedBytes;
   return Staging{segment.data + offset, {segment.id, offset}};
 }
 
-}  // namespace sluice
+}  // namespace sluice::engine

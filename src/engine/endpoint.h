@@ -13,28 +13,28 @@
 
 #include "transport/group.h"
 
-namespace sluice {
+namespace sluice::engine {
 
 class Endpoint {
  public:
-  explicit Endpoint(std::unique_ptr<Group> group);
+  explicit Endpoint(std::unique_ptr<transport::Group> group);
   ~Endpoint();
   Endpoint(const Endpoint&) = delete;
   Endpoint& operator=(const Endpoint&) = delete;
 
-  Group& group() const { return *group_; }
+  transport::Group& group() const { return *group_; }
 
   bool can_post(Rank peer) const;
   std::uint64_t posted(Rank peer) const { return posted_[index(peer)]; }
   std::uint64_t taken_by(Rank peer) const;
 
   // To a rank of another node; the bytes must stay until they are counted as taken.
-  void send(Rank peer, const Header& header, const std::byte* data);
+  void send(Rank peer, const transport::Header& header, const std::byte* data);
 
   // To and from a rank of this node.
-  void post(Rank peer, const Message& message);
+  void post(Rank peer, const transport::Message& message);
   // The oldest message from a peer that has not been taken; null if there is none.
-  const Message* oldest(Rank peer) const;
+  const transport::Message* oldest(Rank peer) const;
   // False: the peer has given up, so what was read may not be what it meant to send.
   bool take(Rank peer);
 
@@ -46,17 +46,17 @@ class Endpoint {
   static constexpr std::size_t kStagedBytes = std::size_t{1} << 17;
   struct Staging {
     std::byte* data = nullptr;
-    Location location;
+    transport::Location location;
   };
   Result<Staging> staging(Rank peer);
 
  private:
   static std::size_t index(Rank rank) { return static_cast<std::size_t>(rank); }
 
-  std::unique_ptr<Group> group_;
-  std::vector<std::uint64_t> posted_;  // to each peer, so far
-  std::vector<std::uint64_t> taken_;   // from each peer, so far
-  std::vector<Segment> staging_;       // for each peer, made at first use
+  std::unique_ptr<transport::Group> group_;
+  std::vector<std::uint64_t> posted_;        // to each peer, so far
+  std::vector<std::uint64_t> taken_;         // from each peer, so far
+  std::vector<transport::Segment> staging_;  // for each peer, made at first use
 };
 
-}  // namespace sluice
+}  // namespace sluice::engine

@@ -2,11 +2,12 @@
 
 #include "engine/communicator_state.h"
 
-namespace sluice {
+namespace sluice::engine {
 
 Work all_reduce_in_background(Communicator& communicator, void* data, std::size_t count,
                               const CollectiveOptions& options, Errand* errand) {
-  return communicator.hand_over(Collective::AllReduce, data, count, options, errand);
+  const std::shared_ptr<CommunicatorState>& state = communicator.state();
+  return {state, state->hand_over(Collective::AllReduce, data, count, options, errand).value()};
 }
 
-}  // namespace sluice
+}  // namespace sluice::engine

@@ -12,7 +12,7 @@
 
 #include "sluice/communicator.h"
 
-namespace sluice {
+namespace sluice::engine {
 
 // What is done on the progress thread before and after the collective. Neither may block, throw or
 // issue a collective.
@@ -31,4 +31,4 @@ class Errand {
 Work all_reduce_in_background(Communicator& communicator, void* data, std::size_t count,
                               const CollectiveOptions& options, Errand* errand);
 
-}  // namespace sluice
+}  // namespace sluice::engine

@@ -7,10 +7,10 @@
 
 #include "kernels/copy.h"
 
-namespace sluice {
+namespace sluice::engine {
 
 void Execution::begin(const Plan& plan, const Request& request, std::uint64_t signature,
-                      std::byte* data, Location location) {
+                      std::byte* data, transport::Location location) {
   plan_ = &plan;
   request_ = request;
   signature_ = signature;
@@ -122,7 +122,7 @@ Result<bool> Execution::advance() {
 }
 
 std::uint64_t Execution::moved() const {
-  const Network* const network = endpoint_.group().network();
+  const transport::Network* const network = endpoint_.group().network();
   return moves_ + (network == nullptr ? 0 : network->moved());
 }
 
@@ -156,7 +156,7 @@ Result<bool> Execution::advance_sends(Rank peer) {
         progress.bytes += part.bytes;
         continue;
       }
-      Message message{signature_, {}, part.bytes, Delivery::InPlace};
+      transport::Message message{signature_, {}, part.bytes, transport::Delivery::InPlace};
       if (send.range.buffer == kUserBuffer && location_.segment != 0) {
         message.location = {location_.segment, location_.offset + part.offset};
       } else {
@@ -164,8 +164,8 @@ Result<bool> Execution::advance_sends(Rank peer) {
         if (!staging.ok()) return staging.status();
         message.bytes = std::min<std::uint64_t>(part.bytes, Endpoint::kStagedBytes);
         message.location = staging.value().location;
-        message.delivery = Delivery::Staged;
-        sluice::copy(staging.value().data, part.data, message.bytes);
+        message.delivery = transport::Delivery::Staged;
+        sluice::kernels::copy(staging.value().data, part.data, message.bytes);
       }
       endpoint_.post(peer, message);
       progress.bytes += message.bytes;
@@ -191,13 +191,13 @@ bool Execution::is_next(std::uint32_t receive, Rank peer) const {
 }
 
 // Of the message that comes next from a rank of another node; null: none has come.
-Result<const Header*> Execution::header_from(Rank peer) {
-  const Header* const header = endpoint_.group().network()->incoming(peer);
+Result<const transport::Header*> Execution::header_from(Rank peer) {
+  const transport::Header* const header = endpoint_.group().network()->incoming(peer);
   if (header == nullptr || header->signature == signature_) return header;
   differs_ = peer;
   // The board's copy may be older than the message.
-  Board& board = endpoint_.group().board(peer);
-  Note note = board.note();
+  transport::Board& board = endpoint_.group().board(peer);
+  transport::Note note = board.note();
   if (header->number >= note.entered) {
     note.entered = header->number;
     note.kind = header->kind;
@@ -210,7 +210,7 @@ Result<const Header*> Execution::header_from(Rank peer) {
 
 // Straight to where it belongs; returns how many bytes came.
 Result<std::uint64_t> Execution::read_from(Rank peer, const Piece& target) {
-  const Result<const Header*> header = header_from(peer);
+  const Result<const transport::Header*> header = header_from(peer);
   if (!header.ok()) return header.status();
   if (header.value() == nullptr) return std::uint64_t{0};
   return std::uint64_t{endpoint_.group().network()->read(peer, target.data, target.bytes)};
@@ -218,15 +218,15 @@ Result<std::uint64_t> Execution::read_from(Rank peer, const Piece& target) {
 
 Status Execution::look_for(Rank peer, Incoming& incoming) {
   if (is_remote(peer)) {
-    const Result<const Header*> header = header_from(peer);
+    const Result<const transport::Header*> header = header_from(peer);
     if (!header.ok() || header.value() == nullptr) return header.status();
     const auto arrived = endpoint_.group().network()->arrived(peer);
     incoming.data = arrived.data();
     incoming.left = incoming.whole = arrived.size() - arrived.size() % element_;
-    incoming.delivery = Delivery::Staged;
+    incoming.delivery = transport::Delivery::Staged;
     return {};
   }
-  const Message* const message = endpoint_.oldest(peer);
+  const transport::Message* const message = endpoint_.oldest(peer);
   if (message == nullptr) return {};
   if (message->signature != signature_) {
     differs_ = peer;
@@ -234,7 +234,7 @@ Status Execution::look_for(Rank peer, Incoming& incoming) {
   }
   incoming.left = incoming.whole = message->bytes;
   incoming.delivery = message->delivery;
-  if (message->delivery == Delivery::Pushed) return {};
+  if (message->delivery == transport::Delivery::Pushed) return {};
   Result<std::byte*> address = endpoint_.group().address(peer, message->location);
   if (!address.ok()) return address.status();
   incoming.data = address.value();
@@ -248,9 +248,10 @@ bool Execution::take(Rank peer, Incoming& incoming) {
   return true;
 }
 
-Reduction Execution::reduction_of(const Instruction& instruction) const {
+kernels::Reduction Execution::reduction_of(const Instruction& instruction) const {
   const bool mean = request_.op == ReduceOp::Mean;
-  if (mean && instruction.whole_sum) return mean_over(endpoint_.group().size(), request_.type);
+  if (mean && instruction.whole_sum)
+    return kernels::mean_over(endpoint_.group().size(), request_.type);
   return {.type = request_.type, .op = mean ? ReduceOp::Sum : request_.op};
 }
 
@@ -287,24 +288,24 @@ Result<bool> Execution::advance_receive(std::uint32_t index) {
         if (Status status = look_for(source, incoming); !status.ok()) return status;
         if (incoming.left == 0) return false;
       }
-      in_place = in_place && incoming.delivery == Delivery::InPlace;
+      in_place = in_place && incoming.delivery == transport::Delivery::InPlace;
       bytes = std::min(bytes, incoming.left);
       source_data_.push_back(incoming.data);
     }
     if (receive.combine == Combine::Copy) {
-      const bool there =
-          incoming_[static_cast<std::size_t>(sources.front())].delivery == Delivery::Pushed;
+      const bool there = incoming_[static_cast<std::size_t>(sources.front())].delivery ==
+                         transport::Delivery::Pushed;
       if (there) {
         bytes = total;
       } else {
-        sluice::copy(target.data, source_data_.front(), bytes);
+        sluice::kernels::copy(target.data, source_data_.front(), bytes);
       }
     } else {
       pushed = in_place && bytes == total && may_push(receive);
       if (pushed) {
         store_everywhere(receive, target.data, bytes);
       } else {
-        reduce_into(reduction_of(receive), target.data, source_data_, bytes / element_);
+        kernels::reduce_into(reduction_of(receive), target.data, source_data_, bytes / element_);
       }
     }
     progress.bytes += bytes;
@@ -344,13 +345,13 @@ void Execution::store_everywhere(const Instruction& receive, std::byte* target,
     // Where the peer gave its part from is where its result belongs, and nobody else reads there.
     target_data_.push_back(const_cast<std::byte*>(incoming_[static_cast<std::size_t>(peer)].data));
   }
-  reduce_to_all(reduction_of(receive), target_data_, source_data_, bytes / element_);
+  kernels::reduce_to_all(reduction_of(receive), target_data_, source_data_, bytes / element_);
 }
 
 void Execution::tell_pushed(const Instruction& receive, std::uint64_t bytes) {
   for (const std::uint32_t send : plan_->pushes(receive)) {
     const Rank peer = plan_->instructions()[send].peer;
-    endpoint_.post(peer, {signature_, {}, bytes, Delivery::Pushed});
+    endpoint_.post(peer, {signature_, {}, bytes, transport::Delivery::Pushed});
     progress_[send].bytes = bytes;
     progress_[send].posted_end = endpoint_.posted(peer);
     ++next_send_[static_cast<std::size_t>(peer)];
@@ -366,9 +367,9 @@ void Execution::run_local(std::uint32_t index) {
     for (const BufferId source : plan_->sources(local))
       source_data_.push_back(buffer(source) + target.offset);
     if (local.combine == Combine::Copy) {
-      sluice::copy(target.data, source_data_.front(), target.bytes);
+      sluice::kernels::copy(target.data, source_data_.front(), target.bytes);
     } else {
-      reduce_into(reduction_of(local), target.data, source_data_, target.bytes / element_);
+      kernels::reduce_into(reduction_of(local), target.data, source_data_, target.bytes / element_);
     }
     done += target.bytes;
   }
@@ -388,7 +389,7 @@ int Execution::steps() const {
 bool Execution::has_nothing_from(Rank peer) const {
   if (incoming_[static_cast<std::size_t>(peer)].left > 0) return false;
   if (!is_remote(peer)) return endpoint_.oldest(peer) == nullptr;
-  Network& network = *endpoint_.group().network();
+  transport::Network& network = *endpoint_.group().network();
   return network.incoming(peer) == nullptr || network.arrived(peer).size() < element_;
 }
 
@@ -413,4 +414,4 @@ Rank Execution::waits_for() const {
   return kOwn;
 }
 
-}  // namespace sluice
+}  // namespace sluice::engine

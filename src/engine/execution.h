@@ -22,7 +22,7 @@
 #include "kernels/reduce.h"
 #include "sluice/status.h"
 
-namespace sluice {
+namespace sluice::engine {
 
 class Execution final : public Running {
  public:
@@ -31,7 +31,7 @@ class Execution final : public Running {
   // Begins a collective on `data`; where peers can reach it, `location` has a segment.
   // The plan must outlive it.
   void begin(const Plan& plan, const Request& request, std::uint64_t signature, std::byte* data,
-             Location location);
+             transport::Location location);
 
   Result<bool> advance() override;
   std::uint64_t moved() const override;
@@ -47,7 +47,7 @@ class Execution final : public Running {
     const std::byte* data = nullptr;
     std::uint64_t left = 0;
     std::uint64_t whole = 0;  // of which that is what is left
-    Delivery delivery = Delivery::InPlace;
+    transport::Delivery delivery = transport::Delivery::InPlace;
   };
   struct Progress {
     std::uint32_t waits = 0;
@@ -72,13 +72,13 @@ class Execution final : public Running {
   void run_local(std::uint32_t index);
   void finish(std::uint32_t index);
   Status look_for(Rank peer, Incoming& incoming);
-  Result<const Header*> header_from(Rank peer);
+  Result<const transport::Header*> header_from(Rank peer);
   Result<std::uint64_t> read_from(Rank peer, const Piece& target);
   bool take(Rank peer, Incoming& incoming);
   bool is_next(std::uint32_t receive, Rank peer) const;
   bool is_remote(Rank peer) const { return !endpoint_.group().is_local(peer); }
   bool has_nothing_from(Rank peer) const;
-  Reduction reduction_of(const Instruction& instruction) const;
+  kernels::Reduction reduction_of(const Instruction& instruction) const;
   bool may_push(const Instruction& receive) const;
   void store_everywhere(const Instruction& receive, std::byte* target, std::uint64_t bytes);
   void tell_pushed(const Instruction& receive, std::uint64_t bytes);
@@ -88,7 +88,7 @@ class Execution final : public Running {
   Request request_;
   std::uint64_t signature_ = 0;
   std::byte* data_ = nullptr;
-  Location location_;
+  transport::Location location_;
   std::uint64_t element_ = 4;
   std::size_t left_ = 0;  // unfinished instructions
   std::uint64_t moves_ = 0;
@@ -104,4 +104,4 @@ class Execution final : public Running {
   std::vector<void*> target_data_;
 };
 
-}  // namespace sluice
+}  // namespace sluice::engine

@@ -15,7 +15,7 @@
 #include "transport/tcp/socket_address.h"
 #include "transport/tcp/tcp.h"
 
-namespace sluice {
+namespace sluice::engine {
 namespace {
 
 // Two sockets for every peer of another node, and the limit is often 1,024.
@@ -27,10 +27,10 @@ void allow_many_files() {
 }
 
 // Nodes in the order of their lowest ranks.
-std::vector<Place> places_of(const std::vector<std::string>& nodes) {
+std::vector<transport::Place> places_of(const std::vector<std::string>& nodes) {
   std::vector<std::string> seen;
   std::vector<Rank> ranks_on;
-  std::vector<Place> places;
+  std::vector<transport::Place> places;
   for (const std::string& name : nodes) {
     const auto node =
         static_cast<std::size_t>(std::find(seen.begin(), seen.end(), name) - seen.begin());
@@ -44,89 +44,96 @@ std::vector<Place> places_of(const std::vector<std::string>& nodes) {
 }
 
 // The memory of this rank's node, where its ranks have met.
-Result<ShmRoom> enter_room(const Placement& placement, const std::vector<Place>& places,
-                           Clock::time_point deadline) {
-  const Place& own = places[static_cast<std::size_t>(placement.rank)];
-  const auto here = std::count_if(places.begin(), places.end(),
-                                  [&](const Place& place) { return place.node == own.node; });
+Result<transport::ShmRoom> enter_room(const bootstrap::Placement& placement,
+                                      const std::vector<transport::Place>& places,
+                                      transport::Clock::time_point deadline) {
+  const transport::Place& own = places[static_cast<std::size_t>(placement.rank)];
+  const auto here = std::count_if(places.begin(), places.end(), [&](const transport::Place& place) {
+    return place.node == own.node;
+  });
   if (here > 1) {
-    return enter_shm_room({own.local, static_cast<int>(here),
-                           fmt::format("{}/{}", placement.job, own.node), placement.token,
-                           deadline});
+    return transport::enter_shm_room({own.local, static_cast<int>(here),
+                                      fmt::format("{}/{}", placement.job, own.node),
+                                      placement.token, deadline});
   }
-  std::shared_ptr<Memory> memory = make_lone_memory();
-  Result<Segment> control = memory->allocate(ControlBlock::bytes(1));
+  std::shared_ptr<transport::Memory> memory = transport::make_lone_memory();
+  Result<transport::Segment> control = memory->allocate(transport::ControlBlock::bytes(1));
   if (!control.ok()) return control.status();
-  return ShmRoom{memory, control.value().data};
+  return transport::ShmRoom{memory, control.value().data};
 }
 
 // What the ranks of a job know each other by, on all its nodes. MPICH's own name for a job does not
 // reach beyond one.
-std::string common_token(const Placement& placement) {
+std::string common_token(const bootstrap::Placement& placement) {
   return placement.token_given || placement.launcher != "MPICH" ? placement.token : "";
 }
 
-std::string node_of(const Environment& environment) {
-  return environment.text(variable::kNode).value_or(node_identity());
+std::string node_of(const bootstrap::Environment& environment) {
+  return environment.text(bootstrap::variable::kNode).value_or(bootstrap::node_identity());
 }
 
-std::string describe(const std::vector<Place>& places, std::string_view way) {
+std::string describe(const std::vector<transport::Place>& places, std::string_view way) {
   int nodes = 0;
-  for (const Place& place : places) nodes = std::max(nodes, place.node + 1);
+  for (const transport::Place& place : places) nodes = std::max(nodes, place.node + 1);
   return fmt::format("{} ranks on {} node{}, {} between them", places.size(), nodes,
                      nodes == 1 ? "" : "s", way);
 }
 
 // Where the ranks are, and the memory in which those of this node have met.
 struct Seating {
-  std::vector<Place> places;
-  ShmRoom room;
+  std::vector<transport::Place> places;
+  transport::ShmRoom room;
 
   bool is_local(std::size_t peer, Rank rank) const {
     return places[peer].node == places[static_cast<std::size_t>(rank)].node;
   }
   bool one_node() const {
     return std::all_of(places.begin(), places.end(),
-                       [](const Place& place) { return place.node == 0; });
+                       [](const transport::Place& place) { return place.node == 0; });
   }
 };
 
-Result<Seating> take_seats(const Placement& placement, std::vector<Place> places,
-                           Clock::time_point deadline) {
-  Result<ShmRoom> room = enter_room(placement, places, deadline);
+Result<Seating> take_seats(const bootstrap::Placement& placement,
+                           std::vector<transport::Place> places,
+                           transport::Clock::time_point deadline) {
+  Result<transport::ShmRoom> room = enter_room(placement, places, deadline);
   if (!room.ok()) return room.status();
   return Seating{std::move(places), std::move(room).value()};
 }
 
-std::unique_ptr<Group> group_of(Rank rank, Seating seating, std::unique_ptr<Network> network) {
-  return std::make_unique<Group>(rank, seating.places, std::move(seating.room.memory),
-                                 seating.room.control, std::move(network));
+std::unique_ptr<transport::Group> group_of(Rank rank, Seating seating,
+                                           std::unique_ptr<transport::Network> network) {
+  return std::make_unique<transport::Group>(rank, seating.places, std::move(seating.room.memory),
+                                            seating.room.control, std::move(network));
 }
 
-Result<std::unique_ptr<Group>> join_by_tcp(const Environment& environment,
-                                           const Placement& placement, Clock::time_point deadline) {
+Result<std::unique_ptr<transport::Group>> join_by_tcp(const bootstrap::Environment& environment,
+                                                      const bootstrap::Placement& placement,
+                                                      transport::Clock::time_point deadline) {
   if (!placement.token_given && placement.rank == 0) {
-    log(
+    base::log(
         fmt::format("no SLUICE_TOKEN was given: whoever reaches {} can join; listening on the "
                     "chosen interface only",
-                    show_address(placement.master, placement.port)));
+                    transport::show_address(placement.master, placement.port)));
   }
   allow_many_files();
-  Result<Company> met = meet({.rank = placement.rank,
-                              .ranks = placement.ranks,
-                              .local_ranks = placement.local_known ? placement.local_ranks : 0,
-                              .token = common_token(placement),
-                              .master = placement.master.empty() ? "127.0.0.1" : placement.master,
-                              .port = placement.port,
-                              .interface = placement.interface,
-                              .node = node_of(environment),
-                              .deadline = deadline,
-                              .tell = log});
+  Result<bootstrap::Company> met =
+      bootstrap::meet({.rank = placement.rank,
+                       .ranks = placement.ranks,
+                       .local_ranks = placement.local_known ? placement.local_ranks : 0,
+                       .token = common_token(placement),
+                       .master = placement.master.empty() ? "127.0.0.1" : placement.master,
+                       .port = placement.port,
+                       .interface = placement.interface,
+                       .node = node_of(environment),
+                       .deadline = deadline,
+                       .tell = base::log});
   if (!met.ok()) return met.status();
-  Company company = std::move(met).value();
+  bootstrap::Company company = std::move(met).value();
   std::vector<std::string> nodes;
-  for (const Participant& participant : company.participants) nodes.push_back(participant.node);
-  std::vector<Place> places = places_of(nodes);
+  for (const bootstrap::Participant& participant : company.participants)
+    nodes.push_back(participant.node);
+  std::vector<transport::Place> places = places_of(nodes);
   for (std::size_t rank = 0; rank < places.size(); ++rank) {
     places[rank].host = company.participants[rank].host;
     places[rank].address = company.participants[rank].address;
@@ -135,74 +142,79 @@ Result<std::unique_ptr<Group>> join_by_tcp(const Environment& environment,
   if (!seated.ok()) return seated.status();
   Seating seating = std::move(seated).value();
   const auto own_rank = static_cast<std::size_t>(placement.rank);
-  const Participant& own = company.participants[own_rank];
+  const bootstrap::Participant& own = company.participants[own_rank];
   if (seating.one_node()) return group_of(placement.rank, std::move(seating), nullptr);
-  if (placement.rank == 0) log(describe(seating.places, "tcp"));
+  if (placement.rank == 0) base::log(describe(seating.places, "tcp"));
   if (seating.places[own_rank].local == 0) {
-    log(fmt::format("node {}: {} by {} ({})", seating.places[own_rank].node, own.host, own.address,
-                    company.interface));
+    base::log(fmt::format("node {}: {} by {} ({})", seating.places[own_rank].node, own.host,
+                          own.address, company.interface));
   }
-  TcpOptions options{.rank = placement.rank,
-                     .own_address = own.address,
-                     .listener = std::move(company.listener),
-                     .token = common_token(placement),
-                     .waker = seating.room.memory->wake_descriptor(),
-                     .deadline = deadline};
+  transport::TcpOptions options{.rank = placement.rank,
+                                .own_address = own.address,
+                                .listener = std::move(company.listener),
+                                .token = common_token(placement),
+                                .waker = seating.room.memory->wake_descriptor(),
+                                .deadline = deadline};
   for (std::size_t rank = 0; rank < seating.places.size(); ++rank) {
-    const Participant& peer = company.participants[rank];
+    const bootstrap::Participant& peer = company.participants[rank];
     const bool local = seating.is_local(rank, placement.rank);
     options.addresses.push_back({peer.address, local ? std::uint16_t{0} : peer.port});
   }
-  Result<std::unique_ptr<Network>> network = make_tcp_network(std::move(options));
+  Result<std::unique_ptr<transport::Network>> network =
+      transport::make_tcp_network(std::move(options));
   if (!network.ok()) return network.status();
   return group_of(placement.rank, std::move(seating), std::move(network).value());
 }
 
-Result<std::unique_ptr<Group>> join_by_mpi(const Environment& environment,
-                                           const Placement& placement, Clock::time_point deadline) {
-  if (!has_mpi()) return Status{Code::InvalidArgument, mpi_description()};
-  const Result<MpiWorld> met = mpi_world(node_of(environment), host_name());
+Result<std::unique_ptr<transport::Group>> join_by_mpi(const bootstrap::Environment& environment,
+                                                      const bootstrap::Placement& placement,
+                                                      transport::Clock::time_point deadline) {
+  if (!transport::has_mpi()) return Status{Code::InvalidArgument, transport::mpi_description()};
+  const Result<transport::MpiWorld> met =
+      transport::mpi_world(node_of(environment), bootstrap::host_name());
   if (!met.ok()) return met.status();
-  const MpiWorld& world = met.value();
+  const transport::MpiWorld& world = met.value();
   if (world.rank != placement.rank || world.ranks != placement.ranks) {
     return Status{
         Code::InvalidInput,
         fmt::format("{} says that this is rank {} of {}, but MPI says rank {} of {}: was "
                     "it started by the mpirun of the MPI that Sluice was built with ({})?",
                     placement.launcher, placement.rank, placement.ranks, world.rank, world.ranks,
-                    mpi_description())};
+                    transport::mpi_description())};
   }
-  std::vector<Place> places = places_of(world.nodes);
+  std::vector<transport::Place> places = places_of(world.nodes);
   for (std::size_t rank = 0; rank < places.size(); ++rank) places[rank].host = world.hosts[rank];
   Result<Seating> seated = take_seats(placement, std::move(places), deadline);
   if (!seated.ok()) return seated.status();
   Seating seating = std::move(seated).value();
   if (seating.one_node()) return group_of(placement.rank, std::move(seating), nullptr);
-  if (placement.rank == 0) log(describe(seating.places, "mpi"));
-  Result<std::unique_ptr<Network>> network = make_mpi_network();
+  if (placement.rank == 0) base::log(describe(seating.places, "mpi"));
+  Result<std::unique_ptr<transport::Network>> network = transport::make_mpi_network();
   if (!network.ok()) return network.status();
   return group_of(placement.rank, std::move(seating), std::move(network).value());
 }
 
 }  // namespace
 
-Result<std::unique_ptr<Group>> join_ranks(const Environment& environment,
-                                          const Placement& placement, Clock::time_point deadline) {
-  const std::string way = environment.text(variable::kTransport).value_or("auto");
+Result<std::unique_ptr<transport::Group>> join_ranks(const bootstrap::Environment& environment,
+                                                     const bootstrap::Placement& placement,
+                                                     transport::Clock::time_point deadline) {
+  const std::string way = environment.text(bootstrap::variable::kTransport).value_or("auto");
   if (way != "auto" && way != "tcp" && way != "mpi") {
-    return Status{Code::InvalidInput,
-                  fmt::format("SLUICE_TRANSPORT is {}: choose from auto, tcp, mpi", quote(way))};
+    return Status{
+        Code::InvalidInput,
+        fmt::format("SLUICE_TRANSPORT is {}: choose from auto, tcp, mpi", base::quote(way))};
   }
   const bool all_here = placement.local_ranks == placement.ranks &&
                         (placement.local_known || placement.master.empty());
-  if (all_here && way == "auto" && !environment.has(variable::kNode)) {
-    return make_shm_group(
+  if (all_here && way == "auto" && !environment.has(bootstrap::variable::kNode)) {
+    return transport::make_shm_group(
         {placement.rank, placement.ranks, placement.job, placement.token, deadline});
   }
   const bool by_mpi =
-      way == "mpi" || (way == "auto" && placement.launcher == "Open MPI" && has_mpi());
+      way == "mpi" || (way == "auto" && placement.launcher == "Open MPI" && transport::has_mpi());
   return by_mpi ? join_by_mpi(environment, placement, deadline)
                 : join_by_tcp(environment, placement, deadline);
 }
 
-}  // namespace sluice
+}  // namespace sluice::engine

@@ -7,12 +7,13 @@
 #include "bootstrap/placement.h"
 #include "transport/group.h"
 
-namespace sluice {
+namespace sluice::engine {
 
 // Returns when all ranks have come, or fails with a sentence that says who has not. Ranks of one
 // node meet in shared memory; to the others goes what SLUICE_TRANSPORT says, else MPI where MPI
 // started the ranks, else TCP.
-Result<std::unique_ptr<Group>> join_ranks(const Environment& environment,
-                                          const Placement& placement, Clock::time_point deadline);
+Result<std::unique_ptr<transport::Group>> join_ranks(const bootstrap::Environment& environment,
+                                                     const bootstrap::Placement& placement,
+                                                     transport::Clock::time_point deadline);
 
-}  // namespace sluice
+}  // namespace sluice::engine

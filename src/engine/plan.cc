@@ -11,7 +11,7 @@
 #include "schedule/event_graph.h"
 #include "schedule/place_history.h"
 
-namespace sluice {
+namespace sluice::engine {
 namespace {
 
 using Indices = std::vector<std::uint32_t>;
@@ -29,7 +29,7 @@ void for_operations(const Program& program, OnSend&& on_send, OnReceive&& on_rec
 
 // For every operation, the earlier ones that it conflicts with and has to wait for.
 std::vector<Indices> conflicts_before(const Program& program) {
-  PlaceHistory history{program};
+  schedule::PlaceHistory history{program};
   std::vector<Indices> before;
   const auto me = [&] { return static_cast<std::uint32_t>(before.size() - 1); };
   const auto wait_for = [&](std::uint32_t other) {
@@ -81,7 +81,7 @@ Plan::Plan(const Schedule& schedule, Rank rank)
   const Program& program = schedule.programs[static_cast<std::size_t>(rank)];
   list_instructions(program);
   link_followers(conflicts_before(program));
-  EventGraph graph{schedule};
+  schedule::EventGraph graph{schedule};
   find_whole_sums(schedule, rank, graph);
   find_pushes(schedule, rank, graph);
 }
@@ -148,7 +148,7 @@ void Plan::link_followers(const std::vector<Indices>& before) {
   }
 }
 
-void Plan::find_whole_sums(const Schedule& schedule, Rank rank, EventGraph& graph) {
+void Plan::find_whole_sums(const Schedule& schedule, Rank rank, schedule::EventGraph& graph) {
   if (!is_reduction(schedule.shape.collective)) return;
   const auto chunks = static_cast<std::size_t>(layout_.chunks());
   const auto buffers = static_cast<std::size_t>(scratch_buffers_) + 1;
@@ -164,14 +164,14 @@ void Plan::find_whole_sums(const Schedule& schedule, Rank rank, EventGraph& grap
   }
   std::map<const Write*, bool> whole_sums;
   for (const std::uint32_t e : graph.order()) {
-    const Event& event = graph.events()[e];
+    const schedule::Event& event = graph.events()[e];
     bool whole = event.write->combine == Combine::Reduce;
     for (int i = 0; i < event.write->range.count; ++i) {
       const std::size_t chunk =
           (static_cast<std::size_t>(event.write->range.first) + static_cast<std::size_t>(i)) %
           chunks;
       int sum = 0;
-      for (const Operand& operand : graph.operands(event))
+      for (const schedule::Operand& operand : graph.operands(event))
         sum += at(operand.rank, operand.buffer, chunk);
       at(event.rank, event.write->range.buffer, chunk) = sum;
       whole = whole && sum == schedule.shape.ranks;
@@ -185,7 +185,7 @@ void Plan::find_whole_sums(const Schedule& schedule, Rank rank, EventGraph& grap
       [&](const Write& local, int) { instructions_[index++].whole_sum = whole_sums[&local]; });
 }
 
-void Plan::find_pushes(const Schedule& schedule, Rank rank, const EventGraph& graph) {
+void Plan::find_pushes(const Schedule& schedule, Rank rank, const schedule::EventGraph& graph) {
   std::map<Rank, RankView> views;
   const auto view_of = [&](Rank of) -> const RankView& {
     return views.try_emplace(of, schedule.programs[static_cast<std::size_t>(of)]).first->second;
@@ -248,4 +248,4 @@ Result<std::shared_ptr<const Plan>> proven_plan(const Algorithm& algorithm, cons
   return std::shared_ptr<const Plan>{plan};
 }
 
-}  // namespace sluice
+}  // namespace sluice::engine

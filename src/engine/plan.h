@@ -16,9 +16,11 @@
 #include "sluice/algorithms.h"
 #include "sluice/schedule.h"
 
-namespace sluice {
-
+namespace sluice::schedule {
 class EventGraph;
+}
+
+namespace sluice::engine {
 
 struct Instruction {
   enum class Kind : std::uint8_t { Send, Receive, Local };
@@ -69,8 +71,8 @@ class Plan {
  private:
   void list_instructions(const Program& program);
   void link_followers(const std::vector<std::vector<std::uint32_t>>& before);
-  void find_whole_sums(const Schedule& schedule, Rank rank, EventGraph& graph);
-  void find_pushes(const Schedule& schedule, Rank rank, const EventGraph& graph);
+  void find_whole_sums(const Schedule& schedule, Rank rank, schedule::EventGraph& graph);
+  void find_pushes(const Schedule& schedule, Rank rank, const schedule::EventGraph& graph);
 
   Layout layout_;
   int scratch_buffers_;
@@ -87,4 +89,4 @@ class Plan {
 Result<std::shared_ptr<const Plan>> proven_plan(const Algorithm& algorithm, const Shape& shape,
                                                 Rank rank);
 
-}  // namespace sluice
+}  // namespace sluice::engine

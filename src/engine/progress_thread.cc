@@ -5,10 +5,10 @@
 #include <csignal>
 #include <utility>
 
-namespace sluice {
+namespace sluice::engine {
 namespace {
 
-constexpr auto kForever = Clock::time_point::max();
+constexpr auto kForever = transport::Clock::time_point::max();
 
 // Signals are for the threads of the program.
 std::thread without_signals(std::function<void()> body) {
@@ -34,22 +34,22 @@ ProgressThread::~ProgressThread() {
 
 void ProgressThread::wake() {
   wanted_.store(true, std::memory_order_seq_cst);
-  sluice::ring(idle_);
+  transport::ring(idle_);
   work_.ring();
 }
 
 void ProgressThread::run() {
-  Sleeper on_futex;
+  transport::Sleeper on_futex;
   const auto stopped = [&] { return stop_.load(std::memory_order_seq_cst); };
   while (!stopped()) {
-    wait_until(
+    transport::wait_until(
         idle_, on_futex, kForever, {.spins = 0, .yields = 0},
         [&] { return wanted_.load(std::memory_order_seq_cst); }, [] {});
     wanted_.store(false, std::memory_order_seq_cst);
-    wait_until(
+    transport::wait_until(
         work_.bell, work_.sleeper, kForever, work_.patience,
         [&] { return stopped() || work_.drive(); }, work_.look_after_peers);
   }
 }
 
-}  // namespace sluice
+}  // namespace sluice::engine

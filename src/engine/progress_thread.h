@@ -10,14 +10,14 @@
 
 #include "transport/wait.h"
 
-namespace sluice {
+namespace sluice::engine {
 
 class ProgressThread {
  public:
   struct Work {
-    Bell& bell;  // rung when a peer has done something
-    Sleeper& sleeper;
-    Patience patience;
+    transport::Bell& bell;  // rung when a peer has done something
+    transport::Sleeper& sleeper;
+    transport::Patience patience;
     std::function<bool()> drive;  // moves all that can be moved; true: nothing is left
     std::function<void()> look_after_peers;
     std::function<void()> ring;  // the bell, in whatever way the thread sleeps
@@ -35,10 +35,10 @@ class ProgressThread {
   void run();
 
   Work work_;
-  Bell idle_;
+  transport::Bell idle_;
   std::atomic<bool> wanted_{false};
   std::atomic<bool> stop_{false};
   std::thread thread_;
 };
 
-}  // namespace sluice
+}  // namespace sluice::engine

@@ -13,7 +13,7 @@
 #include "transport/network.h"
 #include "transport/wait.h"
 
-namespace sluice::detail {
+namespace sluice::engine {
 
 class CommunicatorState;
 
@@ -21,7 +21,7 @@ struct RankContext {
   // All ranks are on one node.
   explicit RankContext(int ranks_on_node);
   // They are on several.
-  explicit RankContext(Network& network)
+  explicit RankContext(transport::Network& network)
       : patience{network.patience()}, sleeper{network.sleeper()} {}
 
   // Locked where there is a progress thread.
@@ -37,15 +37,15 @@ struct RankContext {
 
   // Something has been completed or has failed.
   void announce() {
-    if (progress) ring(completion);
+    if (progress) transport::ring(completion);
   }
 
   std::vector<CommunicatorState*> communicators;
-  Patience patience;
-  std::shared_ptr<Sleeper> sleeper;
+  transport::Patience patience;
+  std::shared_ptr<transport::Sleeper> sleeper;
   std::mutex driving;
-  Bell completion;  // a caller sleeps on it while the thread drives
+  transport::Bell completion;  // a caller sleeps on it while the thread drives
   std::unique_ptr<ProgressThread> progress;
 };
 
-}  // namespace sluice::detail
+}  // namespace sluice::engine

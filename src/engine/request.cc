@@ -5,7 +5,7 @@
 #include "base/mix.h"
 #include "sluice/algorithms.h"
 
-namespace sluice {
+namespace sluice::engine {
 
 std::uint64_t packed_kind(const Request& request) {
   return std::uint64_t{static_cast<std::uint32_t>(request.root)} << 32U |
@@ -25,10 +25,10 @@ Request unpacked(std::uint64_t number, std::uint64_t kind, std::uint64_t count) 
 }
 
 std::uint64_t signature_of(const Request& request) {
-  return mixed({request.number, packed_kind(request), std::uint64_t{request.count}});
+  return base::mixed({request.number, packed_kind(request), std::uint64_t{request.count}});
 }
 
-Header header_of(const Request& request, std::uint64_t signature, std::uint64_t bytes) {
+transport::Header header_of(const Request& request, std::uint64_t signature, std::uint64_t bytes) {
   return {signature, request.number, packed_kind(request), request.count, bytes};
 }
 
@@ -37,9 +37,9 @@ std::string describe(const Request& request) {
       fmt::format("{} of {} {}", name(request.collective), request.count, name(request.type));
   if (is_reduction(request.collective)) text += fmt::format(" ({})", name(request.op));
   if (has_root(request.collective)) text += fmt::format(" with root {}", request.root);
-  const auto all = algorithms();
+  const auto all = built_in_algorithms();
   if (request.algorithm < all.size()) text += fmt::format(" by {}", all[request.algorithm].name);
   return text;
 }
 
-}  // namespace sluice
+}  // namespace sluice::engine

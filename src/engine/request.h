@@ -9,7 +9,7 @@
 #include "sluice/types.h"
 #include "transport/network.h"
 
-namespace sluice {
+namespace sluice::engine {
 
 struct Request {
   std::uint64_t number = 0;  // of the collective in its communicator, from 1
@@ -17,7 +17,7 @@ struct Request {
   DataType type = DataType::F32;
   ReduceOp op = ReduceOp::Sum;
   Rank root = 0;
-  std::uint8_t algorithm = 0;  // its place in algorithms(), as chosen
+  std::uint8_t algorithm = 0;  // its place in built_in_algorithms(), as chosen
   std::size_t count = 0;       // elements
 };
 
@@ -29,9 +29,9 @@ Request unpacked(std::uint64_t number, std::uint64_t kind, std::uint64_t count);
 std::uint64_t signature_of(const Request& request);
 
 // What goes before that many bytes of it on their way to another node.
-Header header_of(const Request& request, std::uint64_t signature, std::uint64_t bytes);
+transport::Header header_of(const Request& request, std::uint64_t signature, std::uint64_t bytes);
 
 // "all_reduce of 1000 f32 (sum) by ring".
 std::string describe(const Request& request);
 
-}  // namespace sluice
+}  // namespace sluice::engine

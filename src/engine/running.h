@@ -4,7 +4,7 @@
 #include "sluice/schedule.h"
 #include "sluice/status.h"
 
-namespace sluice {
+namespace sluice::engine {
 
 class Running {
  public:
@@ -29,4 +29,4 @@ class Running {
   virtual bool needs(Rank peer) const = 0;
 };
 
-}  // namespace sluice
+}  // namespace sluice::engine

@@ -3,7 +3,7 @@
 #include <array>
 #include <bit>
 
-namespace sluice {
+namespace sluice::engine {
 
 bool same_everywhere(Communicator& communicator, std::uint64_t value) {
   const auto own = std::bit_cast<std::int64_t>(value);
@@ -14,4 +14,4 @@ bool same_everywhere(Communicator& communicator, std::uint64_t value) {
   return ends[0] == ~ends[1];
 }
 
-}  // namespace sluice
+}  // namespace sluice::engine

@@ -5,9 +5,9 @@
 
 #include "sluice/communicator.h"
 
-namespace sluice {
+namespace sluice::engine {
 
 // The same answer at every rank, each of which must call it. Throws Error, as Work::wait() does.
 bool same_everywhere(Communicator& communicator, std::uint64_t value);
 
-}  // namespace sluice
+}  // namespace sluice::engine

@@ -1,6 +1,6 @@
 #include "gradient/bucket.h"
 
-namespace sluice {
+namespace sluice::gradient {
 
 std::int64_t Bucket::tell(const char* name, std::int64_t begin_ns) const {
   const std::int64_t now = step_->timeline->now_ns();
@@ -34,4 +34,4 @@ void Bucket::pass_by() {
   drain();
 }
 
-}  // namespace sluice
+}  // namespace sluice::gradient

@@ -13,7 +13,7 @@
 #include "gradient/wire.h"
 #include "sluice/timeline.h"
 
-namespace sluice {
+namespace sluice::gradient {
 
 // What the buckets of a step share.
 struct Step {
@@ -28,7 +28,7 @@ struct Step {
   float largest = 0;
 };
 
-class Bucket : public Errand {
+class Bucket : public engine::Errand {
  public:
   // As it travels.
   virtual std::byte* data() const = 0;
@@ -63,4 +63,4 @@ class Bucket : public Errand {
   std::int64_t last_ns_ = kNever;  // when it was ready, or its last event ended
 };
 
-}  // namespace sluice
+}  // namespace sluice::gradient

@@ -6,7 +6,7 @@
 
 #include "buckets/buckets.h"
 
-namespace sluice {
+namespace sluice::gradient {
 namespace {
 
 // Every bucket pays the latency of a whole collective, which is worth it only while others are not
@@ -18,9 +18,10 @@ std::size_t theta_of(const GradientOptions& options) {
 }  // namespace
 
 BucketList::BucketList(const Plan& plan, Step& step) : plan_{plan}, step_{&step} {
-  const std::vector<GradientSize>& sizes = plan.layout.sizes();
-  whole_ranges_ = plan.options.groups.empty() ? lazy_buckets(sizes, theta_of(plan.options))
-                                              : grouped_buckets(sizes, plan.options.groups).value();
+  const std::vector<buckets::GradientSize>& sizes = plan.layout.sizes();
+  whole_ranges_ = plan.options.groups.empty()
+                      ? buckets::lazy_buckets(sizes, theta_of(plan.options))
+                      : buckets::grouped_buckets(sizes, plan.options.groups).value();
   sent_ = sizes;
   ranges_.reserve(sizes.size());
   whole_.reserve(sizes.size());
@@ -35,7 +36,7 @@ void BucketList::clear() {
   sparse_.clear();
 }
 
-void BucketList::add_whole(const BucketRange& range) {
+void BucketList::add_whole(const buckets::BucketRange& range) {
   const bool narrowed = plan_.wire != nullptr && range.type == DataType::F32;
   whole_.emplace_back(
       WholeBucket::Place{
@@ -51,7 +52,7 @@ void BucketList::add_whole(const BucketRange& range) {
 void BucketList::set_whole() {
   clear();
   ranges_ = whole_ranges_;
-  for (const BucketRange& range : ranges_) add_whole(range);
+  for (const buckets::BucketRange& range : ranges_) add_whole(range);
 }
 
 void BucketList::set_sparse(const Holding& holding) {
@@ -65,11 +66,11 @@ void BucketList::set_sparse(const Holding& holding) {
       sent_[position].bytes = std::max<std::size_t>(
           1, selected_elements(chunks, i, holding.step.selected) * sizeof(float));
     }
-    lazy_buckets(sent_, theta_of(plan_.options), ranges_);
+    buckets::lazy_buckets(sent_, theta_of(plan_.options), ranges_);
   } else {
     ranges_ = whole_ranges_;
   }
-  for (const BucketRange& range : ranges_) {
+  for (const buckets::BucketRange& range : ranges_) {
     if (range.type != DataType::F32) {
       add_whole(range);
       continue;
@@ -86,4 +87,4 @@ void BucketList::set_sparse(const Holding& holding) {
   }
 }
 
-}  // namespace sluice
+}  // namespace sluice::gradient

@@ -14,7 +14,7 @@
 #include "gradient/sparse/sparse_bucket.h"
 #include "gradient/whole_bucket.h"
 
-namespace sluice {
+namespace sluice::gradient {
 
 class BucketList {
  public:
@@ -34,22 +34,22 @@ class BucketList {
   void set_whole();
   void set_sparse(const Holding& holding);
 
-  const std::vector<BucketRange>& ranges() const { return ranges_; }
+  const std::vector<buckets::BucketRange>& ranges() const { return ranges_; }
   std::span<Bucket* const> buckets() const { return buckets_; }
 
  private:
   void clear();
-  void add_whole(const BucketRange& range);
+  void add_whole(const buckets::BucketRange& range);
 
   Plan plan_;
   Step* step_;
-  std::vector<BucketRange> whole_ranges_;
-  std::vector<BucketRange> ranges_;
-  std::vector<GradientSize> sent_;  // by position
+  std::vector<buckets::BucketRange> whole_ranges_;
+  std::vector<buckets::BucketRange> ranges_;
+  std::vector<buckets::GradientSize> sent_;  // by position
   // Never more than is reserved, so that they stay where they are.
   std::vector<WholeBucket> whole_;
   std::vector<SparseBucket> sparse_;
   std::vector<Bucket*> buckets_;
 };
 
-}  // namespace sluice
+}  // namespace sluice::gradient

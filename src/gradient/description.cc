@@ -11,7 +11,7 @@
 
 #include "engine/same_everywhere.h"
 
-namespace sluice {
+namespace sluice::gradient {
 namespace {
 
 constexpr std::array<std::string_view, 13> kOptions = {"theta",
@@ -137,7 +137,7 @@ Status same_as_saved(const std::vector<std::string>& description,
 
 std::optional<Difference> difference_between_ranks(Communicator& communicator,
                                                    const std::vector<std::string>& lines) {
-  if (same_everywhere(communicator, layout_hash(lines, {}))) return std::nullopt;
+  if (engine::same_everywhere(communicator, layout_hash(lines, {}))) return std::nullopt;
 
   const auto none = static_cast<std::int64_t>(communicator.size());
   const std::vector<std::string> expected = parted(broadcast_text(communicator, joined(lines), 0));
@@ -161,4 +161,4 @@ void require_same(Communicator& communicator, const std::vector<std::string>& de
                                  label(found->line), found->expected, found->rank, found->theirs)}};
 }
 
-}  // namespace sluice
+}  // namespace sluice::gradient

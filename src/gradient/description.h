@@ -11,7 +11,7 @@
 #include "sluice/communicator.h"
 #include "sluice/gradients.h"
 
-namespace sluice {
+namespace sluice::gradient {
 
 // One text for each option, then one for each gradient.
 std::vector<std::string> describe(const std::vector<GradientSpec>& gradients,
@@ -42,4 +42,4 @@ std::optional<Difference> difference_between_ranks(Communicator& communicator,
 // (Mismatch) with the first difference and whose it is.
 void require_same(Communicator& communicator, const std::vector<std::string>& description);
 
-}  // namespace sluice
+}  // namespace sluice::gradient

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <limits>
 
-namespace sluice {
+namespace sluice::gradient {
 
 inline constexpr std::size_t kNoGradient = std::numeric_limits<std::size_t>::max();
 
@@ -27,4 +27,4 @@ struct SumFaults {
   bool any() const { return on_wire != kNoGradient || in_pool != kNoGradient; }
 };
 
-}  // namespace sluice
+}  // namespace sluice::gradient

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace sluice {
+namespace sluice::gradient {
 
 Flight::Flight(Communicator communicator, Step& step, Plan plan)
     : step_{&step},
@@ -47,8 +47,8 @@ void Flight::send_tail(const std::vector<std::size_t>& used) {
 }
 
 void Flight::issue(void* data, std::size_t count, const CollectiveOptions& options,
-                   Errand& errand) {
-  works_.push_back(all_reduce_in_background(communicator_, data, count, options, &errand));
+                   engine::Errand& errand) {
+  works_.push_back(engine::all_reduce_in_background(communicator_, data, count, options, &errand));
 }
 
 void Flight::wait() {
@@ -57,4 +57,4 @@ void Flight::wait() {
   begun_ = false;
 }
 
-}  // namespace sluice
+}  // namespace sluice::gradient

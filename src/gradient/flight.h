@@ -15,7 +15,7 @@
 #include "gradient/bucket.h"
 #include "gradient/tail.h"
 
-namespace sluice {
+namespace sluice::gradient {
 
 class Flight {
  public:
@@ -54,12 +54,13 @@ class Flight {
   }
 
  private:
-  struct TailErrand final : Errand {
+  struct TailErrand final : engine::Errand {
     explicit TailErrand(Flight& owner) : flight{owner} {}
     void load() override;
     Flight& flight;
   };
-  void issue(void* data, std::size_t count, const CollectiveOptions& options, Errand& errand);
+  void issue(void* data, std::size_t count, const CollectiveOptions& options,
+             engine::Errand& errand);
 
   Step* step_;
   std::span<Bucket* const> buckets_;
@@ -72,4 +73,4 @@ class Flight {
   bool begun_ = false;
 };
 
-}  // namespace sluice
+}  // namespace sluice::gradient

@@ -6,7 +6,7 @@
 
 #include "sluice/types.h"
 
-namespace sluice {
+namespace sluice::gradient {
 
 struct GradientSpec {
   std::string name;
@@ -17,4 +17,4 @@ struct GradientSpec {
   bool operator==(const GradientSpec&) const = default;
 };
 
-}  // namespace sluice
+}  // namespace sluice::gradient

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace sluice {
+namespace sluice::gradient {
 
 PoolLayout::PoolLayout(const std::vector<GradientSpec>& gradients, std::vector<std::size_t> order)
     : order_{std::move(order)}, positions_(order_.size()) {
@@ -33,4 +33,4 @@ std::vector<std::size_t> observed_order(const std::vector<std::size_t>& seen,
   return order;
 }
 
-}  // namespace sluice
+}  // namespace sluice::gradient

@@ -12,7 +12,7 @@
 #include "buckets/buckets.h"
 #include "gradient/gradient_spec.h"
 
-namespace sluice {
+namespace sluice::gradient {
 
 inline constexpr std::size_t kSlotAlignment = 64;
 
@@ -32,13 +32,13 @@ class PoolLayout {
 
   // By position; where the slot at size() would begin is the pool's end.
   std::size_t begin(std::size_t position) const { return begins_[position]; }
-  const std::vector<GradientSize>& sizes() const { return sizes_; }
+  const std::vector<buckets::GradientSize>& sizes() const { return sizes_; }
 
  private:
   std::vector<std::size_t> order_;
-  std::vector<std::size_t> positions_;  // by gradient
-  std::vector<GradientSize> sizes_;     // by position
-  std::vector<std::size_t> begins_;     // by position, and the end
+  std::vector<std::size_t> positions_;        // by gradient
+  std::vector<buckets::GradientSize> sizes_;  // by position
+  std::vector<std::size_t> begins_;           // by position, and the end
 };
 
 // Backward meets the last registered gradients first.
@@ -48,4 +48,4 @@ std::vector<std::size_t> reverse_registration(std::size_t gradients);
 std::vector<std::size_t> observed_order(const std::vector<std::size_t>& seen,
                                         std::size_t gradients);
 
-}  // namespace sluice
+}  // namespace sluice::gradient

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-namespace sluice {
+namespace sluice::gradient {
 
-Readiness::Readiness(const PoolLayout& layout, const std::vector<BucketRange>& buckets)
+Readiness::Readiness(const PoolLayout& layout, const std::vector<buckets::BucketRange>& buckets)
     : layout_{&layout}, bucket_of_(layout.size()), ready_(layout.size(), false) {
   marked_.reserve(layout.size());
   sizes_.reserve(layout.size());
@@ -12,7 +12,7 @@ Readiness::Readiness(const PoolLayout& layout, const std::vector<BucketRange>& b
   set_buckets(buckets);
 }
 
-void Readiness::set_buckets(const std::vector<BucketRange>& buckets) {
+void Readiness::set_buckets(const std::vector<buckets::BucketRange>& buckets) {
   sizes_.clear();
   for (std::size_t b = 0; b < buckets.size(); ++b) {
     for (std::size_t k = 0; k < buckets[b].count; ++k) bucket_of_[buckets[b].first + k] = b;
@@ -36,4 +36,4 @@ void Readiness::clear() {
   leavable_ = 0;
 }
 
-}  // namespace sluice
+}  // namespace sluice::gradient

@@ -10,12 +10,12 @@
 #include "buckets/buckets.h"
 #include "gradient/layout.h"
 
-namespace sluice {
+namespace sluice::gradient {
 
 class Readiness {
  public:
   // `layout` must outlive it.
-  Readiness(const PoolLayout& layout, const std::vector<BucketRange>& buckets);
+  Readiness(const PoolLayout& layout, const std::vector<buckets::BucketRange>& buckets);
 
   // Returns how many buckets may leave now. REQUIRES: not is_ready(i).
   std::size_t mark(std::size_t i);
@@ -29,7 +29,7 @@ class Readiness {
   // Nothing is ready any more.
   void clear();
   // Other buckets of the same gradients. REQUIRES: nothing is ready.
-  void set_buckets(const std::vector<BucketRange>& buckets);
+  void set_buckets(const std::vector<buckets::BucketRange>& buckets);
 
  private:
   const PoolLayout* layout_;
@@ -41,4 +41,4 @@ class Readiness {
   std::size_t leavable_ = 0;
 };
 
-}  // namespace sluice
+}  // namespace sluice::gradient

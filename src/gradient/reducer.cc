@@ -29,27 +29,27 @@
 #include "gradient/sparse/held_back.h"
 #include "gradient/verdict.h"
 
-namespace sluice {
+namespace sluice::gradient {
 namespace {
 
 void require_usable(const std::vector<GradientSpec>& gradients, const GradientOptions& options) {
   for (const GradientSpec& gradient : gradients) {
     if (gradient.type == DataType::I32 || gradient.type == DataType::I64)
-      refuse(fmt::format("gradient \"{}\" is of type {}; gradients must be floats", gradient.name,
-                         name(gradient.type)));
+      base::refuse(fmt::format("gradient \"{}\" is of type {}; gradients must be floats",
+                               gradient.name, name(gradient.type)));
   }
   const LossScaleOptions& scale = options.loss_scale;
   const bool in_range =
       scale.initial >= kSmallestScale && scale.initial <= kLargestScale && scale.growth_steps >= 1;
   if (scale.enabled && !in_range)
-    refuse(
+    base::refuse(
         fmt::format("loss scaling from {} on, doubled after {} steps; the scale must be in "
                     "[{}, {}], the steps at least 1",
                     scale.initial, scale.growth_steps, kSmallestScale, kLargestScale));
   const SparseOptions& sparse = options.sparse;
   if (!(sparse.sparsity >= 0 && sparse.sparsity < 1 && sparse.chunk >= 1 &&
         sparse.dense_steps >= 0 && sparse.ramp_steps >= 0))
-    refuse(fmt::format(
+    base::refuse(fmt::format(
         "sparsity {} in chunks of {} after {} dense and {} ramp steps; sparsity must be "
         "at least 0 and below 1, a chunk at least 1 element, steps not negative",
         sparse.sparsity, sparse.chunk, sparse.dense_steps, sparse.ramp_steps));
@@ -216,7 +216,7 @@ void Reducer::Impl::plan_next() {
 void Reducer::Impl::mark_ready(std::size_t i) {
   Readiness& readiness = laid_->readiness;
   if (readiness.is_ready(i))
-    refuse(
+    base::refuse(
         fmt::format("gradient \"{}\" was made ready twice in one step; call finish() after each "
                     "backward that sends gradients",
                     gradients_[i].name));
@@ -340,12 +340,13 @@ void Reducer::Impl::note_users(std::size_t i, int users) {
   told_[i] = true;
   if (communicator_.rank() != 0) return;
   const std::string& name = gradients_[i].name;
-  log(users == 0 ? fmt::format("in one step no rank had a gradient for \"{}\"; its parameter is "
-                               "then left as it is",
-                               name)
-                 : fmt::format("in one step {} of {} ranks had a gradient for \"{}\"; it counts "
-                               "as zero at the others",
-                               users, communicator_.size(), name));
+  base::log(users == 0
+                ? fmt::format("in one step no rank had a gradient for \"{}\"; its parameter is "
+                              "then left as it is",
+                              name)
+                : fmt::format("in one step {} of {} ranks had a gradient for \"{}\"; it counts "
+                              "as zero at the others",
+                              users, communicator_.size(), name));
 }
 
 // REQUIRES: nothing is on its way.
@@ -367,7 +368,8 @@ void Reducer::Impl::lay_as_observed(const std::vector<std::size_t>& seen) {
 
 void Reducer::Impl::capture(ReducerState& to) {
   if (!laid_->readiness.marked().empty())
-    refuse("a state was to be captured between backward and finish(); capture it after finish()");
+    base::refuse(
+        "a state was to be captured between backward and finish(); capture it after finish()");
   to.in_flight = in_flight();
   if (to.in_flight) capture_in_flight(to.mean);
   to.description = description_;
@@ -399,7 +401,7 @@ void Reducer::Impl::capture_in_flight(MeanInFlight& to) {
 
 void Reducer::Impl::restore(const ReducerState& from) {
   if (observed_ || in_flight() || !laid_->readiness.marked().empty())
-    refuse("a state was to be restored after the first backward; restore it before");
+    base::refuse("a state was to be restored after the first backward; restore it before");
   const Status fits = check_state(from, {.description = description_,
                                          .gradients = gradients_.size(),
                                          .pool_bytes = laid_->layout.bytes(),
@@ -465,4 +467,4 @@ ReducerState Reducer::state() {
 void Reducer::restore(const ReducerState& from) { impl_->restore(from); }
 void Reducer::set_timeline(Timeline* timeline) { impl_->set_timeline(timeline); }
 
-}  // namespace sluice
+}  // namespace sluice::gradient

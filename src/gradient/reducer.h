@@ -34,7 +34,7 @@
 #include "sluice/status.h"
 #include "sluice/timeline.h"
 
-namespace sluice {
+namespace sluice::gradient {
 
 class Reducer {
  public:
@@ -105,4 +105,4 @@ class Reducer {
   std::unique_ptr<Impl> impl_;
 };
 
-}  // namespace sluice
+}  // namespace sluice::gradient

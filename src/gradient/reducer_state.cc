@@ -4,7 +4,7 @@
 
 #include "gradient/description.h"
 
-namespace sluice {
+namespace sluice::gradient {
 namespace {
 
 bool is_order(std::vector<std::size_t> order, std::size_t gradients) {
@@ -41,4 +41,4 @@ Status check_state(const ReducerState& state, const ReducerShape& shape) {
   return {Code::InvalidInput, "the saved state of the gradients contradicts itself"};
 }
 
-}  // namespace sluice
+}  // namespace sluice::gradient

@@ -13,7 +13,7 @@
 #include "gradient/verdict.h"
 #include "sluice/status.h"
 
-namespace sluice {
+namespace sluice::gradient {
 
 // With double buffering: the step that finish() has only started. Its mean has arrived, but nothing
 // has followed from it yet.
@@ -56,4 +56,4 @@ struct ReducerShape {
 // difference, or where its numbers cannot be.
 Status check_state(const ReducerState& state, const ReducerShape& shape);
 
-}  // namespace sluice
+}  // namespace sluice::gradient

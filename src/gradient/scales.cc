@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace sluice {
+namespace sluice::gradient {
 namespace {
 
 constexpr float kAimedAt = 0x1p11F;
@@ -31,4 +31,4 @@ void WireScale::lower(float carried) {
   if (carried == value_) value_ = std::max(value_ / 2, static_cast<float>(kSmallestScale));
 }
 
-}  // namespace sluice
+}  // namespace sluice::gradient

@@ -9,7 +9,7 @@
 
 #include "sluice/gradients.h"
 
-namespace sluice {
+namespace sluice::gradient {
 
 // Far enough from the ends of f32 that products and quotients of both scales stay normal.
 inline constexpr double kSmallestScale = 0x1p-48;
@@ -51,4 +51,4 @@ class WireScale {
   float value_ = 1;
 };
 
-}  // namespace sluice
+}  // namespace sluice::gradient

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace sluice {
+namespace sluice::gradient {
 
 Tail::Tail(Communicator& communicator, std::size_t gradients, std::size_t extra)
     : pool_{communicator.allocate(
@@ -37,4 +37,4 @@ Faults Tail::faults(Rank rank) const {
           .in_first = static_cast<std::uint64_t>(theirs[3])};
 }
 
-}  // namespace sluice
+}  // namespace sluice::gradient

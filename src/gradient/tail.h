@@ -14,7 +14,7 @@
 #include "gradient/faults.h"
 #include "sluice/communicator.h"
 
-namespace sluice {
+namespace sluice::gradient {
 
 class Tail {
  public:
@@ -46,4 +46,4 @@ class Tail {
   Rank rank_;
 };
 
-}  // namespace sluice
+}  // namespace sluice::gradient

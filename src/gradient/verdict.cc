@@ -8,7 +8,7 @@
 #include <iterator>
 #include <string_view>
 
-namespace sluice {
+namespace sluice::gradient {
 namespace {
 
 // " (f16 wire, scale 2^4)", or "" where the gradient travels as it is.
@@ -72,4 +72,4 @@ Verdict judge(const std::vector<Faults>& ranks, const SumFaults& sums, const Pas
           .warning = warning_of(ranks, sums, passage, gradients)};
 }
 
-}  // namespace sluice
+}  // namespace sluice::gradient

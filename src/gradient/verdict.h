@@ -8,7 +8,7 @@
 #include "gradient/gradient_spec.h"
 #include "gradient/wire.h"
 
-namespace sluice {
+namespace sluice::gradient {
 
 struct Verdict {
   bool skipped = false;
@@ -23,4 +23,4 @@ struct Verdict {
 Verdict judge(const std::vector<Faults>& ranks, const SumFaults& sums, const Passage& passage,
               const std::vector<GradientSpec>& gradients);
 
-}  // namespace sluice
+}  // namespace sluice::gradient

@@ -8,7 +8,7 @@
 #include "kernels/finite.h"
 #include "kernels/reduce.h"
 
-namespace sluice {
+namespace sluice::gradient {
 
 WholeBucket::WholeBucket(const Place& place, Step& step)
     : Bucket{place.number, step},
@@ -19,10 +19,11 @@ WholeBucket::WholeBucket(const Place& place, Step& step)
 void WholeBucket::fill() {
   const Passage& passage = step().passage;
   if (narrowed()) {
-    const ConvertCounts counts = narrow(type(), data(), floats(), count(), passage.factor_there());
+    const kernels::ConvertCounts counts =
+        kernels::narrow(type(), data(), floats(), count(), passage.factor_there());
     note_faults(counts.overflow, counts.inf + counts.nan);
   } else if (passage.loss_scaled) {
-    note_faults(0, count_not_finite(type(), data(), count()));
+    note_faults(0, kernels::count_not_finite(type(), data(), count()));
   }
 }
 
@@ -49,10 +50,10 @@ void WholeBucket::widen_sums() {
   const Passage& passage = step().passage;
   const float factor = passage.factor_back();
   if (passage.wire != WireType::F16 && !passage.loss_scaled) {
-    widen(type(), floats(), data(), count(), factor);
+    kernels::widen(type(), floats(), data(), count(), factor);
     return;
   }
-  const float largest = widen_checked(type(), floats(), data(), count(), factor);
+  const float largest = kernels::widen_checked(type(), floats(), data(), count(), factor);
   if (std::isfinite(largest)) {
     step().largest = std::max(step().largest, largest);
   } else if (step().sums.on_wire == kNoGradient) {
@@ -62,14 +63,14 @@ void WholeBucket::widen_sums() {
 
 void WholeBucket::unscale_means() {
   constexpr std::size_t kBlock = 4096;  // scaled and looked at while it is in the cache
-  const Reduction scaling{.type = type(), .factor = 1 / step().passage.loss_scale};
+  const kernels::Reduction scaling{.type = type(), .factor = 1 / step().passage.loss_scale};
   std::uint64_t not_finite = 0;
   for (std::size_t first = 0; first < count(); first += kBlock) {
     std::byte* const block = data() + first * size_of(type());
     const std::array<const void*, 1> source = {block};
     const std::size_t size = std::min(kBlock, count() - first);
-    reduce_into(scaling, block, source, size);
-    not_finite += count_not_finite(type(), block, size);
+    kernels::reduce_into(scaling, block, source, size);
+    not_finite += kernels::count_not_finite(type(), block, size);
   }
   if (not_finite > 0 && step().sums.in_pool == kNoGradient)
     step().sums.in_pool = first_not_finite().gradient;
@@ -81,10 +82,10 @@ WholeBucket::Culprit WholeBucket::first_not_finite() const {
     const std::size_t i = layout.order()[place_.range.first + k];
     const std::size_t elements = (layout.offset(i) - begin_) / size_of(place_.range.type);
     const std::byte* const from = data() + elements * size_of(type());
-    const std::uint64_t values = count_not_finite(type(), from, place_.gradients[i].count);
+    const std::uint64_t values = kernels::count_not_finite(type(), from, place_.gradients[i].count);
     if (values > 0) return {i, values};
   }
   return {};
 }
 
-}  // namespace sluice
+}  // namespace sluice::gradient

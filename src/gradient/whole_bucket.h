@@ -8,14 +8,14 @@
 #include "gradient/bucket.h"
 #include "gradient/layout.h"
 
-namespace sluice {
+namespace sluice::gradient {
 
 class WholeBucket final : public Bucket {
  public:
   struct Place {
     const std::vector<GradientSpec>& gradients;
     const PoolLayout& layout;
-    BucketRange range;
+    buckets::BucketRange range;
     std::size_t number = 0;
     std::byte* wire = nullptr;  // where it travels; null: in the pool, as it is
   };
@@ -49,4 +49,4 @@ class WholeBucket final : public Bucket {
   std::size_t bytes_;
 };
 
-}  // namespace sluice
+}  // namespace sluice::gradient

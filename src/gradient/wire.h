@@ -11,7 +11,7 @@
 #include "sluice/communicator.h"
 #include "sluice/gradients.h"
 
-namespace sluice {
+namespace sluice::gradient {
 
 struct Passage {
   WireType wire = WireType::F32;  // of f32 gradients
@@ -46,4 +46,4 @@ class WireBuffer {
   Pool memory_;
 };
 
-}  // namespace sluice
+}  // namespace sluice::gradient

@@ -18,7 +18,7 @@
 #include "kernels/lanes_inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace sluice::HWY_NAMESPACE {
+namespace sluice::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 // Converts and scales; returns the largest magnitude's bits, each lane's own.
@@ -136,11 +136,11 @@ std::int32_t widen_checked_bf16(float* to, const std::uint16_t* from, std::size_
   return widen_all<Bf16Lanes, true>(to, from, count, scale);
 }
 
-}  // namespace sluice::HWY_NAMESPACE
+}  // namespace sluice::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace sluice {
+namespace sluice::kernels {
 namespace {
 
 HWY_EXPORT(narrow_block_f16);
@@ -204,5 +204,5 @@ float widen_checked(DataType type, float* to, const void* from, std::size_t coun
   return std::bit_cast<float>(convert(to, static_cast<const std::uint16_t*>(from), count, scale));
 }
 
-}  // namespace sluice
+}  // namespace sluice::kernels
 #endif

@@ -12,7 +12,7 @@
 
 #include "sluice/types.h"
 
-namespace sluice {
+namespace sluice::kernels {
 
 // What narrowing met. The counts cost next to nothing while they are zero.
 struct ConvertCounts {
@@ -40,4 +40,4 @@ void widen(DataType type, float* to, const void* from, std::size_t count, float 
 // NaN if any element is that (NaN where both are).
 float widen_checked(DataType type, float* to, const void* from, std::size_t count, float scale = 1);
 
-}  // namespace sluice
+}  // namespace sluice::kernels

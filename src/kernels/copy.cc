@@ -16,7 +16,7 @@
 #include <cstring>
 
 HWY_BEFORE_NAMESPACE();
-namespace sluice::HWY_NAMESPACE {
+namespace sluice::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 void stream_copy(std::uint8_t* to, const std::uint8_t* from, std::size_t bytes) {
@@ -39,11 +39,11 @@ void stream_copy(std::uint8_t* to, const std::uint8_t* from, std::size_t bytes) 
   std::memcpy(to + i, from + i, bytes - i);
 }
 
-}  // namespace sluice::HWY_NAMESPACE
+}  // namespace sluice::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace sluice {
+namespace sluice::kernels {
 
 HWY_EXPORT(stream_copy);
 
@@ -57,5 +57,5 @@ void copy(void* to, const void* from, std::size_t bytes) {
   }
 }
 
-}  // namespace sluice
+}  // namespace sluice::kernels
 #endif

@@ -15,7 +15,7 @@
 #include <limits>
 
 HWY_BEFORE_NAMESPACE();
-namespace sluice::HWY_NAMESPACE {
+namespace sluice::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 template <class T>
@@ -48,11 +48,11 @@ std::int64_t largest_of_64(const std::int64_t* from, std::size_t count) {
   return largest_magnitude(from, count);
 }
 
-}  // namespace sluice::HWY_NAMESPACE
+}  // namespace sluice::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace sluice {
+namespace sluice::kernels {
 namespace {
 
 HWY_EXPORT(largest_of_16);
@@ -97,5 +97,5 @@ std::uint64_t count_not_finite(DataType type, const void* from, std::size_t coun
   return 0;
 }
 
-}  // namespace sluice
+}  // namespace sluice::kernels
 #endif

@@ -6,10 +6,10 @@
 
 #include "sluice/types.h"
 
-namespace sluice {
+namespace sluice::kernels {
 
 // How many elements are infinite or NaN. Costs next to nothing beyond reading them while there are
 // none. REQUIRES: type is a float type, `from` aligned to it. Thread-safety: no state.
 std::uint64_t count_not_finite(DataType type, const void* from, std::size_t count);
 
-}  // namespace sluice
+}  // namespace sluice::kernels

@@ -17,7 +17,7 @@
 #include <cstdint>
 
 HWY_BEFORE_NAMESPACE();
-namespace sluice::HWY_NAMESPACE {
+namespace sluice::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 // f32 to 16 bits and back, for vectors of any number of lanes. Rounds to nearest even; a NaN stays
@@ -155,7 +155,7 @@ constexpr std::size_t lane_count() {
   return hn::MaxLanes(typename Lanes::D{});
 }
 
-}  // namespace sluice::HWY_NAMESPACE
+}  // namespace sluice::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #endif  // SLUICE_KERNELS_LANES_INL_H_

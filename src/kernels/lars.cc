@@ -5,7 +5,7 @@
 
 #include "kernels/norms.h"
 
-namespace sluice {
+namespace sluice::kernels {
 namespace {
 
 double l2_norm(DataType type, const void* from, std::size_t count) {
@@ -30,4 +30,4 @@ double lars_ratio(const LarsNorms& norms, const LarsRule& rule) {
   return rule.eta * norms.weights / (norms.gradient + rule.decay * norms.weights + rule.epsilon);
 }
 
-}  // namespace sluice
+}  // namespace sluice::kernels

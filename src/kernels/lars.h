@@ -17,7 +17,7 @@
 
 #include "sluice/types.h"
 
-namespace sluice {
+namespace sluice::kernels {
 
 struct LarsRule {
   double eta = 0.001;
@@ -41,4 +41,4 @@ void lars_norms(DataType type, std::span<const LarsTensor> tensors, std::span<La
 
 double lars_ratio(const LarsNorms& norms, const LarsRule& rule);
 
-}  // namespace sluice
+}  // namespace sluice::kernels

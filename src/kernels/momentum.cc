@@ -11,7 +11,7 @@
 #include <cstring>
 
 HWY_BEFORE_NAMESPACE();
-namespace sluice::HWY_NAMESPACE {
+namespace sluice::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 template <class T, bool kNesterov, bool kFolded>
@@ -95,11 +95,11 @@ void update_f64(double* weights, double* velocity, const double* gradient, std::
   update_as(weights, velocity, gradient, count, step);
 }
 
-}  // namespace sluice::HWY_NAMESPACE
+}  // namespace sluice::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace sluice {
+namespace sluice::kernels {
 namespace {
 
 HWY_EXPORT(update_f32);
@@ -121,5 +121,5 @@ void momentum_update(DataType type, void* weights, void* velocity, const void* g
   }
 }
 
-}  // namespace sluice
+}  // namespace sluice::kernels
 #endif

@@ -21,7 +21,7 @@
 
 #include "sluice/types.h"
 
-namespace sluice {
+namespace sluice::kernels {
 
 struct MomentumStep {
   double rate = 0;
@@ -36,4 +36,4 @@ struct MomentumStep {
 void momentum_update(DataType type, void* weights, void* velocity, const void* gradient,
                      std::size_t count, const MomentumStep& step);
 
-}  // namespace sluice
+}  // namespace sluice::kernels

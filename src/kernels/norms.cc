@@ -16,7 +16,7 @@
 #include "kernels/partial_sums_inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace sluice::HWY_NAMESPACE {
+namespace sluice::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 // As many elements as a vector of f64 has lanes.
@@ -109,11 +109,11 @@ double squared_l2_chunk(DataType type, const void* chunk, std::size_t count) {
   return chunk_norm_of<true>(type, chunk, count);
 }
 
-}  // namespace sluice::HWY_NAMESPACE
+}  // namespace sluice::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace sluice {
+namespace sluice::kernels {
 namespace {
 
 HWY_EXPORT(l1_chunk);
@@ -142,5 +142,5 @@ void squared_l2_norms(DataType type, const void* from, std::size_t count, std::s
   every_chunk(HWY_DYNAMIC_DISPATCH(squared_l2_chunk), type, from, count, chunk, norms);
 }
 
-}  // namespace sluice
+}  // namespace sluice::kernels
 #endif

@@ -13,7 +13,7 @@
 
 #include "sluice/types.h"
 
-namespace sluice {
+namespace sluice::kernels {
 
 // The sum of |x|.
 void l1_norms(DataType type, const void* from, std::size_t count, std::size_t chunk, double* norms);
@@ -22,4 +22,4 @@ void l1_norms(DataType type, const void* from, std::size_t count, std::size_t ch
 void squared_l2_norms(DataType type, const void* from, std::size_t count, std::size_t chunk,
                       double* norms);
 
-}  // namespace sluice
+}  // namespace sluice::kernels

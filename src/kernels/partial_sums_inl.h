@@ -14,7 +14,7 @@
 #include <cstddef>
 
 HWY_BEFORE_NAMESPACE();
-namespace sluice::HWY_NAMESPACE {
+namespace sluice::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 using Wide = hn::ScalableTag<double>;
@@ -48,7 +48,7 @@ class PartialSums {
   hn::Vec<Wide> sums_[kWideVectors];
 };
 
-}  // namespace sluice::HWY_NAMESPACE
+}  // namespace sluice::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #endif  // SLUICE_KERNELS_PARTIAL_SUMS_INL_H_

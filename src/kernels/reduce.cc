@@ -5,7 +5,7 @@
 #include "kernels/copy.h"
 #include "kernels/reduce_call.h"
 
-namespace sluice {
+namespace sluice::kernels {
 
 void reduce_into(const Reduction& reduction, void* target, std::span<const void* const> sources,
                  std::size_t count) {
@@ -36,4 +36,4 @@ void reduce_to_all(const Reduction& reduction, std::span<void* const> targets,
   }
 }
 
-}  // namespace sluice
+}  // namespace sluice::kernels

@@ -29,7 +29,7 @@
 
 #include "sluice/types.h"
 
-namespace sluice {
+namespace sluice::kernels {
 
 struct Reduction {
   DataType type = DataType::F32;
@@ -52,4 +52,4 @@ void reduce_into(const Reduction& reduction, void* target, std::span<const void*
 void reduce_to_all(const Reduction& reduction, std::span<void* const> targets,
                    std::span<const void* const> sources, std::size_t count);
 
-}  // namespace sluice
+}  // namespace sluice::kernels

@@ -3,7 +3,7 @@
 
 #include "kernels/reduce.h"
 
-namespace sluice {
+namespace sluice::kernels {
 
 struct ReduceCall {
   const Reduction& reduction;
@@ -20,4 +20,4 @@ void reduce_bf16(const ReduceCall& call);
 void reduce_i32(const ReduceCall& call);
 void reduce_i64(const ReduceCall& call);
 
-}  // namespace sluice
+}  // namespace sluice::kernels

@@ -9,16 +9,16 @@
 #include "kernels/reduce_inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace sluice::HWY_NAMESPACE {
+namespace sluice::kernels::HWY_NAMESPACE {
 
 void do_reduce_f32(const ReduceCall& call) { reduce_lanes<PlainLanes<float>>(call); }
 void do_reduce_f64(const ReduceCall& call) { reduce_lanes<PlainLanes<double>>(call); }
 
-}  // namespace sluice::HWY_NAMESPACE
+}  // namespace sluice::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace sluice {
+namespace sluice::kernels {
 
 HWY_EXPORT(do_reduce_f32);
 HWY_EXPORT(do_reduce_f64);
@@ -26,5 +26,5 @@ HWY_EXPORT(do_reduce_f64);
 void reduce_f32(const ReduceCall& call) { HWY_DYNAMIC_DISPATCH(do_reduce_f32)(call); }
 void reduce_f64(const ReduceCall& call) { HWY_DYNAMIC_DISPATCH(do_reduce_f64)(call); }
 
-}  // namespace sluice
+}  // namespace sluice::kernels
 #endif

@@ -9,16 +9,16 @@
 #include "kernels/reduce_inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace sluice::HWY_NAMESPACE {
+namespace sluice::kernels::HWY_NAMESPACE {
 
 void do_reduce_f16(const ReduceCall& call) { reduce_lanes<F16Lanes>(call); }
 void do_reduce_bf16(const ReduceCall& call) { reduce_lanes<Bf16Lanes>(call); }
 
-}  // namespace sluice::HWY_NAMESPACE
+}  // namespace sluice::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace sluice {
+namespace sluice::kernels {
 
 HWY_EXPORT(do_reduce_f16);
 HWY_EXPORT(do_reduce_bf16);
@@ -26,5 +26,5 @@ HWY_EXPORT(do_reduce_bf16);
 void reduce_f16(const ReduceCall& call) { HWY_DYNAMIC_DISPATCH(do_reduce_f16)(call); }
 void reduce_bf16(const ReduceCall& call) { HWY_DYNAMIC_DISPATCH(do_reduce_bf16)(call); }
 
-}  // namespace sluice
+}  // namespace sluice::kernels
 #endif

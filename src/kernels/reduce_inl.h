@@ -25,7 +25,7 @@
 #include "kernels/reduce_call.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace sluice::HWY_NAMESPACE {
+namespace sluice::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 struct Add {
@@ -276,7 +276,7 @@ HWY_INLINE void reduce_lanes(const ReduceCall& call) {
   }
 }
 
-}  // namespace sluice::HWY_NAMESPACE
+}  // namespace sluice::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #endif  // SLUICE_KERNELS_REDUCE_INL_H_

@@ -8,7 +8,7 @@
 #include <hwy/highway.h>
 
 HWY_BEFORE_NAMESPACE();
-namespace sluice::HWY_NAMESPACE {
+namespace sluice::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 void blend_rows_on(const std::uint8_t* from, std::size_t stride, const float* weights,
@@ -67,11 +67,11 @@ void blend_pixels_on(const float* row, const Taps& taps, const float* scale, con
 #endif
 }
 
-}  // namespace sluice::HWY_NAMESPACE
+}  // namespace sluice::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace sluice {
+namespace sluice::kernels {
 namespace {
 
 HWY_EXPORT(blend_rows_on);
@@ -89,5 +89,5 @@ void blend_pixels(const float* row, const Taps& taps, const float* scale, const 
   HWY_DYNAMIC_DISPATCH(blend_pixels_on)(row, taps, scale, shift, out);
 }
 
-}  // namespace sluice
+}  // namespace sluice::kernels
 #endif

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace sluice {
+namespace sluice::kernels {
 
 // What each output element takes of its input: `count` weights, for input `first` and those after.
 struct Taps {
@@ -27,4 +27,4 @@ void blend_rows(const std::uint8_t* from, std::size_t stride, const float* weigh
 void blend_pixels(const float* row, const Taps& taps, const float* scale, const float* shift,
                   float* const* out);
 
-}  // namespace sluice
+}  // namespace sluice::kernels

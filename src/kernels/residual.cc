@@ -12,7 +12,7 @@
 #include "kernels/partial_sums_inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace sluice::HWY_NAMESPACE {
+namespace sluice::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 // As many f32 as a vector of f64 has lanes: what is computed is also summed up.
@@ -96,11 +96,11 @@ double do_weigh(const float* r, const Addend& addend, std::size_t count) {
   return add_with<false, false>({.addend = addend, .r = r}, count);
 }
 
-}  // namespace sluice::HWY_NAMESPACE
+}  // namespace sluice::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace sluice {
+namespace sluice::kernels {
 namespace {
 
 HWY_EXPORT(do_hand_over);
@@ -125,5 +125,5 @@ double weigh(const float* r, const Addend& addend, std::size_t count) {
   return HWY_DYNAMIC_DISPATCH(do_weigh)(r, addend, count);
 }
 
-}  // namespace sluice
+}  // namespace sluice::kernels
 #endif

@@ -12,7 +12,7 @@
 
 #include <cstddef>
 
-namespace sluice {
+namespace sluice::kernels {
 
 // What a step adds.
 struct Addend {
@@ -39,4 +39,4 @@ double add_up(float* to, const float* r, const Addend& addend, std::size_t count
 // Nothing is written.
 double weigh(const float* r, const Addend& addend, std::size_t count);
 
-}  // namespace sluice
+}  // namespace sluice::kernels

@@ -48,8 +48,8 @@ bool lies_in(const Tensor& gradient, const Tensor& slot) {
 
 class DataParallel::Impl {
  public:
-  Impl(torch::nn::Module* module, const NamedTensors& parameters, const NamedTensors& buffers,
-       Communicator communicator, GradientOptions options);
+  Impl(torch::nn::Module* module, const libtorch::NamedTensors& parameters,
+       const libtorch::NamedTensors& buffers, Communicator communicator, GradientOptions options);
   ~Impl();
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
@@ -59,7 +59,7 @@ class DataParallel::Impl {
   std::shared_ptr<const Arrivals> arrivals();
   void set_decay(const Tensor& tensor, double decay);
   void set_timeline(Timeline* timeline);
-  Reducer& reducer() { return reducer_; }
+  gradient::Reducer& reducer() { return reducer_; }
   int& pauses() { return pauses_; }
 
  private:
@@ -125,13 +125,13 @@ class DataParallel::Impl {
   void hand_out(const FinishedStep& finished);
   void hand_out(std::size_t i);
 
-  torch::nn::Module* module_;  // or null, and
-  NamedTensors given_;         // those that were given instead
+  torch::nn::Module* module_;     // or null, and
+  libtorch::NamedTensors given_;  // those that were given instead
   std::vector<Parameter> parameters_;
   std::unordered_map<const c10::TensorImpl*, std::size_t> numbers_;  // of parameters_
   bool sparse_;
   std::shared_ptr<Followed> followed_ = std::make_shared<Followed>(*this);
-  Reducer reducer_;
+  gradient::Reducer reducer_;
   std::uint64_t layout_version_;
   int pauses_ = 0;
   Timeline* timeline_ = nullptr;
@@ -142,20 +142,21 @@ class DataParallel::Impl {
   } backward_;  // of the step under way
 };
 
-DataParallel::Impl::Impl(torch::nn::Module* module, const NamedTensors& parameters,
-                         const NamedTensors& buffers, Communicator communicator,
+DataParallel::Impl::Impl(torch::nn::Module* module, const libtorch::NamedTensors& parameters,
+                         const libtorch::NamedTensors& buffers, Communicator communicator,
                          GradientOptions options)
     : module_{module},
-      given_{module == nullptr ? parameters : NamedTensors{}},
+      given_{module == nullptr ? parameters : libtorch::NamedTensors{}},
       sparse_{options.sparse.sparsity > 0},
-      reducer_{communicator, gradient_specs(trained_parameters(parameters)), std::move(options)},
+      reducer_{communicator, libtorch::gradient_specs(libtorch::trained_parameters(parameters)),
+               std::move(options)},
       layout_version_{reducer_.layout_version()} {
-  NamedTensors all = parameters;
+  libtorch::NamedTensors all = parameters;
   all.insert(all.end(), buffers.begin(), buffers.end());
-  if (equalise(all, communicator) && communicator.rank() == 0)
-    log("the ranks' weights differed; all go on with those of rank 0");
+  if (libtorch::equalise(all, communicator) && communicator.rank() == 0)
+    base::log("the ranks' weights differed; all go on with those of rank 0");
 
-  for (const auto& [name, tensor] : trained_parameters(parameters)) {
+  for (const auto& [name, tensor] : libtorch::trained_parameters(parameters)) {
     numbers_.emplace(tensor.unsafeGetTensorImpl(), parameters_.size());
     parameters_.push_back({.name = name, .tensor = tensor, .type = tensor.scalar_type()});
   }
@@ -180,10 +181,10 @@ const Tensor& DataParallel::Impl::slot(std::size_t i) {
   Parameter& parameter = parameters_[i];
   std::byte* const memory = reducer_.slot(i);
   for (Tensor& slot : parameter.slots) {
-    if (!slot.defined()) slot = tensor_over(memory, parameter.tensor);
+    if (!slot.defined()) slot = libtorch::tensor_over(memory, parameter.tensor);
     if (slot.data_ptr() == memory) return slot;
   }
-  refuse(fmt::format("the gradient of '{}' has moved", parameter.name));
+  base::refuse(fmt::format("the gradient of '{}' has moved", parameter.name));
 }
 
 // `added`: what libtorch has just added to .grad.
@@ -193,7 +194,7 @@ void DataParallel::Impl::take(std::size_t i, const Tensor& added) {
   // Of one that was frozen after forward() libtorch drops the gradient.
   if (!parameter.tensor.requires_grad() || !gradient.defined()) return;
   if (parameter.ready)
-    refuse(fmt::format(
+    base::refuse(fmt::format(
         "parameter '{}' got a second gradient before finish(); call finish() after each "
         "backward(), or hold no_sync() during all but the last",
         parameter.name));
@@ -214,7 +215,7 @@ void DataParallel::Impl::take(std::size_t i, const Tensor& added) {
 
 void DataParallel::Impl::require_cleared(const Parameter& parameter) {
   if (parameter.holds_mean())
-    refuse(fmt::format(
+    base::refuse(fmt::format(
         "parameter '{}' got a gradient on top of the mean that finish() handed out; clear it with "
         "zero_grad() before the next backward(), freeze it if no optimizer moves it, or hold "
         "no_sync() to add up",
@@ -259,7 +260,7 @@ void DataParallel::Impl::send(std::size_t i) {
 void DataParallel::Impl::require_same_parameters() const {
   std::vector<std::string> late;
   const auto check = [&](const std::string& name, const Tensor& tensor) {
-    if (takes_part(tensor) && !numbers_.contains(tensor.unsafeGetTensorImpl()))
+    if (libtorch::takes_part(tensor) && !numbers_.contains(tensor.unsafeGetTensorImpl()))
       late.push_back(name);
   };
   for (const auto& [name, tensor] : given_) check(name, tensor);
@@ -267,13 +268,13 @@ void DataParallel::Impl::require_same_parameters() const {
     for (const auto& item : module_->named_parameters()) check(item.key(), item.value());
   }
   if (!late.empty())
-    refuse(
+    base::refuse(
         fmt::format("parameters that were added, replaced or unfrozen after DataParallel was made: "
                     "'{}'; make a new one",
                     fmt::join(late, "', '")));
   for (const Parameter& parameter : parameters_) {
     if (parameter.tensor.scalar_type() != parameter.type)
-      refuse(
+      base::refuse(
           fmt::format("parameter '{}' was of type {} when DataParallel was made, and is {} now; "
                       "make a new one",
                       parameter.name, c10::toString(parameter.type),
@@ -281,7 +282,7 @@ void DataParallel::Impl::require_same_parameters() const {
     // What replaces a tensor's storage takes its hook away.
     if (parameter.tensor.requires_grad() &&
         torch::autograd::impl::grad_accumulator(parameter.tensor) != parameter.accumulator)
-      refuse(fmt::format(
+      base::refuse(fmt::format(
           "parameter '{}' was loaded or converted after DataParallel was made; make it afterwards",
           parameter.name));
   }
@@ -291,15 +292,16 @@ void DataParallel::Impl::require_followed() const {
   constexpr const char* kNeed =
       "sparse gradients need an optimizer that moves only what arrives: make it a sluice::Sgd or "
       "sluice::Lars, and call its follow() with this DataParallel";
-  if (followed_.use_count() == 1) refuse(kNeed);  // that one is ours
+  if (followed_.use_count() == 1) base::refuse(kNeed);  // that one is ours
   for (const Parameter& parameter : parameters_) {
-    if (!parameter.followed && has_chunks(parameter.tensor) && parameter.tensor.requires_grad())
-      refuse(fmt::format("{}; parameter '{}' has none that follows", kNeed, parameter.name));
+    if (!parameter.followed && libtorch::has_chunks(parameter.tensor) &&
+        parameter.tensor.requires_grad())
+      base::refuse(fmt::format("{}; parameter '{}' has none that follows", kNeed, parameter.name));
   }
 }
 
 FinishedStep DataParallel::Impl::finish() {
-  if (pauses_ > 0) refuse("finish() was called while no_sync() holds; let go of it first");
+  if (pauses_ > 0) base::refuse("finish() was called while no_sync() holds; let go of it first");
   require_same_parameters();
   if (sparse_) require_followed();
   for (const Parameter& parameter : parameters_) {
@@ -324,7 +326,7 @@ FinishedStep DataParallel::Impl::finish() {
 FinishedStep DataParallel::Impl::flush() {
   for (const Parameter& parameter : parameters_) {
     if (parameter.ready || parameter.paused)
-      refuse("flush() was called between backward() and finish(); call finish() first");
+      base::refuse("flush() was called between backward() and finish(); call finish() first");
   }
   FinishedStep finished = reducer_.flush();
   if (!finished.empty) hand_out(finished);
@@ -374,7 +376,7 @@ std::shared_ptr<const Arrivals> DataParallel::Impl::arrivals() {
 // Parts of one step each that are all there are as good as a dense gradient.
 Arrival DataParallel::Impl::arrival(const Tensor& tensor) const {
   const auto found = numbers_.find(tensor.unsafeGetTensorImpl());
-  if (!sparse_ || found == numbers_.end() || !may_be_sparse(tensor)) return {};
+  if (!sparse_ || found == numbers_.end() || !libtorch::may_be_sparse(tensor)) return {};
   const std::size_t i = found->second;
   const std::span<const GradientPart> parts = reducer_.arrived(i);
   std::size_t fresh = 0;
@@ -386,7 +388,7 @@ Arrival DataParallel::Impl::arrival(const Tensor& tensor) const {
 
 void DataParallel::Impl::set_decay(const Tensor& tensor, double decay) {
   const auto found = numbers_.find(tensor.unsafeGetTensorImpl());
-  if (found == numbers_.end() || !has_chunks(tensor)) return;
+  if (found == numbers_.end() || !libtorch::has_chunks(tensor)) return;
   Parameter& parameter = parameters_[found->second];
   parameter.followed = true;
   parameter.decay = static_cast<float>(decay);
@@ -402,14 +404,14 @@ void DataParallel::Impl::set_timeline(Timeline* timeline) {
 
 DataParallel::DataParallel(torch::nn::Module& module, const Communicator& communicator,
                            GradientOptions options)
-    : impl_{std::make_unique<Impl>(&module, unique_tensors(module.named_parameters()),
-                                   unique_tensors(module.named_buffers()), communicator,
+    : impl_{std::make_unique<Impl>(&module, libtorch::unique_tensors(module.named_parameters()),
+                                   libtorch::unique_tensors(module.named_buffers()), communicator,
                                    std::move(options))} {}
 
 DataParallel::DataParallel(const torch::OrderedDict<std::string, Tensor>& parameters,
                            const Communicator& communicator, GradientOptions options)
-    : impl_{std::make_unique<Impl>(nullptr, unique_tensors(parameters), NamedTensors{},
-                                   communicator, std::move(options))} {}
+    : impl_{std::make_unique<Impl>(nullptr, libtorch::unique_tensors(parameters),
+                                   libtorch::NamedTensors{}, communicator, std::move(options))} {}
 
 DataParallel::DataParallel(DataParallel&&) noexcept = default;
 DataParallel& DataParallel::operator=(DataParallel&&) noexcept = default;
@@ -425,6 +427,6 @@ void DataParallel::set_decay(const Tensor& parameter, double decay) {
   impl_->set_decay(parameter, decay);
 }
 void DataParallel::set_timeline(Timeline* timeline) { impl_->set_timeline(timeline); }
-Reducer& DataParallel::reducer() { return impl_->reducer(); }
+gradient::Reducer& DataParallel::reducer() { return impl_->reducer(); }
 
 }  // namespace sluice

@@ -1,6 +1,6 @@
 #include "libtorch/scalar_type.h"
 
-namespace sluice {
+namespace sluice::libtorch {
 
 std::optional<DataType> data_type(torch::ScalarType type) {
   switch (type) {
@@ -21,4 +21,4 @@ std::optional<DataType> data_type(torch::ScalarType type) {
   }
 }
 
-}  // namespace sluice
+}  // namespace sluice::libtorch

@@ -7,9 +7,9 @@
 
 #include "sluice/types.h"
 
-namespace sluice {
+namespace sluice::libtorch {
 
 // Nothing: collectives do not know that type.
 std::optional<DataType> data_type(torch::ScalarType type);
 
-}  // namespace sluice
+}  // namespace sluice::libtorch

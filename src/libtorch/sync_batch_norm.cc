@@ -14,7 +14,7 @@
 #include "sluice/status.h"
 
 namespace sluice {
-namespace detail {
+namespace libtorch {
 
 // Of a batch in all ranks' parts. Shared by a layer and the graphs that it has made.
 struct BatchStatistics {
@@ -34,7 +34,7 @@ struct BatchStatistics {
   }
 };
 
-}  // namespace detail
+}  // namespace libtorch
 
 namespace {
 
@@ -42,9 +42,9 @@ using torch::Tensor;
 
 // As a graph can hold it.
 struct HeldStatistics : torch::CustomClassHolder {
-  explicit HeldStatistics(std::shared_ptr<detail::BatchStatistics> held)
+  explicit HeldStatistics(std::shared_ptr<libtorch::BatchStatistics> held)
       : statistics{std::move(held)} {}
-  std::shared_ptr<detail::BatchStatistics> statistics;
+  std::shared_ptr<libtorch::BatchStatistics> statistics;
 };
 
 struct Moments {
@@ -78,9 +78,9 @@ Tensor normalised(const Tensor& input, const Tensor& weight, const Tensor& bias,
                      "all ranks together have one"}};
 }
 
-Moments moments_of_all(const Tensor& input, detail::BatchStatistics& statistics) {
+Moments moments_of_all(const Tensor& input, libtorch::BatchStatistics& statistics) {
   const std::int64_t features = input.size(1);
-  const std::int64_t part = detail::BatchStatistics::part(features);
+  const std::int64_t part = libtorch::BatchStatistics::part(features);
   Communicator& communicator = statistics.communicator;
   const Tensor gathered =
       torch::from_blob(statistics.gathered.data(), {communicator.size(), part}, torch::kDouble);
@@ -118,7 +118,7 @@ struct SyncBatchNormFunction : torch::autograd::Function<SyncBatchNormFunction> 
   static Tensor forward(torch::autograd::AutogradContext* context, const Tensor& input,
                         const Tensor& weight, const Tensor& bias, const Moments& moments,
                         double epsilon,
-                        const std::shared_ptr<detail::BatchStatistics>& statistics) {
+                        const std::shared_ptr<libtorch::BatchStatistics>& statistics) {
     const torch::ScalarType type = working_type(input);
     const Tensor batch = input.to(type);
     const Tensor mean = moments.mean.to(type);
@@ -151,7 +151,7 @@ struct SyncBatchNormFunction : torch::autograd::Function<SyncBatchNormFunction> 
     const double epsilon = context->saved_data["epsilon"].toDouble();
     const auto count = static_cast<double>(context->saved_data["count"].toInt());
     const auto capsule = context->saved_data["statistics"].toCapsule();
-    detail::BatchStatistics& statistics = *static_cast<HeldStatistics&>(*capsule).statistics;
+    libtorch::BatchStatistics& statistics = *static_cast<HeldStatistics&>(*capsule).statistics;
 
     const torch::ScalarType type = mean.scalar_type();
     const std::int64_t features = mean.numel();
@@ -196,7 +196,7 @@ struct SyncBatchNormFunction : torch::autograd::Function<SyncBatchNormFunction> 
 SyncBatchNormImpl::SyncBatchNormImpl(const torch::nn::BatchNormOptions& norm,
                                      const Communicator& group)
     : NormImplBase{norm},
-      statistics_{std::make_shared<detail::BatchStatistics>(group, norm.num_features())} {}
+      statistics_{std::make_shared<libtorch::BatchStatistics>(group, norm.num_features())} {}
 
 void SyncBatchNormImpl::_check_input_dim(const Tensor& input) {
   if (input.dim() < 2 || input.size(1) != options.num_features())

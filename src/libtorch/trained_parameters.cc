@@ -10,7 +10,7 @@
 #include "base/refuse.h"
 #include "libtorch/scalar_type.h"
 
-namespace sluice {
+namespace sluice::libtorch {
 namespace {
 
 using torch::Tensor;
@@ -44,16 +44,18 @@ bool takes_part(const Tensor& parameter) {
 
 NamedTensors trained_parameters(NamedTensors parameters) {
   std::erase_if(parameters, [](const auto& named) { return !takes_part(named.second); });
-  if (parameters.empty()) refuse("no parameter requires a gradient: there is nothing to train");
+  if (parameters.empty())
+    base::refuse("no parameter requires a gradient: there is nothing to train");
   for (const auto& [name, parameter] : parameters) {
     if (!parameter.is_leaf())
-      refuse(fmt::format("parameter '{}' is computed from others; give those instead", name));
+      base::refuse(fmt::format("parameter '{}' is computed from others; give those instead", name));
     if (!parameter.device().is_cpu() || parameter.layout() != torch::kStrided)
-      refuse(fmt::format("parameter '{}' is not a dense tensor on the CPU", name));
+      base::refuse(fmt::format("parameter '{}' is not a dense tensor on the CPU", name));
     const std::optional<DataType> type = data_type(parameter.scalar_type());
     if (!type || *type == DataType::I32 || *type == DataType::I64)
-      refuse(fmt::format("parameter '{}' is of type {}; f32, f64, f16 and bf16 can be averaged",
-                         name, c10::toString(parameter.scalar_type())));
+      base::refuse(
+          fmt::format("parameter '{}' is of type {}; f32, f64, f16 and bf16 can be averaged", name,
+                      c10::toString(parameter.scalar_type())));
   }
   return parameters;
 }
@@ -66,8 +68,8 @@ bool has_chunks(const Tensor& parameter) {
   return parameter.scalar_type() == torch::kFloat && may_be_sparse(parameter);
 }
 
-std::vector<GradientSpec> gradient_specs(const NamedTensors& parameters) {
-  std::vector<GradientSpec> gradients;
+std::vector<gradient::GradientSpec> gradient_specs(const NamedTensors& parameters) {
+  std::vector<gradient::GradientSpec> gradients;
   for (const auto& [name, parameter] : parameters) {
     gradients.push_back({.name = name,
                          .count = static_cast<std::size_t>(parameter.numel()),
@@ -85,4 +87,4 @@ Tensor tensor_over(std::byte* memory, const Tensor& parameter) {
   return torch::from_blob(memory, parameter.sizes(), parameter.strides(), options);
 }
 
-}  // namespace sluice
+}  // namespace sluice::libtorch

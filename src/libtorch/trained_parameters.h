@@ -11,7 +11,7 @@
 #include "gradient/gradient_spec.h"
 #include "libtorch/weights.h"
 
-namespace sluice {
+namespace sluice::libtorch {
 
 // Without those that are shared: the first name stands.
 NamedTensors unique_tensors(const torch::OrderedDict<std::string, torch::Tensor>& named);
@@ -28,9 +28,9 @@ bool may_be_sparse(const torch::Tensor& parameter);
 bool has_chunks(const torch::Tensor& parameter);
 
 // REQUIRES: trained_parameters() let them pass.
-std::vector<GradientSpec> gradient_specs(const NamedTensors& parameters);
+std::vector<gradient::GradientSpec> gradient_specs(const NamedTensors& parameters);
 
 // A tensor like `parameter` over `memory`, which it does not own.
 torch::Tensor tensor_over(std::byte* memory, const torch::Tensor& parameter);
 
-}  // namespace sluice
+}  // namespace sluice::libtorch

@@ -10,7 +10,7 @@
 #include "gradient/description.h"
 #include "sluice/status.h"
 
-namespace sluice {
+namespace sluice::libtorch {
 namespace {
 
 void broadcast(const torch::Tensor& tensor, Communicator& communicator) {
@@ -33,7 +33,8 @@ void require_same_shapes(const NamedTensors& tensors, Communicator& communicator
   std::vector<std::string> lines;
   for (const auto& [name, tensor] : tensors)
     lines.push_back(c10::str("'", name, "' of ", tensor.scalar_type(), " ", tensor.sizes()));
-  const std::optional<Difference> found = difference_between_ranks(communicator, lines);
+  const std::optional<gradient::Difference> found =
+      gradient::difference_between_ranks(communicator, lines);
   if (!found) return;
   throw Error{Status{Code::Mismatch,
                      fmt::format("parameters and buffers: rank 0 has {} where rank {} has {}; all "
@@ -57,10 +58,10 @@ std::uint64_t hash_of(const NamedTensors& tensors) {
 bool equalise(NamedTensors tensors, Communicator& communicator) {
   const torch::NoGradGuard no_gradient;
   std::erase_if(tensors, [](const auto& named) { return !has_bytes(named.second); });
-  if (same_everywhere(communicator, hash_of(tensors))) return false;
+  if (engine::same_everywhere(communicator, hash_of(tensors))) return false;
   require_same_shapes(tensors, communicator);
   for (const auto& [name, tensor] : tensors) broadcast(tensor, communicator);
   return true;
 }
 
-}  // namespace sluice
+}  // namespace sluice::libtorch

@@ -9,7 +9,7 @@
 
 #include "sluice/communicator.h"
 
-namespace sluice {
+namespace sluice::libtorch {
 
 using NamedTensors = std::vector<std::pair<std::string, torch::Tensor>>;
 
@@ -21,4 +21,4 @@ std::uint64_t hash_of(const NamedTensors& tensors);
 // Work::wait() does, and (Mismatch, at every rank) where names, types or shapes differ.
 bool equalise(NamedTensors tensors, Communicator& communicator);
 
-}  // namespace sluice
+}  // namespace sluice::libtorch

@@ -9,7 +9,7 @@
 
 #include "base/text.h"
 
-namespace sluice {
+namespace sluice::recipe {
 namespace {
 
 // Writes layers down while it follows the size of the image through them.
@@ -248,7 +248,7 @@ double ModelTable::forward_flops() const {
 }
 
 Result<ModelInput> model_input(std::string_view name, ModelInput input) {
-  if (Status known = check_model_name(name); !known.ok()) return known;
+  if (Status known = cluster::check_model_name(name); !known.ok()) return known;
   const Known* const model = find_model(name);
   if (input.classes < 0 || input.channels < 0 || input.image < 0 || input.image > kMostImage) {
     return Status{Code::InvalidArgument,
@@ -274,4 +274,4 @@ Result<ModelTable> model_table(std::string_view name, ModelInput input) {
   return ModelTable{.name = std::string{name}, .input = input, .layers = std::move(table).layers()};
 }
 
-}  // namespace sluice
+}  // namespace sluice::recipe

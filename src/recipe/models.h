@@ -12,7 +12,7 @@
 #include "cluster/device_speed.h"
 #include "sluice/status.h"
 
-namespace sluice {
+namespace sluice::recipe {
 
 // What a network is trained on. Zero stands for what the network was made for.
 struct ModelInput {
@@ -49,4 +49,4 @@ Result<ModelInput> model_input(std::string_view name, ModelInput input = {});
 // An image too small for the network is refused.
 Result<ModelTable> model_table(std::string_view name, ModelInput input = {});
 
-}  // namespace sluice
+}  // namespace sluice::recipe

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace sluice {
+namespace sluice::recipe {
 namespace {
 
 double warm_up_factor(const WarmUp& warm_up, double position) {
@@ -41,4 +41,4 @@ double rate_at(const RateSchedule& schedule, double position) {
          std::visit(DecayFactor{position, schedule.warm_up.length}, schedule.decay);
 }
 
-}  // namespace sluice
+}  // namespace sluice::recipe

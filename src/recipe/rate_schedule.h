@@ -6,7 +6,7 @@
 #include <variant>
 #include <vector>
 
-namespace sluice {
+namespace sluice::recipe {
 
 // The rate rises along a straight line from `from` times its value, at position 0, and has its
 // value from position `length` on.
@@ -43,4 +43,4 @@ struct RateSchedule {
 
 double rate_at(const RateSchedule& schedule, double position);
 
-}  // namespace sluice
+}  // namespace sluice::recipe

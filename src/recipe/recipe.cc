@@ -12,7 +12,7 @@
 #include "recipe/recipe_keys.h"
 #include "recipe/recipe_value.h"
 
-namespace sluice {
+namespace sluice::recipe {
 namespace {
 
 constexpr std::string_view kSourceTable = "source";
@@ -31,7 +31,7 @@ class Loading {
       const Status status =
           key == nullptr ? no_such_key(name.str()) : set_value(recipe_, *key, node);
       if (!status.ok()) mistakes.push_back({name.source(), status.message()});
-      places_.emplace(name.str(), place_of(source_, name.source()));
+      places_.emplace(name.str(), base::place_of(source_, name.source()));
       recipe_.sources.emplace(name.str(), "");
     }
     if (!mistakes.empty()) return first_of(mistakes);
@@ -48,7 +48,7 @@ class Loading {
     const std::string name = trimmed(setting.substr(0, equals));
     if (equals == std::string::npos || name.empty()) {
       return {Code::InvalidArgument,
-              fmt::format("--set {} must be key=value, like rate=0.1", quote(setting))};
+              fmt::format("--set {} must be key=value, like rate=0.1", base::quote(setting))};
     }
     const RecipeKey* const key = find_recipe_key(name);
     const Status status =
@@ -80,7 +80,7 @@ class Loading {
 
   static Status no_such_key(std::string_view name) {
     return {Code::InvalidInput,
-            fmt::format("there is no key {}{}", quote(name), nearest_key_hint(name))};
+            fmt::format("there is no key {}{}", base::quote(name), nearest_key_hint(name))};
   }
 
   // A table has its keys in order of names: people read from above.
@@ -89,7 +89,7 @@ class Loading {
         mistakes.begin(), mistakes.end(),
         [](const Mistake& a, const Mistake& b) { return a.where.begin.line < b.where.begin.line; });
     return {Code::InvalidInput,
-            fmt::format("{}: {}", place_of(source_, first->where), first->what)};
+            fmt::format("{}: {}", base::place_of(source_, first->where), first->what)};
   }
 
   static std::string trimmed(const std::string& text) {
@@ -100,7 +100,7 @@ class Loading {
 
   // What is no TOML value is a text without its quotes: model=resnet20.
   Status set_text(const RecipeKey& key, const std::string& text) {
-    const Result<toml::table> table = parse_toml(fmt::format("value = {}", text), "");
+    const Result<toml::table> table = base::parse_toml(fmt::format("value = {}", text), "");
     if (table.ok() && table.value().size() == 1)
       return set_value(recipe_, key, *table.value().get("value"));
     return set_value(recipe_, key, toml::value<std::string>{text});
@@ -110,8 +110,8 @@ class Loading {
     if (node == nullptr) return {};
     const toml::table* const table = node->as_table();
     if (table == nullptr) {
-      return {Code::InvalidInput,
-              fmt::format("{}: source must be a table of tags", place_of(source_, node->source()))};
+      return {Code::InvalidInput, fmt::format("{}: source must be a table of tags",
+                                              base::place_of(source_, node->source()))};
     }
     std::vector<Mistake> mistakes;
     for (const auto& [name, tag] : *table) {
@@ -146,7 +146,7 @@ std::string value_in(const std::map<std::string, std::string>& settings, const R
 
 std::vector<RecipeSummary> known_recipes() {
   std::vector<RecipeSummary> recipes;
-  for (const EmbeddedFile& file : embedded_recipes()) {
+  for (const base::EmbeddedFile& file : base::embedded_recipes()) {
     const Result<Recipe> recipe = parse_recipe(file.toml, std::string{file.name} + ".toml");
     if (recipe.ok()) recipes.push_back({recipe.value().name, recipe.value().about});
   }
@@ -154,14 +154,15 @@ std::vector<RecipeSummary> known_recipes() {
 }
 
 Result<Recipe> load_recipe(std::string_view name_or_path, std::span<const std::string> overrides) {
-  const Result<TomlText> found = find_toml("recipe", std::string{name_or_path}, embedded_recipes());
+  const Result<base::TomlText> found =
+      base::find_toml("recipe", std::string{name_or_path}, base::embedded_recipes());
   if (!found.ok()) return found.status();
   return parse_recipe(found.value().text, found.value().source, overrides);
 }
 
 Result<Recipe> parse_recipe(std::string_view toml_text, const std::string& source,
                             std::span<const std::string> overrides) {
-  const Result<toml::table> table = parse_toml(toml_text, source);
+  const Result<toml::table> table = base::parse_toml(toml_text, source);
   if (!table.ok()) return table.status();
   Loading loading{source};
   if (Status status = loading.read(table.value()); !status.ok()) return status;
@@ -209,4 +210,4 @@ Status may_continue(const std::map<std::string, std::string>& then, double epoch
   return {};
 }
 
-}  // namespace sluice
+}  // namespace sluice::recipe

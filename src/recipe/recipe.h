@@ -19,7 +19,7 @@
 #include "sluice/rate_place.h"
 #include "sluice/status.h"
 
-namespace sluice {
+namespace sluice::recipe {
 
 // How the rate follows the global batch.
 enum class RateScaling : std::uint8_t { Linear, Sqrt, None };
@@ -154,4 +154,4 @@ std::string source_of(const Recipe& recipe, std::string_view key);
 Status may_continue(const std::map<std::string, std::string>& then, double epochs_done,
                     const Recipe& now);
 
-}  // namespace sluice
+}  // namespace sluice::recipe

@@ -6,7 +6,7 @@
 
 #include "recipe/models.h"
 
-namespace sluice {
+namespace sluice::recipe {
 
 namespace {
 
@@ -59,4 +59,4 @@ std::optional<RecipeComplaint> check_recipe(const Recipe& recipe) {
   return std::nullopt;
 }
 
-}  // namespace sluice
+}  // namespace sluice::recipe

@@ -7,7 +7,7 @@
 
 #include "recipe/recipe.h"
 
-namespace sluice {
+namespace sluice::recipe {
 
 struct RecipeComplaint {
   std::string_view key;  // which to change
@@ -17,4 +17,4 @@ struct RecipeComplaint {
 // Of values that are each within their own bounds.
 std::optional<RecipeComplaint> check_recipe(const Recipe& recipe);
 
-}  // namespace sluice
+}  // namespace sluice::recipe

@@ -10,7 +10,7 @@
 #include "recipe/models.h"
 #include "sluice/algorithms.h"
 
-namespace sluice {
+namespace sluice::recipe {
 namespace {
 
 using namespace std::string_view_literals;
@@ -304,8 +304,8 @@ const RecipeKey* find_recipe_key(std::string_view name) {
 std::string nearest_key_hint(std::string_view name) {
   std::vector<std::string_view> names;
   for (const RecipeKey& key : kKeys) names.push_back(key.name);
-  const std::string_view nearest = nearest_name(name, names);
+  const std::string_view nearest = base::nearest_name(name, names);
   return nearest.empty() ? std::string{} : fmt::format(", did you mean {}?", nearest);
 }
 
-}  // namespace sluice
+}  // namespace sluice::recipe

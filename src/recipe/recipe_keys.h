@@ -13,7 +13,7 @@
 #include "recipe/recipe.h"
 #include "sluice/status.h"
 
-namespace sluice {
+namespace sluice::recipe {
 
 struct NumberKey {
   double Recipe::*field;
@@ -84,4 +84,4 @@ const RecipeKey* find_recipe_key(std::string_view name);
 // " did you mean ...?" or nothing.
 std::string nearest_key_hint(std::string_view name);
 
-}  // namespace sluice
+}  // namespace sluice::recipe

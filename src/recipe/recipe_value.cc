@@ -8,7 +8,7 @@
 
 #include "base/text.h"
 
-namespace sluice {
+namespace sluice::recipe {
 namespace {
 
 Status refusal(std::string message) { return {Code::InvalidInput, std::move(message)}; }
@@ -62,8 +62,9 @@ struct Reader {
   }
 
   Status operator()(const BytesKey& key) const {
-    Result<std::int64_t> bytes = node.is_string() ? parse_bytes(*node.value<std::string_view>())
-                                                  : whole(key.least, key.most);
+    Result<std::int64_t> bytes = node.is_string()
+                                     ? base::parse_bytes(*node.value<std::string_view>())
+                                     : whole(key.least, key.most);
     if (!bytes.ok()) return refusal(fmt::format("{}: {}", name, bytes.status().message()));
     if (bytes.value() < key.least || bytes.value() > key.most) {
       return refusal(fmt::format("{} must be from {} to {} bytes", name, key.least, key.most));
@@ -96,7 +97,7 @@ struct Reader {
       key.set(recipe, i);
       return {};
     }
-    const std::string_view nearest = nearest_name(word, key.words);
+    const std::string_view nearest = base::nearest_name(word, key.words);
     return refusal(fmt::format("{} must be {}{}", name, fmt::join(key.words, " or "),
                                nearest.empty() ? "" : fmt::format("; did you mean {}?", nearest)));
   }
@@ -213,4 +214,4 @@ std::string show_value(const Recipe& recipe, const RecipeKey& key) {
   return std::visit(Writer{recipe}, key.kind);
 }
 
-}  // namespace sluice
+}  // namespace sluice::recipe

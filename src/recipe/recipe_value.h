@@ -8,7 +8,7 @@
 #include "recipe/recipe_keys.h"
 #include "sluice/status.h"
 
-namespace sluice {
+namespace sluice::recipe {
 
 // The message says what the key must be, not where it was found.
 Status set_value(Recipe& recipe, const RecipeKey& key, const toml::node& node);
@@ -16,4 +16,4 @@ Status set_value(Recipe& recipe, const RecipeKey& key, const toml::node& node);
 // As TOML text that set_value() reads back to the same value.
 std::string show_value(const Recipe& recipe, const RecipeKey& key);
 
-}  // namespace sluice
+}  // namespace sluice::recipe

@@ -6,7 +6,7 @@
 #include <cassert>
 #include <cmath>
 
-namespace sluice {
+namespace sluice::recipe {
 namespace {
 
 double part(std::int64_t of, std::int64_t whole) {
@@ -195,4 +195,4 @@ bool checkpoints_after(const Recipe& recipe, const TrainingPlan& plan, std::int6
   return due_after(recipe.checkpoint_every, recipe.checkpoint_every, plan, step);
 }
 
-}  // namespace sluice
+}  // namespace sluice::recipe

@@ -17,7 +17,7 @@
 #include "recipe/recipe.h"
 #include "sluice/status.h"
 
-namespace sluice {
+namespace sluice::recipe {
 
 struct EpochPlan {
   std::int64_t first_step = 0;
@@ -59,4 +59,4 @@ double rate_at(const Recipe& recipe, const TrainingPlan& plan, std::int64_t step
 bool evaluates_after(const Recipe& recipe, const TrainingPlan& plan, std::int64_t step);
 bool checkpoints_after(const Recipe& recipe, const TrainingPlan& plan, std::int64_t step);
 
-}  // namespace sluice
+}  // namespace sluice::recipe

@@ -13,6 +13,8 @@ Topology Topology::flat(int ranks) {
   return {std::vector<int>(static_cast<std::size_t>(ranks), 1)};
 }
 
+namespace schedule {
+
 Traffic::Traffic(const Topology& topology) {
   for (std::size_t node = 0; node < topology.nodes.size(); ++node) {
     node_of_.insert(node_of_.end(), static_cast<std::size_t>(topology.nodes[node]),
@@ -56,8 +58,10 @@ void Traffic::end_step(int repeat) {
   load_.push_back(step);
 }
 
+}  // namespace schedule
+
 Load count_load(const Schedule& schedule, const Topology& topology) {
-  Traffic traffic{topology};
+  schedule::Traffic traffic{topology};
   int steps = 0;
   for (const Program& program : schedule.programs) steps = std::max(steps, program.steps());
   for (int step = 0; step < steps; ++step) {

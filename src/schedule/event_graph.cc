@@ -8,7 +8,7 @@
 #include "schedule/place_history.h"
 #include "schedule/well_formed.h"
 
-namespace sluice {
+namespace sluice::schedule {
 namespace {
 
 constexpr std::uint32_t kNone = ~std::uint32_t{0};
@@ -240,4 +240,4 @@ std::string EventGraph::describe(const Event& event) const {
                      from.empty() ? "a local operation" : "received from rank " + from);
 }
 
-}  // namespace sluice
+}  // namespace sluice::schedule

@@ -12,7 +12,7 @@
 
 #include "sluice/schedule.h"
 
-namespace sluice {
+namespace sluice::schedule {
 
 // A buffer at a rank that an event reads.
 struct Operand {
@@ -75,4 +75,4 @@ class EventGraph {
   std::string deadlock_;
 };
 
-}  // namespace sluice
+}  // namespace sluice::schedule

@@ -3,7 +3,7 @@
 #include <bit>
 #include <utility>
 
-namespace sluice {
+namespace sluice::schedule {
 namespace {
 
 constexpr std::size_t kWordBits = 64;
@@ -57,4 +57,4 @@ std::optional<Rank> Expressions::missing_rank(ExpressionId expression) const {
   return std::nullopt;
 }
 
-}  // namespace sluice
+}  // namespace sluice::schedule

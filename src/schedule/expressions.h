@@ -12,7 +12,7 @@
 
 #include "sluice/schedule.h"
 
-namespace sluice {
+namespace sluice::schedule {
 
 using ExpressionId = std::int32_t;
 inline constexpr ExpressionId kNothing = -1;  // what an untouched place holds
@@ -44,4 +44,4 @@ class Expressions {
   std::unordered_map<std::uint64_t, ExpressionId> sums_;
 };
 
-}  // namespace sluice
+}  // namespace sluice::schedule

@@ -7,7 +7,7 @@
 #include "base/text.h"
 #include "schedule/text_limits.h"
 
-namespace sluice {
+namespace sluice::schedule {
 namespace {
 
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
@@ -59,7 +59,7 @@ bool LineCursor::accept_char(char c) {
 }
 
 void LineCursor::expect(std::string_view token) {
-  if (!accept(token)) fail_expecting(quote(token));
+  if (!accept(token)) fail_expecting(base::quote(token));
 }
 
 void LineCursor::expect_end() {
@@ -78,7 +78,7 @@ std::size_t LineCursor::one_of(std::span<const std::string_view> words) {
   const std::string_view word = peek_word();
   const auto match = std::find(words.begin(), words.end(), word);
   if (match == words.end()) {
-    const std::string_view nearest = word.empty() ? word : nearest_name(word, words);
+    const std::string_view nearest = word.empty() ? word : base::nearest_name(word, words);
     const std::string hint = nearest.empty() ? "" : fmt::format(" (did you mean {}?)", nearest);
     fail_at(place_, fmt::format("expected {}, found {}{}", either(words), found(), hint));
   }
@@ -154,7 +154,7 @@ std::string LineCursor::found() const {
   if (at_end()) return std::string{end_};
   const std::string_view rest = line_.substr(place_);
   const auto end = std::find_if(rest.begin(), rest.end(), is_blank);
-  return quote(rest.substr(0, static_cast<std::size_t>(end - rest.begin())));
+  return base::quote(rest.substr(0, static_cast<std::size_t>(end - rest.begin())));
 }
 
 std::string either(std::span<const std::string_view> words) {
@@ -166,4 +166,4 @@ std::string either(std::span<const std::string_view> words) {
   return list;
 }
 
-}  // namespace sluice
+}  // namespace sluice::schedule

@@ -14,7 +14,7 @@
 
 #include "sluice/status.h"
 
-namespace sluice {
+namespace sluice::schedule {
 
 // A name the text form can hold: a letter, then letters, digits and "_-:", kMaxNameBytes at most.
 bool is_name(std::string_view text);
@@ -73,4 +73,4 @@ class LineCursor {
 // "a, b or c".
 std::string either(std::span<const std::string_view> words);
 
-}  // namespace sluice
+}  // namespace sluice::schedule

@@ -4,7 +4,7 @@
 
 #include "schedule/text_limits.h"
 
-namespace sluice {
+namespace sluice::schedule {
 namespace {
 constexpr std::size_t kBlockBytes = std::size_t{1} << 16;
 }
@@ -66,4 +66,4 @@ bool LineReader::fail(std::int64_t column, std::string_view what) {
   return false;
 }
 
-}  // namespace sluice
+}  // namespace sluice::schedule

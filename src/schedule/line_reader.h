@@ -11,7 +11,7 @@
 
 #include "sluice/status.h"
 
-namespace sluice {
+namespace sluice::schedule {
 
 class LineReader {
  public:
@@ -40,4 +40,4 @@ class LineReader {
   Status status_;
 };
 
-}  // namespace sluice
+}  // namespace sluice::schedule

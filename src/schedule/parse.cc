@@ -33,20 +33,20 @@ class Parser {
   };
 
   Status read_version();
-  void end_header(LineCursor& line);
+  void end_header(schedule::LineCursor& line);
   Status check_whole() const;
 
-  void read_rank_line(LineCursor& line);
-  void go_to_step(LineCursor& line, Program& program, std::int64_t step);
-  void read_operation(LineCursor& line, Program& program, Progress& progress);
-  void read_local(LineCursor& line, Program& program);
-  Range read_range(LineCursor& line);
-  BufferId read_buffer(LineCursor& line);
-  Rank read_rank(LineCursor& line);
-  bool count_source(LineCursor& line);
+  void read_rank_line(schedule::LineCursor& line);
+  void go_to_step(schedule::LineCursor& line, Program& program, std::int64_t step);
+  void read_operation(schedule::LineCursor& line, Program& program, Progress& progress);
+  void read_local(schedule::LineCursor& line, Program& program);
+  Range read_range(schedule::LineCursor& line);
+  BufferId read_buffer(schedule::LineCursor& line);
+  Rank read_rank(schedule::LineCursor& line);
+  bool count_source(schedule::LineCursor& line);
 
-  LineReader lines_;
-  HeaderParser header_;
+  schedule::LineReader lines_;
+  schedule::HeaderParser header_;
   bool in_header_ = true;
   Schedule schedule_;
   int chunks_ = 1;
@@ -62,9 +62,9 @@ class Parser {
 Result<Schedule> Parser::parse() {
   if (Status status = read_version(); !status.ok()) return status;
   while (lines_.next()) {
-    LineCursor line{lines_.text(), lines_.number()};
+    schedule::LineCursor line{lines_.text(), lines_.number()};
     if (line.at_end()) continue;
-    if (in_header_ && line.peek_word() != kRankWord) {
+    if (in_header_ && line.peek_word() != schedule::kRankWord) {
       header_.read_line(line);
     } else {
       if (in_header_) end_header(line);
@@ -75,7 +75,7 @@ Result<Schedule> Parser::parse() {
   }
   if (!lines_.status().ok()) return lines_.status();
   if (in_header_) {
-    LineCursor end{"", lines_.number() + 1, kEndOfFile};
+    schedule::LineCursor end{"", lines_.number() + 1, kEndOfFile};
     end_header(end);
     if (!end.ok()) return end.status();
   }
@@ -86,31 +86,32 @@ Result<Schedule> Parser::parse() {
 Status Parser::read_version() {
   const bool any = lines_.next();
   if (!lines_.status().ok()) return lines_.status();
-  LineCursor line = any ? LineCursor{lines_.text(), 1} : LineCursor{"", 1, kEndOfFile};
+  schedule::LineCursor line =
+      any ? schedule::LineCursor{lines_.text(), 1} : schedule::LineCursor{"", 1, kEndOfFile};
   line.expect("sluice-schedule");
-  line.number("a version that this program reads", kTextVersion, kTextVersion);
+  line.number("a version that this program reads", schedule::kTextVersion, schedule::kTextVersion);
   line.expect_end();
   return line.status();
 }
 
-void Parser::end_header(LineCursor& line) {
+void Parser::end_header(schedule::LineCursor& line) {
   header_.expect_complete(line);
   if (!line.ok()) return;
   in_header_ = false;
-  const ScheduleHeader& header = header_.header();
+  const schedule::ScheduleHeader& header = header_.header();
   const auto ranks = static_cast<std::size_t>(header.shape.ranks);
   const Layout layout = header.weights.empty() ? Layout{header.chunks} : Layout{header.weights};
   schedule_ = {header.algorithm, header.shape, header.ordered,
                std::vector<Program>(ranks, Program{layout, header.scratch})};
   chunks_ = header.chunks;
-  buffers_.push_back(kUserBufferName);
+  buffers_.push_back(schedule::kUserBufferName);
   buffers_.insert(buffers_.end(), header.scratch.begin(), header.scratch.end());
   progress_.resize(ranks);
 }
 
 // A file that ends too early is told by its hash; without one, by a last line without an end.
 Status Parser::check_whole() const {
-  const ScheduleHeader& header = header_.header();
+  const schedule::ScheduleHeader& header = header_.header();
   if (!header.hash && !lines_.ended_by_newline()) {
     return {
         Code::InvalidInput,
@@ -128,8 +129,8 @@ Status Parser::check_whole() const {
   return {};
 }
 
-void Parser::read_rank_line(LineCursor& line) {
-  line.expect(kRankWord);
+void Parser::read_rank_line(schedule::LineCursor& line) {
+  line.expect(schedule::kRankWord);
   const auto rank = static_cast<std::size_t>(read_rank(line));
   Program& program = schedule_.programs[rank];
   Progress& progress = progress_[rank];
@@ -139,29 +140,30 @@ void Parser::read_rank_line(LineCursor& line) {
 
   constexpr std::string_view kStepWords[] = {"step", "steps"};
   progress.ended = line.one_of(kStepWords) == 1;
-  const auto step = line.number("a step", 1, kMaxSteps);
+  const auto step = line.number("a step", 1, schedule::kMaxSteps);
   if (step > program.steps()) progress.has_locals = false;
   go_to_step(line, program, step);
   if (line.ok() && !progress.ended) read_operation(line, program, progress);
 }
 
-void Parser::go_to_step(LineCursor& line, Program& program, std::int64_t step) {
+void Parser::go_to_step(schedule::LineCursor& line, Program& program, std::int64_t step) {
   if (!line.ok()) return;
   if (step < program.steps()) {
     line.fail(fmt::format("step {} comes after step {} of the same rank", step, program.steps()));
     return;
   }
   all_steps_ += step - program.steps();
-  if (all_steps_ > kMaxAllSteps) {
-    line.fail(fmt::format("the steps of all ranks may add up to at most {}", kMaxAllSteps));
+  if (all_steps_ > schedule::kMaxAllSteps) {
+    line.fail(
+        fmt::format("the steps of all ranks may add up to at most {}", schedule::kMaxAllSteps));
     return;
   }
   while (program.steps() < step) program.begin_step();
 }
 
-void Parser::read_operation(LineCursor& line, Program& program, Progress& progress) {
-  if (++operations_ > kMaxOperations) {
-    line.fail(fmt::format("there may be at most {} operations", kMaxOperations));
+void Parser::read_operation(schedule::LineCursor& line, Program& program, Progress& progress) {
+  if (++operations_ > schedule::kMaxOperations) {
+    line.fail(fmt::format("there may be at most {} operations", schedule::kMaxOperations));
   }
   constexpr std::string_view kVerbs[] = {"send", "copy", "reduce", "local"};
   const std::string_view verb = kVerbs[line.one_of(kVerbs)];
@@ -188,7 +190,7 @@ void Parser::read_operation(LineCursor& line, Program& program, Progress& progre
   }
 }
 
-void Parser::read_local(LineCursor& line, Program& program) {
+void Parser::read_local(schedule::LineCursor& line, Program& program) {
   constexpr std::string_view kVerbs[] = {"copy", "reduce"};
   const std::string_view verb = kVerbs[line.one_of(kVerbs)];
   const Range range = read_range(line);
@@ -206,7 +208,7 @@ void Parser::read_local(LineCursor& line, Program& program) {
 }
 
 // "buffer[3]", or "buffer[6..1]": the chunks from 6 to 1, by way of the last one and 0.
-Range Parser::read_range(LineCursor& line) {
+Range Parser::read_range(schedule::LineCursor& line) {
   const BufferId buffer = read_buffer(line);
   line.expect("[");
   const auto first = static_cast<std::int32_t>(line.number("a chunk", 0, chunks_ - 1));
@@ -217,17 +219,18 @@ Range Parser::read_range(LineCursor& line) {
   return {buffer, first, 1 + (beyond < 0 ? beyond + chunks_ : beyond)};
 }
 
-BufferId Parser::read_buffer(LineCursor& line) {
+BufferId Parser::read_buffer(schedule::LineCursor& line) {
   return static_cast<BufferId>(line.one_of(buffers_));
 }
 
-Rank Parser::read_rank(LineCursor& line) {
+Rank Parser::read_rank(schedule::LineCursor& line) {
   return static_cast<Rank>(line.number("a rank", 0, schedule_.shape.ranks - 1));
 }
 
-bool Parser::count_source(LineCursor& line) {
-  if (++all_sources_ > kMaxSources) {
-    line.fail(fmt::format("the sources of all reduces may add up to at most {}", kMaxSources));
+bool Parser::count_source(schedule::LineCursor& line) {
+  if (++all_sources_ > schedule::kMaxSources) {
+    line.fail(
+        fmt::format("the sources of all reduces may add up to at most {}", schedule::kMaxSources));
   }
   return line.ok();
 }

@@ -9,7 +9,7 @@
 #include "schedule/text_limits.h"
 #include "schedule/text_words.h"
 
-namespace sluice {
+namespace sluice::schedule {
 
 const HeaderParser::Field HeaderParser::kFields[11] = {
     {"hash", false, &HeaderParser::read_hash},
@@ -134,7 +134,7 @@ void HeaderParser::read_scratch(LineCursor& line) {
       line.fail(
           fmt::format("expected another name, of at most {} bytes, for each scratch buffer, "
                       "found {}",
-                      kMaxNameBytes, quote(header_.scratch.back())));
+                      kMaxNameBytes, base::quote(header_.scratch.back())));
     }
     if (line.ok() && std::ssize(header_.scratch) > kMaxScratch) {
       line.fail(fmt::format("there may be at most {} scratch buffers", kMaxScratch));
@@ -142,4 +142,4 @@ void HeaderParser::read_scratch(LineCursor& line) {
   } while (line.ok() && !line.at_end());
 }
 
-}  // namespace sluice
+}  // namespace sluice::schedule

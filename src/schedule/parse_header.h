@@ -11,7 +11,7 @@
 #include "schedule/line_cursor.h"
 #include "sluice/schedule.h"
 
-namespace sluice {
+namespace sluice::schedule {
 
 struct ScheduleHeader {
   std::optional<std::uint64_t> hash;
@@ -61,4 +61,4 @@ class HeaderParser {
   std::size_t next_field_ = 0;
 };
 
-}  // namespace sluice
+}  // namespace sluice::schedule

@@ -10,7 +10,7 @@
 
 #include "sluice/schedule.h"
 
-namespace sluice {
+namespace sluice::schedule {
 
 class PlaceHistory {
  public:
@@ -62,4 +62,4 @@ class PlaceHistory {
   std::vector<Read> reads_;
 };
 
-}  // namespace sluice
+}  // namespace sluice::schedule

@@ -26,7 +26,8 @@ class SayableCheck {
 
   Status run() const {
     const Shape& shape = schedule_.shape;
-    if (!is_name(schedule_.algorithm)) return unsayable("the algorithm has no proper name");
+    if (!schedule::is_name(schedule_.algorithm))
+      return unsayable("the algorithm has no proper name");
     if (std::ssize(schedule_.programs) != shape.ranks || shape.ranks < 1) {
       return unsayable("there is not one program a rank");
     }
@@ -39,7 +40,8 @@ class SayableCheck {
     if (first.layout().chunks() < 1 || !weights_are_positive(first.layout())) {
       return unsayable("a chunk has no weight");
     }
-    if (!are_scratch_names(first.scratch())) return unsayable("scratch names are not proper names");
+    if (!schedule::are_scratch_names(first.scratch()))
+      return unsayable("scratch names are not proper names");
     for (int rank = 0; rank < shape.ranks; ++rank) {
       const Program& program = schedule_.programs[static_cast<std::size_t>(rank)];
       if (program.layout() != first.layout() || program.scratch() != first.scratch()) {
@@ -117,7 +119,7 @@ class Printer {
   Printer(const Schedule& schedule, Sink sink) : schedule_{schedule}, sink_{std::move(sink)} {}
 
   void print(std::optional<std::uint64_t> hash) {
-    add("sluice-schedule {}\n", kTextVersion);
+    add("sluice-schedule {}\n", schedule::kTextVersion);
     if (hash) add("hash {:016x}\n", *hash);
     print_header();
     for (int rank = 0; rank < schedule_.shape.ranks; ++rank) print_program(rank);
@@ -191,8 +193,9 @@ class Printer {
         add("rank {} step {} local {} ", rank, step + 1, verb(write));
         add_range(program, write.range);
         add(" =");
-        add_sources(program, write,
-                    [&](BufferId source) { add(" {}", buffer_name(program.scratch(), source)); });
+        add_sources(program, write, [&](BufferId source) {
+          add(" {}", schedule::buffer_name(program.scratch(), source));
+        });
       }
       const bool empty = program.sends(step).empty() && program.receives(step).empty() &&
                          program.locals(step).empty();
@@ -206,7 +209,7 @@ class Printer {
   }
 
   void add_range(const Program& program, const Range& range) {
-    add("{}[{}", buffer_name(program.scratch(), range.buffer), range.first);
+    add("{}[{}", schedule::buffer_name(program.scratch(), range.buffer), range.first);
     if (range.count > 1) add("..{}", (range.first + range.count - 1) % program.layout().chunks());
     add("]");
   }

@@ -8,7 +8,7 @@
 
 #include <cstdint>
 
-namespace sluice {
+namespace sluice::schedule {
 
 inline constexpr int kTextVersion = 1;
 
@@ -30,4 +30,4 @@ inline constexpr std::int64_t kMaxSources = std::int64_t{1} << 23;
 // 2^22 operations of at most 2^40 each: no sum of weights leaves 64 bits.
 inline constexpr std::int64_t kMaxTotalWeight = std::int64_t{1} << 40;
 
-}  // namespace sluice
+}  // namespace sluice::schedule

@@ -9,7 +9,7 @@
 #include "schedule/line_cursor.h"
 #include "sluice/schedule.h"
 
-namespace sluice {
+namespace sluice::schedule {
 
 inline constexpr std::string_view kRankWord = "rank";  // begins every line behind the header
 inline constexpr std::string_view kUserBufferName = "buffer";
@@ -27,4 +27,4 @@ inline bool are_scratch_names(const std::vector<std::string>& scratch) {
   return true;
 }
 
-}  // namespace sluice
+}  // namespace sluice::schedule

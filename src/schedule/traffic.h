@@ -5,7 +5,7 @@
 
 #include "sluice/cost.h"
 
-namespace sluice {
+namespace sluice::schedule {
 
 class Traffic final : public TrafficSink {
  public:
@@ -30,4 +30,4 @@ class Traffic final : public TrafficSink {
   Load load_;
 };
 
-}  // namespace sluice
+}  // namespace sluice::schedule

@@ -9,7 +9,7 @@
 #include "schedule/expressions.h"
 #include "schedule/text_words.h"
 
-namespace sluice {
+namespace sluice::schedule {
 namespace {
 
 constexpr std::int32_t kInitial = -1;  // written by nobody: the collective's input
@@ -200,4 +200,4 @@ std::string why_wrong_values(const Schedule& schedule, const EventGraph& graph,
   return why;
 }
 
-}  // namespace sluice
+}  // namespace sluice::schedule

@@ -8,11 +8,11 @@
 #include "schedule/event_graph.h"
 #include "sluice/schedule.h"
 
-namespace sluice {
+namespace sluice::schedule {
 
 // Evaluates the schedule with symbols, chunk by chunk, in the given order of its events, and holds
 // the outcome to what the collective promises. "" or one sentence.
 std::string why_wrong_values(const Schedule& schedule, const EventGraph& graph,
                              std::span<const std::uint32_t> order);
 
-}  // namespace sluice
+}  // namespace sluice::schedule

@@ -11,12 +11,12 @@ namespace sluice {
 namespace {
 
 std::string why_not_proven(const Schedule& schedule) {
-  if (std::string why = why_malformed(schedule); !why.empty()) return why;  // (d) no race
-  EventGraph graph{schedule};
+  if (std::string why = schedule::why_malformed(schedule); !why.empty()) return why;  // (d) no race
+  schedule::EventGraph graph{schedule};
   if (!graph.mismatch().empty()) return graph.mismatch();  // (b) sends and receives match
   const std::vector<std::uint32_t> order = graph.order();
-  if (!graph.deadlock().empty()) return graph.deadlock();  // (c) no deadlock
-  return why_wrong_values(schedule, graph, order);         // (a) the result, (f) nothing unused
+  if (!graph.deadlock().empty()) return graph.deadlock();     // (c) no deadlock
+  return schedule::why_wrong_values(schedule, graph, order);  // (a) the result, (f) nothing unused
 }
 
 }  // namespace

@@ -7,7 +7,7 @@
 
 #include "schedule/text_words.h"
 
-namespace sluice {
+namespace sluice::schedule {
 namespace {
 
 std::string why_malformed_shape(const Schedule& schedule) {
@@ -185,4 +185,4 @@ std::string why_malformed(const Schedule& schedule) {
   return why;
 }
 
-}  // namespace sluice
+}  // namespace sluice::schedule

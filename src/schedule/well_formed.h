@@ -5,7 +5,7 @@
 
 #include "sluice/schedule.h"
 
-namespace sluice {
+namespace sluice::schedule {
 
 // "chunk 3", "chunks 3 to 5".
 std::string chunks_of(const Range& range, int chunks);
@@ -15,4 +15,4 @@ std::string chunks_of(const Range& range, int chunks);
 // does relies on this having passed.
 std::string why_malformed(const Schedule& schedule);
 
-}  // namespace sluice
+}  // namespace sluice::schedule

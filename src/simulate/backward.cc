@@ -5,7 +5,7 @@
 
 #include "buckets/buckets.h"
 
-namespace sluice {
+namespace sluice::simulate {
 namespace {
 
 struct Gradient {
@@ -14,10 +14,10 @@ struct Gradient {
   bool dense = false;
 };
 
-double wire_bytes(const Recipe& recipe) { return recipe.wire == WireType::F32 ? 4 : 2; }
+double wire_bytes(const recipe::Recipe& recipe) { return recipe.wire == WireType::F32 ? 4 : 2; }
 
 // In order of backward: the last layer first, and of a layer what was registered last.
-std::vector<Gradient> gradients_of(const ModelTable& model, const Recipe& recipe) {
+std::vector<Gradient> gradients_of(const recipe::ModelTable& model, const recipe::Recipe& recipe) {
   std::vector<Gradient> gradients;
   const double flops = model.forward_flops();
   double done = 0;
@@ -35,26 +35,27 @@ std::vector<Gradient> gradients_of(const ModelTable& model, const Recipe& recipe
 
 }  // namespace
 
-Result<std::vector<ReadyBucket>> ready_buckets(const ModelTable& model, const Recipe& recipe,
-                                               double sparsity) {
+Result<std::vector<ReadyBucket>> ready_buckets(const recipe::ModelTable& model,
+                                               const recipe::Recipe& recipe, double sparsity) {
   const std::vector<Gradient> gradients = gradients_of(model, recipe);
-  std::vector<GradientSize> sizes;
+  std::vector<buckets::GradientSize> sizes;
   for (const Gradient& gradient : gradients) {
     const double sent = gradient.dense ? gradient.bytes : gradient.bytes * (1 - sparsity);
     sizes.push_back({.bytes = static_cast<std::size_t>(std::llround(sent))});
   }
-  std::vector<BucketRange> ranges;
+  std::vector<buckets::BucketRange> ranges;
   if (recipe.double_buffering) {
     ranges = {{.first = 0, .count = gradients.size()}};
   } else if (recipe.groups.empty()) {
-    ranges = lazy_buckets(sizes, recipe.theta);
+    ranges = buckets::lazy_buckets(sizes, recipe.theta);
   } else {
-    Result<std::vector<BucketRange>> grouped = grouped_buckets(sizes, recipe.groups);
+    Result<std::vector<buckets::BucketRange>> grouped =
+        buckets::grouped_buckets(sizes, recipe.groups);
     if (!grouped.ok()) return grouped.status();
     ranges = std::move(grouped).value();
   }
   std::vector<ReadyBucket> buckets;
-  for (const BucketRange& range : ranges) {
+  for (const buckets::BucketRange& range : ranges) {
     ReadyBucket& bucket = buckets.emplace_back();
     for (std::size_t i = range.first; i < range.first + range.count; ++i) {
       const Gradient& gradient = gradients[i];
@@ -65,10 +66,10 @@ Result<std::vector<ReadyBucket>> ready_buckets(const ModelTable& model, const Re
   return buckets;
 }
 
-double norm_bytes(const ModelTable& model, const Recipe& recipe) {
+double norm_bytes(const recipe::ModelTable& model, const recipe::Recipe& recipe) {
   constexpr double kBytesOfANorm = 4;
   double chunks = 0;
-  for (const ModelLayer& layer : model.layers) {
+  for (const recipe::ModelLayer& layer : model.layers) {
     if (layer.one_dimensional) continue;
     chunks +=
         std::ceil(static_cast<double>(layer.weights) / static_cast<double>(recipe.sparse_chunk));
@@ -76,4 +77,4 @@ double norm_bytes(const ModelTable& model, const Recipe& recipe) {
   return kBytesOfANorm * chunks;
 }
 
-}  // namespace sluice
+}  // namespace sluice::simulate

@@ -11,7 +11,7 @@
 #include "recipe/recipe.h"
 #include "sluice/status.h"
 
-namespace sluice {
+namespace sluice::simulate {
 
 inline constexpr double kForwardPart = 1.0 / 3;
 
@@ -23,10 +23,10 @@ struct ReadyBucket {
 };
 
 // In the order in which they leave. With double buffering it is one that is ready at the end.
-Result<std::vector<ReadyBucket>> ready_buckets(const ModelTable& model, const Recipe& recipe,
-                                               double sparsity);
+Result<std::vector<ReadyBucket>> ready_buckets(const recipe::ModelTable& model,
+                                               const recipe::Recipe& recipe, double sparsity);
 
 // Bytes of the norms that choose the chunks of a sparse step.
-double norm_bytes(const ModelTable& model, const Recipe& recipe);
+double norm_bytes(const recipe::ModelTable& model, const recipe::Recipe& recipe);
 
-}  // namespace sluice
+}  // namespace sluice::simulate

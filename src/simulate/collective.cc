@@ -8,7 +8,7 @@
 #include "simulate/self_doubt.h"
 #include "simulate/step_run.h"
 
-namespace sluice {
+namespace sluice::simulate {
 namespace {
 
 // Beyond, events are too many: a ring of 96 ranks has 18,240 messages.
@@ -34,7 +34,7 @@ double messages_of(const Algorithm& algorithm, const Shape& shape) {
 
 }  // namespace
 
-Result<CollectiveSimulator> CollectiveSimulator::on(const Cluster& cluster, int ranks,
+Result<CollectiveSimulator> CollectiveSimulator::on(const cluster::Cluster& cluster, int ranks,
                                                     const Conditions& conditions) {
   Result<Network> network = Network::of(cluster, ranks, conditions);
   if (!network.ok()) return network.status();
@@ -84,4 +84,4 @@ Result<std::vector<double>> CollectiveSimulator::run(const Algorithm& algorithm,
   return done;
 }
 
-}  // namespace sluice
+}  // namespace sluice::simulate

@@ -16,7 +16,7 @@
 #include "simulate/step_table.h"
 #include "sluice/algorithms.h"
 
-namespace sluice {
+namespace sluice::simulate {
 
 enum class RunMethod : std::uint8_t { Automatic, Events, Steps };
 
@@ -24,7 +24,7 @@ enum class RunMethod : std::uint8_t { Automatic, Events, Steps };
 // Thread-safety: one thread at a time.
 class CollectiveSimulator {
  public:
-  static Result<CollectiveSimulator> on(const Cluster& cluster, int ranks,
+  static Result<CollectiveSimulator> on(const cluster::Cluster& cluster, int ranks,
                                         const Conditions& conditions = {});
 
   const Network& network() const { return network_; }
@@ -50,4 +50,4 @@ class CollectiveSimulator {
   std::map<std::string, Unfolded> unfolded_;
 };
 
-}  // namespace sluice
+}  // namespace sluice::simulate

@@ -6,7 +6,7 @@
 #include <map>
 #include <utility>
 
-namespace sluice {
+namespace sluice::simulate {
 namespace {
 
 constexpr std::uint32_t kNone = 0xFFFFFFFFU;
@@ -149,4 +149,4 @@ class Builder {
 
 Result<Dataflow> dataflow_of(const Schedule& schedule) { return Builder{schedule}.build(); }
 
-}  // namespace sluice
+}  // namespace sluice::simulate

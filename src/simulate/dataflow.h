@@ -12,7 +12,7 @@
 #include "sluice/schedule.h"
 #include "sluice/status.h"
 
-namespace sluice {
+namespace sluice::simulate {
 
 struct DataflowMessage {
   Rank from = 0;
@@ -44,4 +44,4 @@ struct Dataflow {
 // A schedule whose sends and receives do not match is refused; verify() says more about it.
 Result<Dataflow> dataflow_of(const Schedule& schedule);
 
-}  // namespace sluice
+}  // namespace sluice::simulate

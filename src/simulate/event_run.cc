@@ -6,7 +6,7 @@
 
 #include "simulate/fair_share.h"
 
-namespace sluice {
+namespace sluice::simulate {
 namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
@@ -237,4 +237,4 @@ std::vector<double> run_events(const Dataflow& flow, const Network& network,
   return EventRun{flow, network, options}.run();
 }
 
-}  // namespace sluice
+}  // namespace sluice::simulate

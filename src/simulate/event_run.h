@@ -15,7 +15,7 @@
 #include "simulate/dataflow.h"
 #include "simulate/network.h"
 
-namespace sluice {
+namespace sluice::simulate {
 
 struct RunOptions {
   double bytes = 0;
@@ -27,4 +27,4 @@ struct RunOptions {
 std::vector<double> run_events(const Dataflow& flow, const Network& network,
                                const RunOptions& options);
 
-}  // namespace sluice
+}  // namespace sluice::simulate

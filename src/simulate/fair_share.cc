@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-namespace sluice {
+namespace sluice::simulate {
 namespace {
 
 constexpr double kOpen = -1;
@@ -70,4 +70,4 @@ const std::vector<double>& FairShare::rates(const FlowSet& flows) {
   return rates_;
 }
 
-}  // namespace sluice
+}  // namespace sluice::simulate

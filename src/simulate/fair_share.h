@@ -10,7 +10,7 @@
 
 #include "simulate/network.h"
 
-namespace sluice {
+namespace sluice::simulate {
 
 // Ways of flows, one after the other.
 struct FlowSet {
@@ -52,4 +52,4 @@ class FairShare {
   std::vector<double> rates_;
 };
 
-}  // namespace sluice
+}  // namespace sluice::simulate

@@ -9,7 +9,7 @@
 #include "simulate/jitter.h"
 #include "sluice/select.h"
 
-namespace sluice {
+namespace sluice::simulate {
 namespace {
 
 // Adding up what is held back and choosing chunks: 0.5 to 2 ms [M?].
@@ -21,17 +21,18 @@ double latest(const std::vector<double>& times) {
 
 }  // namespace
 
-IterationSimulator::IterationSimulator(const WhatIf& world, Recipe recipe, ModelTable model,
-                                       CollectiveSimulator collectives, int ranks)
+IterationSimulator::IterationSimulator(const WhatIf& world, recipe::Recipe recipe,
+                                       recipe::ModelTable model, CollectiveSimulator collectives,
+                                       int ranks)
     : world_{world},
       recipe_{std::move(recipe)},
       model_{std::move(model)},
       collectives_{std::move(collectives)},
       ranks_{ranks} {}
 
-Result<IterationSimulator> IterationSimulator::of(const WhatIf& world, const Recipe& recipe,
+Result<IterationSimulator> IterationSimulator::of(const WhatIf& world, const recipe::Recipe& recipe,
                                                   int ranks) {
-  Result<ModelTable> model = model_table(recipe.model, {.image = recipe.image});
+  Result<recipe::ModelTable> model = recipe::model_table(recipe.model, {.image = recipe.image});
   if (!model.ok()) return model.status();
   Result<CollectiveSimulator> collectives =
       CollectiveSimulator::on(world.cluster, ranks, world.conditions);
@@ -152,4 +153,4 @@ Result<IterationTime> IterationSimulator::step(const StepKind& kind) {
   return time;
 }
 
-}  // namespace sluice
+}  // namespace sluice::simulate

@@ -16,7 +16,7 @@
 #include "simulate/straggler.h"
 #include "simulate/what_if.h"
 
-namespace sluice {
+namespace sluice::simulate {
 
 struct BucketTime {
   double bytes = 0;
@@ -50,12 +50,13 @@ struct IterationTime {
 // Thread-safety: one thread at a time.
 class IterationSimulator {
  public:
-  static Result<IterationSimulator> of(const WhatIf& world, const Recipe& recipe, int ranks);
+  static Result<IterationSimulator> of(const WhatIf& world, const recipe::Recipe& recipe,
+                                       int ranks);
 
   Result<IterationTime> step(const StepKind& kind);
 
  private:
-  IterationSimulator(const WhatIf& world, Recipe recipe, ModelTable model,
+  IterationSimulator(const WhatIf& world, recipe::Recipe recipe, recipe::ModelTable model,
                      CollectiveSimulator collectives, int ranks);
   struct Choice {
     const Algorithm* algorithm = nullptr;
@@ -70,12 +71,12 @@ class IterationSimulator {
                                            std::vector<BucketTime>& times);
 
   WhatIf world_;
-  Recipe recipe_;
-  ModelTable model_;
+  recipe::Recipe recipe_;
+  recipe::ModelTable model_;
   CollectiveSimulator collectives_;
   int ranks_;
   std::map<double, Choice> choices_;    // by bytes
   std::map<double, double> durations_;  // of all ranks starting together, by bytes
 };
 
-}  // namespace sluice
+}  // namespace sluice::simulate

@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <vector>
 
-namespace sluice {
+namespace sluice::simulate {
 
 // How late each rank comes, evenly between 0 and `most_s`.
 std::vector<double> lateness(double most_s, std::uint64_t seed, int ranks);
 
-}  // namespace sluice
+}  // namespace sluice::simulate

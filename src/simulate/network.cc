@@ -8,7 +8,7 @@
 
 #include "sluice/algorithms.h"
 
-namespace sluice {
+namespace sluice::simulate {
 namespace {
 
 int ceil_div(int a, int b) { return (a + b - 1) / b; }
@@ -21,8 +21,8 @@ LinkId Network::add(int count, double bytes_per_s) {
   return first;
 }
 
-Result<Network> Network::of(const Cluster& cluster, int ranks, const Conditions& conditions,
-                            bool trees) {
+Result<Network> Network::of(const cluster::Cluster& cluster, int ranks,
+                            const Conditions& conditions, bool trees) {
   const auto refuse = [](std::string why) { return Status{Code::InvalidArgument, std::move(why)}; };
   if (ranks < 1) return refuse(fmt::format("ranks must be 1 or more, not {}", ranks));
   if (!(conditions.background >= 0 && conditions.background < 1)) {
@@ -59,7 +59,7 @@ Result<Network> Network::of(const Cluster& cluster, int ranks, const Conditions&
   return network;
 }
 
-void Network::add_switched(const Cluster& cluster, const Conditions& conditions) {
+void Network::add_switched(const cluster::Cluster& cluster, const Conditions& conditions) {
   const double inside = cluster.constants.inside.bandwidth_bytes_per_s;
   const double between =
       cluster.constants.between.bandwidth_bytes_per_s * (1 - conditions.background);
@@ -76,14 +76,14 @@ void Network::add_switched(const Cluster& cluster, const Conditions& conditions)
   }
   if (shape_.staging_bytes_per_s > 0) staging_ = add(nodes_, shape_.staging_bytes_per_s);
   if (shape_.bridge_bytes_per_s > 0) bridge_ = add(nodes_, shape_.bridge_bytes_per_s);
-  for (const SwitchLevel& level : shape_.levels) {
+  for (const cluster::SwitchLevel& level : shape_.levels) {
     uplinks_.push_back(
         add(2 * ceil_div(nodes_, level.nodes), between * level.nodes / level.oversubscription));
   }
   node_bytes_per_s_ = nodes_ > 1 ? between : inside;
 }
 
-void Network::add_torus(const Cluster& cluster, const Conditions& conditions) {
+void Network::add_torus(const cluster::Cluster& cluster, const Conditions& conditions) {
   // A part of the machine is taken to be as square as it can be.
   std::vector<int>& torus = shape_.torus;
   if (std::accumulate(torus.begin(), torus.end(), 1, std::multiplies<>{}) != ranks_) {
@@ -142,7 +142,7 @@ double Network::route(Rank from, Rank to, std::vector<LinkId>& links) const {
   double latency = between_latency_s_;
   links.push_back(nics_ + nic_of(from));
   for (std::size_t k = 0; k < uplinks_.size(); ++k) {
-    const SwitchLevel& level = shape_.levels[k];
+    const cluster::SwitchLevel& level = shape_.levels[k];
     const int groups = ceil_div(nodes_, level.nodes);
     if (a / level.nodes == b / level.nodes) break;
     links.push_back(uplinks_[k] + a / level.nodes);
@@ -176,4 +176,4 @@ double Network::torus_route(int from, int to, std::vector<LinkId>& links) const 
   return between_latency_s_ + (hops - 1) * shape_.hop_latency_s;
 }
 
-}  // namespace sluice
+}  // namespace sluice::simulate

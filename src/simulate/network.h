@@ -17,7 +17,7 @@
 #include "sluice/schedule.h"
 #include "sluice/status.h"
 
-namespace sluice {
+namespace sluice::simulate {
 
 // What differs from the cluster's file on the day. Nodes are counted from 0.
 struct Conditions {
@@ -31,8 +31,8 @@ using LinkId = std::int32_t;
 class Network {
  public:
   // `trees`: messages have the latency of trees, where the cluster's file tells it apart.
-  static Result<Network> of(const Cluster& cluster, int ranks, const Conditions& conditions = {},
-                            bool trees = false);
+  static Result<Network> of(const cluster::Cluster& cluster, int ranks,
+                            const Conditions& conditions = {}, bool trees = false);
 
   int ranks() const { return ranks_; }
   std::span<const double> bytes_per_s() const { return bytes_per_s_; }
@@ -47,8 +47,8 @@ class Network {
 
  private:
   LinkId add(int count, double bytes_per_s);
-  void add_switched(const Cluster& cluster, const Conditions& conditions);
-  void add_torus(const Cluster& cluster, const Conditions& conditions);
+  void add_switched(const cluster::Cluster& cluster, const Conditions& conditions);
+  void add_torus(const cluster::Cluster& cluster, const Conditions& conditions);
   std::size_t torus_link(int node, int dimension, bool up) const;
   double torus_route(int from, int to, std::vector<LinkId>& links) const;
   int nic_of(Rank rank) const;
@@ -56,7 +56,7 @@ class Network {
   int ranks_ = 0;
   int ranks_per_node_ = 1;
   int nodes_ = 1;
-  NetworkShape shape_;
+  cluster::NetworkShape shape_;
   std::vector<double> bytes_per_s_;
   double reduce_s_per_byte_ = 0;
   double inside_latency_s_ = 0;
@@ -72,4 +72,4 @@ class Network {
   LinkId torus_ = -1;            // two a node and dimension: up and down
 };
 
-}  // namespace sluice
+}  // namespace sluice::simulate

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-namespace sluice {
+namespace sluice::simulate {
 namespace {
 
 constexpr double kRounding = 1e-9;
@@ -43,4 +43,4 @@ Status check_efficiency(int ranks, double efficiency) {
                       efficiency, ranks)};
 }
 
-}  // namespace sluice
+}  // namespace sluice::simulate

@@ -9,7 +9,7 @@
 #include "simulate/network.h"
 #include "sluice/status.h"
 
-namespace sluice {
+namespace sluice::simulate {
 
 // In an all-reduce over m nodes each must send 2(m-1)/m of the buffer (on one node: each rank): so
 // no algorithm's bus bandwidth is above its link's.
@@ -25,4 +25,4 @@ Status check_scaling(const std::vector<ScalePoint>& points);
 // A speed-up over one rank above the number of ranks has no reason here.
 Status check_efficiency(int ranks, double efficiency);
 
-}  // namespace sluice
+}  // namespace sluice::simulate

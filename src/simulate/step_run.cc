@@ -7,7 +7,7 @@
 
 #include "simulate/fair_share.h"
 
-namespace sluice {
+namespace sluice::simulate {
 namespace {
 
 constexpr std::uint32_t kNone = 0xFFFFFFFFU;
@@ -294,4 +294,4 @@ std::vector<double> run_steps(const StepTable& table, const Network& network,
   return StepRun{table, network, options}.run();
 }
 
-}  // namespace sluice
+}  // namespace sluice::simulate

@@ -16,10 +16,10 @@
 #include "simulate/event_run.h"
 #include "simulate/step_table.h"
 
-namespace sluice {
+namespace sluice::simulate {
 
 // When each rank is done.
 std::vector<double> run_steps(const StepTable& table, const Network& network,
                               const RunOptions& options);
 
-}  // namespace sluice
+}  // namespace sluice::simulate

@@ -6,7 +6,7 @@
 
 #include "base/mix.h"
 
-namespace sluice {
+namespace sluice::simulate {
 namespace {
 
 // Adds a rank's Program; false where it does not fit. `balance` is zero at the end if every message
@@ -15,7 +15,7 @@ bool pack(const Program& program, Rank rank, StepTable& table, std::uint64_t& ba
   for (int step = 0; step < program.steps(); ++step) {
     for (const Send& send : program.sends(step)) {
       const std::uint64_t key = StepTable::source_key(rank, send.peer, step);
-      balance += mixed({key});
+      balance += base::mixed({key});
       if (send.range.buffer == kUserBuffer) continue;
       if (!table.from_scratch.emplace(key, static_cast<std::uint8_t>(send.range.buffer)).second)
         return false;
@@ -29,7 +29,7 @@ bool pack(const Program& program, Rank rank, StepTable& table, std::uint64_t& ba
                          .buffer = static_cast<std::uint8_t>(receive.range.buffer)};
       for (const Rank source : program.sources(receive)) {
         if (source == kOwn) continue;
-        balance -= mixed({StepTable::source_key(source, rank, step)});
+        balance -= base::mixed({StepTable::source_key(source, rank, step)});
         table.sources.push_back(source);
         ++packed.source_count;
       }
@@ -101,9 +101,10 @@ void number_patterns(StepTable& table) {
     }
     std::uint64_t key = 0;
     for (const StepReceive& receive : table.receives_of(step)) {
-      key = mixed({key, static_cast<std::uint64_t>(receive.rank)});
+      key = base::mixed({key, static_cast<std::uint64_t>(receive.rank)});
       for (std::uint32_t k = 0; k < receive.source_count; ++k)
-        key = mixed({key, static_cast<std::uint64_t>(table.sources[receive.first_source + k])});
+        key =
+            base::mixed({key, static_cast<std::uint64_t>(table.sources[receive.first_source + k])});
     }
     std::vector<int>& like_it = known[key];
     const auto found =
@@ -145,4 +146,4 @@ std::optional<StepTable> pack_steps(const Algorithm& algorithm, const Shape& sha
   return table;
 }
 
-}  // namespace sluice
+}  // namespace sluice::simulate

@@ -13,7 +13,7 @@
 
 #include "sluice/algorithms.h"
 
-namespace sluice {
+namespace sluice::simulate {
 
 struct StepReceive {
   std::int32_t step = 0;
@@ -79,4 +79,4 @@ struct StepTable {
 // Nothing where it cannot be packed.
 std::optional<StepTable> pack_steps(const Algorithm& algorithm, const Shape& shape);
 
-}  // namespace sluice
+}  // namespace sluice::simulate

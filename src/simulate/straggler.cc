@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-namespace sluice {
+namespace sluice::simulate {
 namespace {
 
 // Where the normal distribution reaches p, by bisection of its closed form.
@@ -27,4 +27,4 @@ double straggler_seconds(const Spread& spread, double compute_s, int ranks) {
   return expected_largest(ranks) * (spread.fixed_s + spread.part * compute_s);
 }
 
-}  // namespace sluice
+}  // namespace sluice::simulate

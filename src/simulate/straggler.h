@@ -5,7 +5,7 @@
 // same on every cluster of GPUs; what a step loses is the expected largest of n such deviations.
 #pragma once
 
-namespace sluice {
+namespace sluice::simulate {
 
 struct Spread {
   double fixed_s = 0;
@@ -25,4 +25,4 @@ double expected_largest(int ranks);
 // What the slowest rank loses against the mean.
 double straggler_seconds(const Spread& spread, double compute_s, int ranks);
 
-}  // namespace sluice
+}  // namespace sluice::simulate

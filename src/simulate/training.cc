@@ -5,23 +5,23 @@
 
 #include "simulate/self_doubt.h"
 
-namespace sluice {
+namespace sluice::simulate {
 namespace {
 
-std::string_view precision_of(const Recipe& recipe) {
+std::string_view precision_of(const recipe::Recipe& recipe) {
   switch (recipe.compute) {
-    case Compute::F32:
+    case recipe::Compute::F32:
       return "f32";
-    case Compute::F16:
+    case recipe::Compute::F16:
       return "f16";
-    case Compute::BF16:
+    case recipe::Compute::BF16:
       return "bf16";
   }
   return "";
 }
 
 // Dense at first, then in even steps up to the recipe's.
-double sparsity_at(const Recipe& recipe, double epoch) {
+double sparsity_at(const recipe::Recipe& recipe, double epoch) {
   if (epoch < recipe.sparse_dense_epochs) return 0;
   const double into = epoch - recipe.sparse_dense_epochs;
   if (into >= recipe.sparse_ramp_epochs) return recipe.sparsity;
@@ -29,7 +29,7 @@ double sparsity_at(const Recipe& recipe, double epoch) {
 }
 
 // As often as evaluates_after() says yes, without asking for every step.
-std::int64_t evaluations_of(const Recipe& recipe, const TrainingPlan& plan) {
+std::int64_t evaluations_of(const recipe::Recipe& recipe, const recipe::TrainingPlan& plan) {
   std::int64_t count = 1;  // the last step
   if (recipe.evaluate_every == 0) return count;
   const double first = recipe.evaluate_first > 0 ? recipe.evaluate_first : recipe.evaluate_every;
@@ -42,7 +42,7 @@ std::int64_t evaluations_of(const Recipe& recipe, const TrainingPlan& plan) {
   return count;
 }
 
-StepKind kind_of(const EpochPlan& epoch, const DeviceSpeed& speed, double sparsity,
+StepKind kind_of(const recipe::EpochPlan& epoch, const cluster::DeviceSpeed& speed, double sparsity,
                  const Spread& spread) {
   StepKind kind{.pass_s = speed.pass_seconds(epoch.batch),
                 .accumulate = epoch.accumulate,
@@ -56,24 +56,25 @@ StepKind kind_of(const EpochPlan& epoch, const DeviceSpeed& speed, double sparsi
 
 }  // namespace
 
-Result<DeviceSpeed> speed_of(const TrainingQuestion& question) {
-  const Cluster& cluster = question.world.cluster;
-  return find_speed(cluster.speeds, question.framework, precision_of(question.recipe),
-                    question.recipe.model, cluster.name);
+Result<cluster::DeviceSpeed> speed_of(const TrainingQuestion& question) {
+  const cluster::Cluster& cluster = question.world.cluster;
+  return cluster::find_speed(cluster.speeds, question.framework, precision_of(question.recipe),
+                             question.recipe.model, cluster.name);
 }
 
-TrainingSimulator::TrainingSimulator(TrainingQuestion question, DeviceSpeed speed,
-                                     TrainingPlan plan, IterationSimulator iterations)
+TrainingSimulator::TrainingSimulator(TrainingQuestion question, cluster::DeviceSpeed speed,
+                                     recipe::TrainingPlan plan, IterationSimulator iterations)
     : question_{std::move(question)},
       speed_{std::move(speed)},
       plan_{std::move(plan)},
       iterations_{std::move(iterations)} {}
 
 Result<TrainingSimulator> TrainingSimulator::of(const TrainingQuestion& question) {
-  const Recipe& recipe = question.recipe;
-  Result<DeviceSpeed> speed = speed_of(question);
+  const recipe::Recipe& recipe = question.recipe;
+  Result<cluster::DeviceSpeed> speed = speed_of(question);
   if (!speed.ok()) return speed.status();
-  Result<TrainingPlan> plan = plan_training(recipe, question.ranks, question.samples);
+  Result<recipe::TrainingPlan> plan =
+      recipe::plan_training(recipe, question.ranks, question.samples);
   if (!plan.ok()) return plan.status();
   Result<IterationSimulator> iterations =
       IterationSimulator::of(question.world, recipe, question.ranks);
@@ -82,16 +83,16 @@ Result<TrainingSimulator> TrainingSimulator::of(const TrainingQuestion& question
                            std::move(iterations).value()};
 }
 
-double TrainingSimulator::overhead_of(const DeviceSpeed& speed) const {
+double TrainingSimulator::overhead_of(const cluster::DeviceSpeed& speed) const {
   return speed.startup_s + speed.first_epochs_s +
          speed.evaluation_s * static_cast<double>(evaluations_of(question_.recipe, plan_)) +
          speed.epoch_s * static_cast<double>(plan_.epochs.size());
 }
 
 // What one rank by itself would take for the images that the speed-up is counted over.
-double TrainingSimulator::alone_s(const DeviceSpeed& speed) const {
-  const Recipe& recipe = question_.recipe;
-  const EpochPlan& end = plan_.epochs.back();
+double TrainingSimulator::alone_s(const cluster::DeviceSpeed& speed) const {
+  const recipe::Recipe& recipe = question_.recipe;
+  const recipe::EpochPlan& end = plan_.epochs.back();
   if (recipe.global_batch == 0) {
     return speed.pass_seconds(end.batch) * end.accumulate + speed.optimizer_s;
   }
@@ -100,12 +101,13 @@ double TrainingSimulator::alone_s(const DeviceSpeed& speed) const {
   return speed.pass_seconds(batch) * passes + speed.optimizer_s;
 }
 
-Result<TrainingTime> TrainingSimulator::time(const DeviceSpeed& speed, const Spread& spread) {
-  const Recipe& recipe = question_.recipe;
+Result<TrainingTime> TrainingSimulator::time(const cluster::DeviceSpeed& speed,
+                                             const Spread& spread) {
+  const recipe::Recipe& recipe = question_.recipe;
   TrainingTime time{.steps = plan_.steps};
   std::map<std::tuple<int, int, double>, double> known;  // seconds of a step
   for (std::size_t e = 0; e < plan_.epochs.size(); ++e) {
-    const EpochPlan& epoch = plan_.epochs[e];
+    const recipe::EpochPlan& epoch = plan_.epochs[e];
     const double sparsity = sparsity_at(recipe, static_cast<double>(e));
     const std::tuple key{epoch.batch, epoch.accumulate, sparsity};
     const bool last = e + 1 == plan_.epochs.size();
@@ -136,4 +138,4 @@ Result<TrainingTime> simulate_training(const TrainingQuestion& question) {
   return simulator.value().time(simulator.value().speed(), simulator.value().spread());
 }
 
-}  // namespace sluice
+}  // namespace sluice::simulate

@@ -8,20 +8,20 @@
 #include "recipe/training_plan.h"
 #include "simulate/iteration.h"
 
-namespace sluice {
+namespace sluice::simulate {
 
 inline constexpr std::int64_t kImageNetSamples = 1281167;
 
 struct TrainingQuestion {
   WhatIf world;
-  Recipe recipe;
+  recipe::Recipe recipe;
   std::string framework;  // empty: the only one that the cluster has a speed for
   int ranks = 1;
   std::int64_t samples = kImageNetSamples;
 };
 
 // What the cluster has for it.
-Result<DeviceSpeed> speed_of(const TrainingQuestion& question);
+Result<cluster::DeviceSpeed> speed_of(const TrainingQuestion& question);
 
 // All simulated. A step is one of the last epoch, whose batch and sparsity are the final ones.
 struct TrainingTime {
@@ -45,25 +45,25 @@ class TrainingSimulator {
  public:
   static Result<TrainingSimulator> of(const TrainingQuestion& question);
 
-  const DeviceSpeed& speed() const { return speed_; }
+  const cluster::DeviceSpeed& speed() const { return speed_; }
   Spread spread() const { return spread_of(question_.world); }
 
   // An efficiency above 1 is refused.
-  Result<TrainingTime> time(const DeviceSpeed& speed, const Spread& spread);
+  Result<TrainingTime> time(const cluster::DeviceSpeed& speed, const Spread& spread);
 
  private:
-  TrainingSimulator(TrainingQuestion question, DeviceSpeed speed, TrainingPlan plan,
-                    IterationSimulator iterations);
-  double overhead_of(const DeviceSpeed& speed) const;
-  double alone_s(const DeviceSpeed& speed) const;
+  TrainingSimulator(TrainingQuestion question, cluster::DeviceSpeed speed,
+                    recipe::TrainingPlan plan, IterationSimulator iterations);
+  double overhead_of(const cluster::DeviceSpeed& speed) const;
+  double alone_s(const cluster::DeviceSpeed& speed) const;
 
   TrainingQuestion question_;
-  DeviceSpeed speed_;
-  TrainingPlan plan_;
+  cluster::DeviceSpeed speed_;
+  recipe::TrainingPlan plan_;
   IterationSimulator iterations_;
 };
 
 // With the cluster's own speed and spread.
 Result<TrainingTime> simulate_training(const TrainingQuestion& question);
 
-}  // namespace sluice
+}  // namespace sluice::simulate

@@ -10,7 +10,7 @@
 
 #include "base/text.h"
 
-namespace sluice {
+namespace sluice::simulate {
 namespace {
 
 constexpr double kMost = 1e9;
@@ -25,19 +25,20 @@ struct Key {
 };
 
 void set_levels(WhatIf& what_if, double oversubscription) {
-  for (SwitchLevel& level : what_if.cluster.network.levels)
+  for (cluster::SwitchLevel& level : what_if.cluster.network.levels)
     level.oversubscription = oversubscription;
 }
 
 void set_compute_speed(WhatIf& what_if, double times) {
-  for (DeviceSpeed& speed : what_if.cluster.speeds) {
-    for (SpeedPoint& point : speed.curve) point.images_per_s *= times;
+  for (cluster::DeviceSpeed& speed : what_if.cluster.speeds) {
+    for (cluster::SpeedPoint& point : speed.curve) point.images_per_s *= times;
     speed.optimizer_s /= times;
   }
 }
 
 void set_input(WhatIf& what_if, double images_per_s) {
-  for (DeviceSpeed& speed : what_if.cluster.speeds) speed.input_images_per_s = images_per_s;
+  for (cluster::DeviceSpeed& speed : what_if.cluster.speeds)
+    speed.input_images_per_s = images_per_s;
 }
 
 void set_spread(WhatIf& what_if, double Spread::*field, double value) {
@@ -91,9 +92,10 @@ Status set(WhatIf& what_if, const Key& key, std::string_view text) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc{} || end != text.data() + text.size() || !(value >= key.least) ||
       !(value <= key.most) || (key.whole && value != std::floor(value))) {
-    return {Code::InvalidArgument,
-            fmt::format("--what-if {}: {} must be a {}number from {} to {}, not {}", key.name,
-                        key.name, key.whole ? "whole " : "", key.least, key.most, quote(text))};
+    return {
+        Code::InvalidArgument,
+        fmt::format("--what-if {}: {} must be a {}number from {} to {}, not {}", key.name, key.name,
+                    key.whole ? "whole " : "", key.least, key.most, base::quote(text))};
   }
   key.set(what_if, value);
   return {};
@@ -128,7 +130,7 @@ Status apply(WhatIf& what_if, const std::vector<std::string>& settings, bool wit
     if (equals == std::string::npos || equals == 0) {
       return {Code::InvalidArgument,
               fmt::format("--what-if {} must be key=value, like between.gbit_per_s=400",
-                          quote(setting))};
+                          base::quote(setting))};
     }
     const std::string_view name = std::string_view{setting}.substr(0, equals);
     const std::string_view value = std::string_view{setting}.substr(equals + 1);
@@ -140,7 +142,7 @@ Status apply(WhatIf& what_if, const std::vector<std::string>& settings, bool wit
       what_if.recipe.push_back(setting);
     } else {
       const std::vector<std::string_view> names = what_if_keys();
-      const std::string_view nearest = nearest_name(name, names);
+      const std::string_view nearest = base::nearest_name(name, names);
       return {Code::InvalidArgument,
               fmt::format("--what-if {}: there is no such key without a recipe; {}", setting,
                           nearest.empty() ? fmt::format("choose from {}", fmt::join(names, ", "))
@@ -150,4 +152,4 @@ Status apply(WhatIf& what_if, const std::vector<std::string>& settings, bool wit
   return {};
 }
 
-}  // namespace sluice
+}  // namespace sluice::simulate

@@ -12,10 +12,10 @@
 #include "simulate/straggler.h"
 #include "sluice/status.h"
 
-namespace sluice {
+namespace sluice::simulate {
 
 struct WhatIf {
-  Cluster cluster;
+  cluster::Cluster cluster;
   Conditions conditions;
   int lanes = 1;
   int grid_rows = 0;       // of a grid that is not the nodes: so many rows of ranks; 0: the nodes
@@ -37,4 +37,4 @@ std::vector<std::string_view> what_if_keys();
 // recipe; without a recipe they are refused, with the nearest key.
 Status apply(WhatIf& what_if, const std::vector<std::string>& settings, bool with_recipe);
 
-}  // namespace sluice
+}  // namespace sluice::simulate

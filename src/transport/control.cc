@@ -1,6 +1,6 @@
 #include "transport/control.h"
 
-namespace sluice {
+namespace sluice::transport {
 
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);  // or processes could not share it
 
@@ -38,4 +38,4 @@ void Board::write(const Note& note) {
   failed.store(note.failed, std::memory_order_seq_cst);
 }
 
-}  // namespace sluice
+}  // namespace sluice::transport

@@ -21,7 +21,7 @@
 #include "transport/network.h"
 #include "transport/wait.h"
 
-namespace sluice {
+namespace sluice::transport {
 
 inline constexpr std::size_t kLine = 64;  // bytes of a cache line
 inline constexpr std::uint64_t kWindow = 8;
@@ -93,4 +93,4 @@ class ControlBlock {
   int ranks_;
 };
 
-}  // namespace sluice
+}  // namespace sluice::transport

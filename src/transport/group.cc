@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace sluice {
+namespace sluice::transport {
 namespace {
 
 // A rank that waits tells so several times a second.
@@ -114,4 +114,4 @@ std::string Group::standstill_of(Rank peer) const {
                      place(peer).host.empty() ? "another host" : place(peer).host);
 }
 
-}  // namespace sluice
+}  // namespace sluice::transport

@@ -14,7 +14,7 @@
 #include "transport/memory.h"
 #include "transport/network.h"
 
-namespace sluice {
+namespace sluice::transport {
 
 // Where a rank is.
 struct Place {
@@ -60,7 +60,7 @@ class Group {
   }
   Bell& own_bell() const { return bell(rank_); }
   void ring(Rank peer) const {
-    if (sluice::ring(bell(peer))) memory_->wake(place(peer).local);
+    if (sluice::transport::ring(bell(peer))) memory_->wake(place(peer).local);
   }
 
   // Tells the ranks of other nodes what this rank's board says, and copies what they tell.
@@ -96,4 +96,4 @@ class Group {
   std::unique_ptr<Network> network_;
 };
 
-}  // namespace sluice
+}  // namespace sluice::transport

@@ -12,7 +12,7 @@
 #include "sluice/schedule.h"
 #include "sluice/status.h"
 
-namespace sluice {
+namespace sluice::transport {
 
 // Where bytes lie: in which of a rank's segments, and how far in.
 struct Location {
@@ -51,4 +51,4 @@ class Memory {
   virtual std::string standstill_of(Rank peer) = 0;
 };
 
-}  // namespace sluice
+}  // namespace sluice::transport

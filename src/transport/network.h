@@ -23,7 +23,7 @@
 #include "sluice/status.h"
 #include "transport/wait.h"
 
-namespace sluice {
+namespace sluice::transport {
 
 // What a message belongs to, as its sender was asked for it, and how long it is.
 struct Header {
@@ -102,4 +102,4 @@ class Network {
                                                  Clock::time_point deadline) = 0;
 };
 
-}  // namespace sluice
+}  // namespace sluice::transport

@@ -7,7 +7,7 @@
 
 #include <climits>
 
-namespace sluice {
+namespace sluice::transport {
 
 bool ring(Bell& bell) {
   const std::uint32_t sleeping = bell.sleeping.load(std::memory_order_seq_cst);
@@ -27,8 +27,6 @@ bool Sleeper::sleep(Bell& bell, std::uint32_t rings, Clock::time_point until) {
   return true;
 }
 
-namespace detail {
-
 void pause_briefly() {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
@@ -39,5 +37,4 @@ void pause_briefly() {
 
 void yield() { sched_yield(); }
 
-}  // namespace detail
-}  // namespace sluice
+}  // namespace sluice::transport

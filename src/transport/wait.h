@@ -13,7 +13,7 @@
 #include <chrono>
 #include <cstdint>
 
-namespace sluice {
+namespace sluice::transport {
 
 using Clock = std::chrono::steady_clock;
 
@@ -50,10 +50,8 @@ struct Patience {
   static Patience with_network() { return {.spins = 1, .yields = 100}; }
 };
 
-namespace detail {
 void pause_briefly();
 void yield();
-}  // namespace detail
 
 // Waits for `true` from done(), or until the deadline; returns whether done() was true last. done()
 // is called again and again, and must itself look for progress. While asleep, `idle` is called
@@ -64,11 +62,11 @@ bool wait_until(Bell& bell, Sleeper& sleeper, Clock::time_point deadline, const 
   constexpr auto kNap = std::chrono::milliseconds{100};
   for (int i = 0; i < patience.spins; ++i) {
     if (done()) return true;
-    detail::pause_briefly();
+    pause_briefly();
   }
   for (int i = 0; i < patience.yields; ++i) {
     if (done()) return true;
-    detail::yield();
+    yield();
   }
   while (true) {
     const std::uint32_t rings = bell.rings.load(std::memory_order_acquire);
@@ -87,4 +85,4 @@ bool wait_until(Bell& bell, Sleeper& sleeper, Clock::time_point deadline, const 
   return true;
 }
 
-}  // namespace sluice
+}  // namespace sluice::transport

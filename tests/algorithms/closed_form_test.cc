@@ -6,7 +6,7 @@
 
 #include "sluice/algorithms.h"
 
-namespace sluice {
+namespace sluice::algorithms {
 namespace {
 
 constexpr int kMostRanks = 64;
@@ -167,4 +167,4 @@ TEST(ClosedForm, HierarchicalOnRaggedGrids) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::algorithms

@@ -3,7 +3,7 @@
 
 #include "sluice/algorithms.h"
 
-namespace sluice {
+namespace sluice::algorithms {
 namespace {
 
 // Equal steps one by one, so that a repeated step and the same steps told singly compare equal.
@@ -40,7 +40,7 @@ void expect_told(const Algorithm& algorithm, const Shape& asked, const Topology&
 }
 
 TEST(Load, ToldIsCountedForEveryAlgorithmUpTo64Ranks) {
-  for (const Algorithm& algorithm : algorithms()) {
+  for (const Algorithm& algorithm : built_in_algorithms()) {
     for (const Collective collective : algorithm.collectives) {
       for (int n = 1; n <= 64; ++n) {
         const Shape shape{.collective = collective, .ranks = n, .root = n / 2, .segments = 4};
@@ -53,7 +53,7 @@ TEST(Load, ToldIsCountedForEveryAlgorithmUpTo64Ranks) {
 }
 
 TEST(Load, ToldIsCountedOnTheNodesOfAGrid) {
-  for (const Algorithm& algorithm : algorithms()) {
+  for (const Algorithm& algorithm : built_in_algorithms()) {
     for (const std::vector<int>& grid : std::vector<std::vector<int>>{{4, 4},
                                                                       {4, 4, 4, 4},
                                                                       {8, 8, 8},
@@ -72,4 +72,4 @@ TEST(Load, ToldIsCountedOnTheNodesOfAGrid) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::algorithms

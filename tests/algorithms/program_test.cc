@@ -9,7 +9,7 @@
 
 #include "sluice/algorithms.h"
 
-namespace sluice {
+namespace sluice::algorithms {
 namespace {
 
 Schedule build(const char* name, Shape shape) {
@@ -177,4 +177,4 @@ TEST(Prove, HoldsAnAlgorithmToItsClosedForm) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::algorithms

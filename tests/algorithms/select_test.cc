@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace sluice {
+namespace sluice::algorithms {
 namespace {
 
 constexpr CostConstants kLinks{
@@ -32,7 +32,7 @@ TEST(Select, SmallMessagesGoByRecursiveDoublingAndLargeOnesByABandwidthOptimalOn
 TEST(Select, CandidatesAreSortedAndEachAlgorithmComesOnce) {
   const Selector selector{Collective::AllReduce, {{4, 4, 4, 4}}, kLinks};
   const auto candidates = selector.candidates(1 << 20);
-  EXPECT_EQ(candidates.size(), algorithms().size());
+  EXPECT_EQ(candidates.size(), built_in_algorithms().size());
   EXPECT_TRUE(std::is_sorted(candidates.begin(), candidates.end(),
                              [](const auto& a, const auto& b) { return a.seconds < b.seconds; }));
   EXPECT_EQ(candidates.front().algorithm, selector.choose(1 << 20).algorithm);
@@ -90,4 +90,4 @@ TEST(Select, ARaggedTopologyStillHasATorus) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::algorithms

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace sluice {
+namespace sluice::base {
 namespace {
 
 TEST(Fraction, KeepsToLowestTerms) {
@@ -21,4 +21,4 @@ TEST(Fraction, AddsMultipliesAndCompares) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::base

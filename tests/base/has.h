@@ -3,10 +3,10 @@
 
 #include <string>
 
-namespace sluice {
+namespace sluice::base {
 
 inline bool has(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-}  // namespace sluice
+}  // namespace sluice::base

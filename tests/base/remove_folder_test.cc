@@ -5,7 +5,7 @@
 
 #include <fstream>
 
-namespace sluice {
+namespace sluice::base {
 namespace {
 
 namespace fs = std::filesystem;
@@ -27,4 +27,4 @@ TEST(RemoveFolder, TakesWhatIsInItAndNoMore) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::base

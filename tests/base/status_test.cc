@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace sluice {
+namespace sluice::base {
 namespace {
 
 TEST(Result, HoldsAValueOrSaysWhyNot) {
@@ -31,4 +31,4 @@ TEST(Code, HasANameForEachValue) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::base

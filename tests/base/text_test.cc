@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace sluice {
+namespace sluice::base {
 namespace {
 
 constexpr std::string_view kNames[] = {"ring", "torus", "double_tree", "hierarchical", "direct"};
@@ -62,4 +62,4 @@ TEST(Format, SpeaksInUnits) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::base

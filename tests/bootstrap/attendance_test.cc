@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace sluice {
+namespace sluice::bootstrap {
 namespace {
 
 Participant on(const std::string& host) { return {.host = host, .node = "node of " + host}; }
@@ -56,4 +56,4 @@ TEST(Attendance, ShowsManyRanksAsRanges) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::bootstrap

@@ -6,7 +6,7 @@
 #include <map>
 #include <numeric>
 
-namespace sluice {
+namespace sluice::bootstrap {
 namespace {
 
 TEST(Cores, AreSharedOutEvenlyAndAllOfThem) {
@@ -40,4 +40,4 @@ TEST(Cores, ThereIsAtLeastOne) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::bootstrap

@@ -9,12 +9,12 @@
 
 #include "tests/cli/shell.h"
 
-namespace sluice {
+namespace sluice::bootstrap {
 
 // Gone, or a zombie that nobody has reaped yet.
 inline bool ended(pid_t pid) {
   if (kill(pid, 0) != 0) return true;
-  const std::string status = read_all("/proc/" + std::to_string(pid) + "/stat");
+  const std::string status = cli::read_all("/proc/" + std::to_string(pid) + "/stat");
   const std::size_t after_name = status.rfind(')');
   return after_name != std::string::npos && status.size() > after_name + 2 &&
          status[after_name + 2] == 'Z';
@@ -32,4 +32,4 @@ inline bool all_end(const std::vector<pid_t>& pids) {
   return true;
 }
 
-}  // namespace sluice
+}  // namespace sluice::bootstrap

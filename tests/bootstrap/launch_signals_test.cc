@@ -7,7 +7,7 @@
 #include "tests/bootstrap/ending.h"
 #include "tests/cli/shell.h"
 
-namespace sluice {
+namespace sluice::bootstrap {
 namespace {
 
 std::vector<pid_t> pids_in(const std::string& text) {
@@ -29,7 +29,7 @@ TEST(LaunchSignals, ArePassedOnAndBecomeTheExitStatus) {
   for (const auto& [name, number] :
        {std::pair{"INT", 2}, std::pair{"TERM", 15}, std::pair{"HUP", 1}}) {
     // A shell starts background jobs with SIGINT ignored; bash under `set -m` does not.
-    const Outcome outcome = shell(
+    const cli::Outcome outcome = cli::shell(
         "set -m; " + signalled(std::string{"launch -n 2 -- bash -c 'trap \"echo got; exit 0\" "} +
                                    name + "; echo up; while :; do sleep 0.01; done'",
                                2, name));
@@ -41,7 +41,7 @@ TEST(LaunchSignals, ArePassedOnAndBecomeTheExitStatus) {
 }
 
 TEST(LaunchSignals, RanksHaveAllTheTimeTheyNeedAfterTheFirst) {
-  const Outcome outcome = shell(
+  const cli::Outcome outcome = cli::shell(
       signalled("launch -n 2 -- bash -c 'trap \"sleep 1; echo saved $SLUICE_RANK; exit 143\" TERM; "
                 "if [ $SLUICE_RANK = 1 ]; then trap \"exit 143\" TERM; fi; echo up; while :; do "
                 "sleep 0.01; done'",
@@ -51,7 +51,7 @@ TEST(LaunchSignals, RanksHaveAllTheTimeTheyNeedAfterTheFirst) {
 }
 
 TEST(LaunchSignals, ASecondOneKills) {
-  const Outcome outcome = shell(
+  const cli::Outcome outcome = cli::shell(
       "out=$(mktemp); SLUICE launch -n 2 --no-prefix -- bash -c 'trap \"echo no\" TERM; echo up; "
       "while :; do sleep 0.01; done' >$out & p=$!;"
       "while [ $(grep -c up $out) -lt 2 ]; do sleep 0.01; done; kill -TERM $p;"
@@ -62,27 +62,27 @@ TEST(LaunchSignals, ASecondOneKills) {
 }
 
 TEST(LaunchSignals, UserSignalsArePassedOnAndEndNothing) {
-  const Outcome outcome =
-      shell(signalled("launch -n 2 -- bash -c 'trap \"echo got; exit 0\" USR1; echo up; while :; "
-                      "do sleep 0.01; done'",
-                      2, "USR1"));
+  const cli::Outcome outcome = cli::shell(
+      signalled("launch -n 2 -- bash -c 'trap \"echo got; exit 0\" USR1; echo up; while :; "
+                "do sleep 0.01; done'",
+                2, "USR1"));
   EXPECT_EQ(outcome.status, 0) << outcome.err;
   EXPECT_NE(outcome.out.find("[1] got\n"), std::string::npos) << outcome.out;
 }
 
 TEST(LaunchSignals, NoRankNorWhatItStartedSurvivesAKilledLauncher) {
   // Each rank is a shell that started a sleep, in its own way.
-  const Outcome outcome =
-      shell(signalled("launch -n 3 --no-prefix -- bash -c 'sleep 1000 & echo $$ $!; trap \"\" TERM "
-                      "HUP; wait; wait'",
-                      3, "KILL"));
+  const cli::Outcome outcome = cli::shell(
+      signalled("launch -n 3 --no-prefix -- bash -c 'sleep 1000 & echo $$ $!; trap \"\" TERM "
+                "HUP; wait; wait'",
+                3, "KILL"));
   const std::vector<pid_t> pids = pids_in(outcome.out);
   ASSERT_EQ(pids.size(), 6U) << outcome.out << outcome.err;
   EXPECT_TRUE(all_end(pids));
 }
 
 TEST(LaunchSignals, NoRankSurvivesWhenNobodyReadsTheOutput) {
-  const Outcome outcome = shell(
+  const cli::Outcome outcome = cli::shell(
       "SLUICE launch -n 2 --no-prefix -- bash -c 'while :; do echo $$; sleep 0.01; done' | head -n "
       "20; exit ${PIPESTATUS[0]}",
       30);
@@ -91,4 +91,4 @@ TEST(LaunchSignals, NoRankSurvivesWhenNobodyReadsTheOutput) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::bootstrap

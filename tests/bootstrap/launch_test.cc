@@ -10,7 +10,7 @@
 #include "tests/bootstrap/ending.h"
 #include "tests/cli/shell.h"
 
-namespace sluice {
+namespace sluice::bootstrap {
 namespace {
 
 std::multiset<std::string> lines(const std::string& text) {
@@ -21,7 +21,7 @@ std::multiset<std::string> lines(const std::string& text) {
 }
 
 TEST(Launch, GivesEveryRankItsPlace) {
-  const Outcome outcome = shell(
+  const cli::Outcome outcome = cli::shell(
       "SLUICE launch -n 3 -- sh -c 'echo $SLUICE_RANK of $SLUICE_RANKS, $SLUICE_LOCAL_RANK of "
       "$SLUICE_LOCAL_RANKS'");
   EXPECT_EQ(outcome.status, 0) << outcome.err;
@@ -32,7 +32,7 @@ TEST(Launch, GivesEveryRankItsPlace) {
 }
 
 TEST(Launch, AJobHasOneNameAndTokenAndTheNextHasOthers) {
-  const Outcome outcome = shell(
+  const cli::Outcome outcome = cli::shell(
       "for i in 1 2; do SLUICE launch -n 3 --no-prefix -- sh -c 'echo $SLUICE_JOB $SLUICE_TOKEN'; "
       "done");
   std::map<std::string, int> times;
@@ -51,13 +51,13 @@ const std::string kPlace =
 TEST(Launch, OnSeveralHostsRanksCountOverAllOfThem) {
   const std::string command =
       "unset SLUICE_TOKEN SLUICE_TOKEN_FILE; SLUICE launch -n 2 --hosts 3 --master ";
-  const Outcome outcome = shell(command + "10.0.0.1:29500 --host 1 -- " + kPlace);
+  const cli::Outcome outcome = cli::shell(command + "10.0.0.1:29500 --host 1 -- " + kPlace);
   EXPECT_EQ(outcome.status, 0) << outcome.err;
   EXPECT_EQ(lines(outcome.out),
             (std::multiset<std::string>{"[2] 2/6 0/2 10.0.0.1 29500 launch-10.0.0.1:29500 none",
                                         "[3] 3/6 1/2 10.0.0.1 29500 launch-10.0.0.1:29500 none"}));
   EXPECT_EQ(outcome.err, "");
-  const Outcome v6 = shell(command + "[::1]:29500 --host 2 -- " + kPlace);
+  const cli::Outcome v6 = cli::shell(command + "[::1]:29500 --host 2 -- " + kPlace);
   EXPECT_EQ(lines(v6.out),
             (std::multiset<std::string>{"[4] 4/6 0/2 ::1 29500 launch-[::1]:29500 none",
                                         "[5] 5/6 1/2 ::1 29500 launch-[::1]:29500 none"}));
@@ -66,43 +66,46 @@ TEST(Launch, OnSeveralHostsRanksCountOverAllOfThem) {
 TEST(Launch, SeveralHostsShareATokenOrHearThatTheyHaveNone) {
   const std::string command =
       "launch -n 1 --no-prefix --hosts 2 --host 0 --master a:29500 -- printenv SLUICE_TOKEN";
-  const Outcome none = shell("unset SLUICE_TOKEN SLUICE_TOKEN_FILE; SLUICE " + command + "; true");
+  const cli::Outcome none =
+      cli::shell("unset SLUICE_TOKEN SLUICE_TOKEN_FILE; SLUICE " + command + "; true");
   EXPECT_EQ(none.out, "");
-  EXPECT_TRUE(has(none.err,
-                  "sluice launch: any process that reaches a:29500 can join this job: set "
-                  "SLUICE_TOKEN to the same secret on all hosts, or give all a --token-file\n"))
+  EXPECT_TRUE(
+      base::has(none.err,
+                "sluice launch: any process that reaches a:29500 can join this job: set "
+                "SLUICE_TOKEN to the same secret on all hosts, or give all a --token-file\n"))
       << none.err;
-  const Outcome given = shell("SLUICE_TOKEN=mine SLUICE " + command);
+  const cli::Outcome given = cli::shell("SLUICE_TOKEN=mine SLUICE " + command);
   EXPECT_EQ(given.out, "mine\n");
   EXPECT_EQ(given.err, "");
-  const Outcome file =
-      shell("f=$(mktemp); echo ' theirs ' >$f; SLUICE_TOKEN_FILE=$f SLUICE " + command +
-            "; SLUICE launch -n 1 --no-prefix --token-file $f --hosts 2 "
-            "--host 0 --master a:1 -- printenv SLUICE_TOKEN; rm $f");
+  const cli::Outcome file =
+      cli::shell("f=$(mktemp); echo ' theirs ' >$f; SLUICE_TOKEN_FILE=$f SLUICE " + command +
+                 "; SLUICE launch -n 1 --no-prefix --token-file $f --hosts 2 "
+                 "--host 0 --master a:1 -- printenv SLUICE_TOKEN; rm $f");
   EXPECT_EQ(file.out, "theirs\ntheirs\n");
   EXPECT_EQ(file.err, "");
 }
 
 TEST(Launch, OnSeveralHostsAFailureIsOneOfThisHost) {
-  const Outcome outcome = shell(
+  const cli::Outcome outcome = cli::shell(
       "SLUICE_TOKEN=t SLUICE launch -n 2 --hosts 2 --host 1 --master a:1 -- bash -c 'if [ "
       "$SLUICE_RANK = 3 ]; then exit 7; fi; sleep 100'");
   EXPECT_EQ(outcome.status, 3);
-  EXPECT_TRUE(has(outcome.err, "sluice launch: rank 3 exited with status 7; stopping the others"))
+  EXPECT_TRUE(
+      base::has(outcome.err, "sluice launch: rank 3 exited with status 7; stopping the others"))
       << outcome.err;
-  EXPECT_TRUE(has(outcome.err, "of this host's 2 ranks, rank 3 failed first: it exited with"))
+  EXPECT_TRUE(base::has(outcome.err, "of this host's 2 ranks, rank 3 failed first: it exited with"))
       << outcome.err;
 }
 
 TEST(Launch, ProgressGoesToStandardErrorUnlessTheUserSaysOtherwise) {
-  const Outcome outcome = shell(
+  const cli::Outcome outcome = cli::shell(
       "unset SLUICE_LOG; SLUICE launch -n 1 --no-prefix -- printenv SLUICE_LOG; "
       "SLUICE_LOG=other SLUICE launch -n 1 --no-prefix -- printenv SLUICE_LOG");
   EXPECT_EQ(outcome.out, "stderr\nother\n");
 }
 
 TEST(Launch, LinesStayWholeAndKeepTheirStream) {
-  const Outcome outcome = shell(
+  const cli::Outcome outcome = cli::shell(
       "SLUICE launch -n 4 -- sh -c 'i=0; while [ $i -lt 300 ]; do printf a; printf \"b$i\\n\"; "
       "echo e$i >&2; i=$((i+1)); "
       "done; printf last'");
@@ -121,40 +124,40 @@ TEST(Launch, LinesStayWholeAndKeepTheirStream) {
 }
 
 TEST(Launch, PassesArgumentsOnAsTheyAre) {
-  const Outcome outcome =
-      shell("SLUICE launch -n 1 --no-prefix -- printf '%s|' -n 'a b' -- --help '' '*'");
+  const cli::Outcome outcome =
+      cli::shell("SLUICE launch -n 1 --no-prefix -- printf '%s|' -n 'a b' -- --help '' '*'");
   EXPECT_EQ(outcome.out, "-n|a b|--|--help||*|\n") << outcome.err;
 }
 
 TEST(Launch, NamesTheRankThatFailedFirst) {
-  const Outcome outcome = shell(
+  const cli::Outcome outcome = cli::shell(
       "SLUICE launch -n 3 -- sh -c 'if [ $SLUICE_RANK = 1 ]; then "
       "i=1; while [ $i -le 25 ]; do echo line $i >&2; i=$((i+1)); done; exit 7; fi; sleep 100; "
       "exit 9'");
   EXPECT_EQ(outcome.status, 3);
   const std::string sentence =
       "sluice launch: of 3 ranks, rank 1 failed first: it exited with status 7; the last";
-  ASSERT_TRUE(has(outcome.err, sentence)) << outcome.err;
+  ASSERT_TRUE(base::has(outcome.err, sentence)) << outcome.err;
   const std::string shown = outcome.err.substr(outcome.err.find(sentence));
-  EXPECT_FALSE(has(shown, "line 5\n"));
-  EXPECT_TRUE(has(shown, "  line 6\n")) << "20 lines";
-  EXPECT_TRUE(has(shown, "  line 25\n"));
+  EXPECT_FALSE(base::has(shown, "line 5\n"));
+  EXPECT_TRUE(base::has(shown, "  line 6\n")) << "20 lines";
+  EXPECT_TRUE(base::has(shown, "  line 25\n"));
 }
 
 TEST(Launch, SaysBySignalNameHowARankWasKilled) {
-  const Outcome outcome = shell(
+  const cli::Outcome outcome = cli::shell(
       "SLUICE launch -n 2 -- sh -c 'if [ $SLUICE_RANK = 0 ]; then kill -SEGV $$; fi; sleep 100'");
   EXPECT_EQ(outcome.status, 3);
-  EXPECT_TRUE(
-      has(outcome.err,
-          "rank 0 failed first: it was killed by SIGSEGV (Segmentation fault) and wrote no error"))
+  EXPECT_TRUE(base::has(
+      outcome.err,
+      "rank 0 failed first: it was killed by SIGSEGV (Segmentation fault) and wrote no error"))
       << outcome.err;
 }
 
 // Ranks whose peer failed end with 3 themselves; that is not the cause. The launcher stands still
 // while they end, so that it finds them all at once.
 TEST(Launch, ACrashCountsBeforeThePeersThatSufferFromIt) {
-  const Outcome outcome = shell(
+  const cli::Outcome outcome = cli::shell(
       "d=$(mktemp -d); SLUICE launch -n 3 -- bash -c 'touch $0/up$SLUICE_RANK; while [ ! -e $0/go "
       "]; do sleep 0.01; "
       "done; if [ $SLUICE_RANK = 2 ]; then kill -ABRT $$; fi; exit $((3 - SLUICE_RANK))' $d & "
@@ -163,27 +166,29 @@ TEST(Launch, ACrashCountsBeforeThePeersThatSufferFromIt) {
       "0.3; kill -CONT $p; "
       "wait $p; s=$?; rm -r $d; exit $s");
   EXPECT_EQ(outcome.status, 3);
-  EXPECT_TRUE(has(outcome.err, "rank 2 failed first: it was killed by SIGABRT")) << outcome.err;
+  EXPECT_TRUE(base::has(outcome.err, "rank 2 failed first: it was killed by SIGABRT"))
+      << outcome.err;
 }
 
 TEST(Launch, ARankThatWillNotEndIsKilledAfterAGrace) {
-  const Outcome outcome = shell(
+  const cli::Outcome outcome = cli::shell(
       "SLUICE launch -n 2 -- bash -c 'if [ $SLUICE_RANK = 0 ]; then sleep 0.3; exit 1; fi; trap "
       "\"\" TERM; "
       "echo pid $$; while :; do sleep 1; done'");
   EXPECT_EQ(outcome.status, 3) << outcome.err;
-  EXPECT_TRUE(has(outcome.err, "rank 0 failed first: it exited with status 1")) << outcome.err;
-  ASSERT_TRUE(has(outcome.out, "[1] pid ")) << outcome.out;
+  EXPECT_TRUE(base::has(outcome.err, "rank 0 failed first: it exited with status 1"))
+      << outcome.err;
+  ASSERT_TRUE(base::has(outcome.out, "[1] pid ")) << outcome.out;
   const std::string pid = outcome.out.substr(8, outcome.out.find('\n') - 8);
   EXPECT_NE(kill(std::stoi(pid), 0), 0);
 }
 
 TEST(Launch, RefusesWithOneSentence) {
   const auto refused = [](const std::string& line, const std::string& sentence) {
-    const Outcome outcome = shell(line);
+    const cli::Outcome outcome = cli::shell(line);
     EXPECT_EQ(outcome.status, 2) << line;
     EXPECT_EQ(outcome.out, "");
-    EXPECT_TRUE(has(outcome.err, sentence)) << outcome.err;
+    EXPECT_TRUE(base::has(outcome.err, sentence)) << outcome.err;
     EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
   };
   refused("SLUICE launch -n 2 -- no-such-program",
@@ -217,21 +222,21 @@ TEST(Launch, RefusesWithOneSentence) {
 }
 
 TEST(Launch, StopsAtItsDeadline) {
-  const Outcome outcome = shell("SLUICE launch -n 2 --deadline 300ms -- sleep 100");
+  const cli::Outcome outcome = cli::shell("SLUICE launch -n 2 --deadline 300ms -- sleep 100");
   EXPECT_EQ(outcome.status, 3);
-  EXPECT_TRUE(has(outcome.err, "not all ranks had ended within 300 ms")) << outcome.err;
+  EXPECT_TRUE(base::has(outcome.err, "not all ranks had ended within 300 ms")) << outcome.err;
 }
 
 TEST(Launch, SharesOutTheCoresAndThreads) {
   const std::string list = "grep Cpus_allowed_list /proc/self/status | tr -d '\\t'";
-  const Outcome bound = shell("c=$(nproc); SLUICE launch -n $c --no-prefix -- sh -c \"" + list +
-                              "\" | sort -u | wc -l; echo $c");
+  const cli::Outcome bound = cli::shell("c=$(nproc); SLUICE launch -n $c --no-prefix -- sh -c \"" +
+                                        list + "\" | sort -u | wc -l; echo $c");
   EXPECT_EQ(bound.out.substr(0, bound.out.find('\n')),
             bound.out.substr(bound.out.find('\n') + 1, bound.out.find('\n')));
-  const Outcome free =
-      shell("SLUICE launch -n 2 --no-bind --no-prefix -- sh -c \"" + list + "\" | sort -u | wc -l");
+  const cli::Outcome free = cli::shell("SLUICE launch -n 2 --no-bind --no-prefix -- sh -c \"" +
+                                       list + "\" | sort -u | wc -l");
   EXPECT_EQ(free.out, "1\n");
-  const Outcome threads = shell(
+  const cli::Outcome threads = cli::shell(
       "unset OMP_NUM_THREADS; n=$(nproc); SLUICE launch -n $n --no-prefix -- printenv "
       "OMP_NUM_THREADS | sort -u;"
       "SLUICE launch -n $((n + 1)) --no-prefix -- printenv OMP_NUM_THREADS | sort -u;"
@@ -240,13 +245,13 @@ TEST(Launch, SharesOutTheCoresAndThreads) {
 }
 
 TEST(Launch, RankZeroHasTheInput) {
-  const Outcome outcome = shell("echo hello | SLUICE launch -n 2 -- cat");
+  const cli::Outcome outcome = cli::shell("echo hello | SLUICE launch -n 2 -- cat");
   EXPECT_EQ(outcome.out, "[0] hello\n");
   EXPECT_EQ(outcome.status, 0);
 }
 
 TEST(Launch, WhatARankLeavesRunningDoesNotHoldItUp) {
-  const Outcome outcome = shell("SLUICE launch -n 2 -- sh -c 'sleep 100 & echo $!'", 30);
+  const cli::Outcome outcome = cli::shell("SLUICE launch -n 2 -- sh -c 'sleep 100 & echo $!'", 30);
   EXPECT_EQ(outcome.status, 0);
   std::vector<pid_t> left;
   for (const std::string& line : lines(outcome.out)) left.push_back(std::stoi(line.substr(4)));
@@ -255,4 +260,4 @@ TEST(Launch, WhatARankLeavesRunningDoesNotHoldItUp) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::bootstrap

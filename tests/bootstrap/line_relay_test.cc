@@ -6,7 +6,7 @@
 #include <array>
 #include <csignal>
 
-namespace sluice {
+namespace sluice::bootstrap {
 namespace {
 
 struct Pipe {
@@ -23,8 +23,8 @@ struct Pipe {
     text.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
     return text;
   }
-  Fd read_end;
-  Fd write_end;
+  base::Fd read_end;
+  base::Fd write_end;
 };
 
 TEST(LineRelay, PassesOnWholeLinesOnly) {
@@ -69,4 +69,4 @@ TEST(LineRelay, SaysWhenNobodyReadsAnyMore) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::bootstrap

@@ -9,7 +9,7 @@
 #include "base/text.h"
 #include "bootstrap/slurm_list.h"
 
-namespace sluice {
+namespace sluice::bootstrap {
 namespace {
 
 using Values = std::map<std::string, std::string, std::less<>>;
@@ -189,10 +189,10 @@ TEST(Placement, TheTokenIsGivenOrReadOrTheJob) {
   EXPECT_FALSE(place(kOpenMpi).token_given);
   const std::string path = testing::TempDir() + "rendezvous-token." + std::to_string(getpid());
   const Values from_file = with(kOpenMpi, {{"SLUICE_TOKEN_FILE", path}});
-  EXPECT_EQ(refusal(from_file), "the token file " + quote(path) + " cannot be read");
+  EXPECT_EQ(refusal(from_file), "the token file " + base::quote(path) + " cannot be read");
   std::ofstream{path} << " \t\n";
   EXPECT_EQ(refusal(from_file),
-            "the token file " + quote(path) + " has no token in its first line");
+            "the token file " + base::quote(path) + " has no token in its first line");
   std::ofstream{path} << "  a secret \r\nand more\n";
   EXPECT_EQ(place(from_file).token, "a secret");
   EXPECT_TRUE(place(from_file).token_given);
@@ -223,4 +223,4 @@ TEST(Environment, EveryVariableIsListedOnceWithItsMeaning) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::bootstrap

@@ -13,14 +13,15 @@
 #include "tests/base/has.h"
 #include "transport/tcp/socket_address.h"
 
-namespace sluice {
+namespace sluice::bootstrap {
 namespace {
 
 using std::chrono::milliseconds;
 
 std::uint16_t free_port() {
-  const Fd listener = listen_at(*SocketAddress::numeric("127.0.0.1", 0));
-  return SocketAddress::of_socket(listener.number()).port();
+  const base::Fd listener =
+      transport::listen_at(*transport::SocketAddress::numeric("127.0.0.1", 0));
+  return transport::SocketAddress::of_socket(listener.number()).port();
 }
 
 Meeting meeting_of(Rank rank, int ranks, std::uint16_t port, milliseconds patience) {
@@ -29,7 +30,7 @@ Meeting meeting_of(Rank rank, int ranks, std::uint16_t port, milliseconds patien
           .token = "secret",
           .master = "127.0.0.1",
           .port = port,
-          .deadline = Clock::now() + patience};
+          .deadline = transport::Clock::now() + patience};
 }
 
 class Ranks {
@@ -60,18 +61,18 @@ class Ranks {
 };
 
 // Calls until somebody listens there.
-Fd call(std::uint16_t port) {
-  const SocketAddress master = *SocketAddress::numeric("127.0.0.1", port);
-  const auto deadline = Clock::now() + milliseconds{3000};
-  while (Clock::now() < deadline) {
-    Fd socket{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+base::Fd call(std::uint16_t port) {
+  const transport::SocketAddress master = *transport::SocketAddress::numeric("127.0.0.1", port);
+  const auto deadline = transport::Clock::now() + milliseconds{3000};
+  while (transport::Clock::now() < deadline) {
+    base::Fd socket{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
     if (connect(socket.number(), master.address(), master.bytes()) == 0) return socket;
     std::this_thread::sleep_for(milliseconds{5});
   }
-  return Fd{};
+  return base::Fd{};
 }
 
-void say(const Fd& socket, const std::string& bytes) {
+void say(const base::Fd& socket, const std::string& bytes) {
   ASSERT_EQ(send(socket.number(), bytes.data(), bytes.size(), MSG_NOSIGNAL),
             static_cast<ssize_t>(bytes.size()));
 }
@@ -79,8 +80,8 @@ void say(const Fd& socket, const std::string& bytes) {
 // What comes next on it, within some seconds; a message of no kind where it is closed.
 Message next_message(MessageStream& stream) {
   Message message;
-  const auto deadline = Clock::now() + milliseconds{3000};
-  while (Clock::now() < deadline) {
+  const auto deadline = transport::Clock::now() + milliseconds{3000};
+  while (transport::Clock::now() < deadline) {
     const auto state = stream.read(message);
     if (state == MessageStream::State::Arrived) return message;
     if (state != MessageStream::State::Nothing) break;
@@ -112,7 +113,8 @@ void expect_all_met(Ranks& ranks, int count) {
       EXPECT_EQ(told.node, node_identity());
       EXPECT_EQ(told.process, getpid());
       // Results are by rank here: what was told of a rank is where that rank listens.
-      EXPECT_EQ(told.port, SocketAddress::of_socket(results[i].value().listener.number()).port());
+      EXPECT_EQ(told.port,
+                transport::SocketAddress::of_socket(results[i].value().listener.number()).port());
     }
   }
 }
@@ -146,12 +148,12 @@ TEST(Rendezvous, ListenersTakeCallsAndDoNotBlock) {
   EXPECT_LT(accept(company.listener.number(), nullptr, nullptr), 0);
   EXPECT_EQ(errno, EAGAIN);
   EXPECT_TRUE(call(results[0].value().participants[1].port).open());
-  EXPECT_GE(Fd{accept(company.listener.number(), nullptr, nullptr)}.number(), 0);
+  EXPECT_GE(base::Fd{accept(company.listener.number(), nullptr, nullptr)}.number(), 0);
 }
 
 TEST(Rendezvous, MeetsByNameAndOverIpv6) {
   for (const char* master : {"localhost", "::1"}) {
-    if (!listen_at(*SocketAddress::numeric(std::string{"::1"}, 0)).open() &&
+    if (!transport::listen_at(*transport::SocketAddress::numeric(std::string{"::1"}, 0)).open() &&
         std::string{master} == "::1")
       GTEST_SKIP() << "no IPv6 here";
     Ranks ranks{3};
@@ -174,7 +176,8 @@ TEST(Rendezvous, AWrongTokenIsRefusedAndTheOthersMeet) {
     wrong.token = token;
     const auto refused = meet(wrong);
     EXPECT_EQ(refused.status().code(), Code::InvalidArgument);
-    EXPECT_TRUE(has(refused.status().message(), "refused this process: its token is not that of"))
+    EXPECT_TRUE(
+        base::has(refused.status().message(), "refused this process: its token is not that of"))
         << refused.status().message();
     ranks.start(2);
     expect_all_met(ranks, 3);
@@ -214,7 +217,8 @@ TEST(Rendezvous, ADuplicateRankIsRefused) {
   }
   const bool first = one.wait_for(milliseconds{0}) == std::future_status::ready;
   const auto refused = (first ? one : other).get();
-  EXPECT_TRUE(has(refused.status().message(), "has joined already")) << refused.status().message();
+  EXPECT_TRUE(base::has(refused.status().message(), "has joined already"))
+      << refused.status().message();
   EXPECT_TRUE(meet(ranks.meeting(2)).ok());
   EXPECT_TRUE((first ? other : one).get().ok());
 }
@@ -226,7 +230,7 @@ TEST(Rendezvous, AnotherVersionIsRefusedByName) {
   std::string bytes = hello_message(hello_of(1, 2));
   bytes[4] = 9;
   ASSERT_TRUE(stream.send(std::make_shared<const std::string>(bytes)));
-  EXPECT_TRUE(has(read_refusal(next_message(stream).body), "it speaks version 9"));
+  EXPECT_TRUE(base::has(read_refusal(next_message(stream).body), "it speaks version 9"));
   ranks.start(1);
   expect_all_met(ranks, 2);
 }
@@ -234,7 +238,7 @@ TEST(Rendezvous, AnotherVersionIsRefusedByName) {
 TEST(Rendezvous, StrangersHoldNothingUp) {
   Ranks ranks{2};
   ranks.start(0);
-  std::vector<Fd> strangers;
+  std::vector<base::Fd> strangers;
   for (int i = 0; i < 200; ++i) strangers.push_back(call(ranks.port()));  // say nothing
   std::mt19937 random{7};  // NOLINT: the same garbage every time
   for (int i = 0; i < 20; ++i) {
@@ -252,16 +256,16 @@ TEST(Rendezvous, StrangersHoldNothingUp) {
   endless[11] = 0x7f;  // a length of 2 GB
   strangers.push_back(call(ranks.port()));
   say(strangers.back(), endless);
-  const auto began = Clock::now();
+  const auto began = transport::Clock::now();
   ranks.start(1);
   expect_all_met(ranks, 2);
-  EXPECT_LT(Clock::now() - began, milliseconds{2000});
+  EXPECT_LT(transport::Clock::now() - began, milliseconds{2000});
 }
 
 TEST(Rendezvous, ASlowCallerIsHeardToTheEnd) {
   Ranks ranks{2};
   ranks.start(0);
-  Fd socket = call(ranks.port());
+  base::Fd socket = call(ranks.port());
   const std::string hello = hello_message(hello_of(1, 2));
   for (const char c : hello) {
     say(socket, std::string{c});
@@ -280,9 +284,9 @@ TEST(Rendezvous, ASlowCallerIsHeardToTheEnd) {
 TEST(Rendezvous, AtTheDeadlineEverybodyHearsWhoIsMissing) {
   Ranks ranks{4, milliseconds{600}};
   for (const Rank rank : {0, 1, 3}) ranks.start(rank);
-  const auto began = Clock::now();
+  const auto began = transport::Clock::now();
   const auto results = ranks.finish();
-  EXPECT_LT(Clock::now() - began, milliseconds{1500});
+  EXPECT_LT(transport::Clock::now() - began, milliseconds{1500});
   const std::string sentence = "rank 0 at 127.0.0.1:" + std::to_string(ranks.port()) +
                                ": 3 of 4 ranks joined, waiting for rank 2";
   EXPECT_EQ(results[0].status().message(), sentence);
@@ -310,10 +314,11 @@ TEST(Rendezvous, ARankThatLeavesIsNamedToAll) {
   MessageStream stays{call(ranks.port())};
   ASSERT_TRUE(stays.send(std::make_shared<const std::string>(hello_message(hello_of(1, 4)))));
   ASSERT_EQ(next_message(stays).kind, MessageKind::Welcome);
-  leaver = MessageStream{Fd{}};
+  leaver = MessageStream{base::Fd{}};
   const auto results = ranks.finish();
   EXPECT_EQ(results[0].status().code(), Code::PeerLost);
-  EXPECT_TRUE(has(results[0].status().message(), "rank 3 on host b left before all had joined"))
+  EXPECT_TRUE(
+      base::has(results[0].status().message(), "rank 3 on host b left before all had joined"))
       << results[0].status().message();
   const Message told = next_message(stays);
   ASSERT_EQ(told.kind, MessageKind::GivesUp);
@@ -323,27 +328,29 @@ TEST(Rendezvous, ARankThatLeavesIsNamedToAll) {
 
 // Plays rank 0: takes the first call and answers with these bytes.
 Result<Company> call_answered_with(const std::string& bytes) {
-  const Fd listener = listen_at(*SocketAddress::numeric("127.0.0.1", 0));
-  const std::uint16_t port = SocketAddress::of_socket(listener.number()).port();
+  const base::Fd listener =
+      transport::listen_at(*transport::SocketAddress::numeric("127.0.0.1", 0));
+  const std::uint16_t port = transport::SocketAddress::of_socket(listener.number()).port();
   auto caller = std::async(std::launch::async,
                            [=] { return meet(meeting_of(1, 2, port, milliseconds{2000})); });
-  Fd taken;
+  base::Fd taken;
   while (!taken.open()) taken.reset(accept(listener.number(), nullptr, nullptr));
   MessageStream stream{std::move(taken)};
   EXPECT_EQ(next_message(stream).kind, MessageKind::Hello);
   EXPECT_TRUE(stream.send(std::make_shared<const std::string>(bytes)));
-  stream = MessageStream{Fd{}};
+  stream = MessageStream{base::Fd{}};
   return caller.get();
 }
 
 TEST(Rendezvous, WhatIsNotRankZeroIsNotBelieved) {
-  EXPECT_TRUE(has(call_answered_with("HTTP/1.0 400 Bad Request\r\n\r\n").status().message(),
-                  "is not rank 0 of a Sluice job"));
-  EXPECT_TRUE(has(call_answered_with(table_message({})).status().message(), "makes no sense"));
-  EXPECT_TRUE(has(call_answered_with(welcome_message()).status().message(),
-                  "was lost before all 2 ranks had joined"));
-  EXPECT_TRUE(has(call_answered_with(refusal_message("a\nb\x1b[1m")).status().message(),
-                  "refused this process: a?b?[1m"));
+  EXPECT_TRUE(base::has(call_answered_with("HTTP/1.0 400 Bad Request\r\n\r\n").status().message(),
+                        "is not rank 0 of a Sluice job"));
+  EXPECT_TRUE(
+      base::has(call_answered_with(table_message({})).status().message(), "makes no sense"));
+  EXPECT_TRUE(base::has(call_answered_with(welcome_message()).status().message(),
+                        "was lost before all 2 ranks had joined"));
+  EXPECT_TRUE(base::has(call_answered_with(refusal_message("a\nb\x1b[1m")).status().message(),
+                        "refused this process: a?b?[1m"));
 }
 
 TEST(Rendezvous, AnInterfaceIsTakenByNameOrAddress) {
@@ -363,35 +370,38 @@ TEST(Rendezvous, AnUnknownInterfaceIsAnErrorThatListsThoseThereAre) {
     Meeting meeting = Ranks{2}.meeting(1);
     meeting.interface = interface;
     const Status status = meet(meeting).status();
-    EXPECT_TRUE(has(status.message(), std::string{"has no interface \""} + interface + "\""));
-    EXPECT_TRUE(has(status.message(), "lo (127.0.0.1")) << status.message();
+    EXPECT_TRUE(base::has(status.message(), std::string{"has no interface \""} + interface + "\""));
+    EXPECT_TRUE(base::has(status.message(), "lo (127.0.0.1")) << status.message();
   }
 }
 
 TEST(Rendezvous, RankZeroMustRunAtTheMaster) {
   Meeting meeting = Ranks{2}.meeting(0);
   meeting.master = "203.0.113.77";  // kept for documents: nobody has it
-  EXPECT_TRUE(has(meet(meeting).status().message(),
-                  "203.0.113.77) is not this one: host " + host_name() + " has "))
+  EXPECT_TRUE(base::has(meet(meeting).status().message(),
+                        "203.0.113.77) is not this one: host " + host_name() + " has "))
       << meet(meeting).status().message();
   meeting.master = "0.0.0.0";
-  EXPECT_TRUE(has(meet(meeting).status().message(), "is no address that others can call"));
+  EXPECT_TRUE(base::has(meet(meeting).status().message(), "is no address that others can call"));
 }
 
 TEST(Rendezvous, ATakenPortIsNamed) {
-  const Fd other = listen_at(*SocketAddress::numeric("127.0.0.1", 0));
-  const std::uint16_t port = SocketAddress::of_socket(other.number()).port();
+  const base::Fd other = transport::listen_at(*transport::SocketAddress::numeric("127.0.0.1", 0));
+  const std::uint16_t port = transport::SocketAddress::of_socket(other.number()).port();
   const Status status = meet(meeting_of(0, 2, port, milliseconds{200})).status();
-  EXPECT_TRUE(has(status.message(), "port " + std::to_string(port) + " of 127.0.0.1 is in use"))
+  EXPECT_TRUE(
+      base::has(status.message(), "port " + std::to_string(port) + " of 127.0.0.1 is in use"))
       << status.message();
 }
 
 TEST(Rendezvous, WhatCannotBeIsRefusedAtOnce) {
-  EXPECT_TRUE(has(meet(meeting_of(2, 2, 1, milliseconds{100})).status().message(), "cannot join"));
+  EXPECT_TRUE(
+      base::has(meet(meeting_of(2, 2, 1, milliseconds{100})).status().message(), "cannot join"));
   Meeting meeting = meeting_of(1, 2, 1, milliseconds{100});
   meeting.token = std::string(256, 'x');
-  EXPECT_TRUE(has(meet(meeting).status().message(), "token has 256 characters"));
-  EXPECT_TRUE(has(meet(meeting_of(1, 2, 0, milliseconds{100})).status().message(), "SLUICE_PORT"));
+  EXPECT_TRUE(base::has(meet(meeting).status().message(), "token has 256 characters"));
+  EXPECT_TRUE(
+      base::has(meet(meeting_of(1, 2, 0, milliseconds{100})).status().message(), "SLUICE_PORT"));
 }
 
 TEST(Rendezvous, TellsHowItGoesButNotTooOften) {
@@ -423,9 +433,9 @@ TEST(Rendezvous, TellsHowItGoesButNotTooOften) {
 
 TEST(Node, HasAnIdentityThatStays) {
   EXPECT_EQ(node_identity(), node_identity());
-  EXPECT_TRUE(has(node_identity(), "/"));
+  EXPECT_TRUE(base::has(node_identity(), "/"));
   EXPECT_FALSE(host_name().empty());
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::bootstrap

@@ -11,12 +11,12 @@
 #include "tests/bootstrap/ending.h"
 #include "tests/cli/shell.h"
 
-namespace sluice {
+namespace sluice::bootstrap {
 namespace {
 
 // Runs `sluice launch OPTIONS -- bash -c PROGRAM`.
-Outcome launched(const std::string& options, const std::string& program) {
-  return shell("SLUICE launch --no-prefix " + options + " -- bash -c '" + program + "'");
+cli::Outcome launched(const std::string& options, const std::string& program) {
+  return cli::shell("SLUICE launch --no-prefix " + options + " -- bash -c '" + program + "'");
 }
 
 std::ptrdiff_t count_of_lines(const std::string& text) {
@@ -24,7 +24,7 @@ std::ptrdiff_t count_of_lines(const std::string& text) {
 }
 
 TEST(Restarts, AllRanksStartAgainUntilTheyEndWell) {
-  const Outcome outcome = launched(
+  const cli::Outcome outcome = launched(
       "-n 2 --max-restarts 3",
       "echo $SLUICE_RANK:$SLUICE_RESTARTS; if [ $SLUICE_RANK$SLUICE_RESTARTS = 10 ]; then exit 7; "
       "fi; if [ $SLUICE_RANK$SLUICE_RESTARTS = 01 ]; then kill -KILL $$; fi; "
@@ -37,47 +37,50 @@ TEST(Restarts, AllRanksStartAgainUntilTheyEndWell) {
   // A rank may be stopped before it has written.
   for (const std::string told : {"0:1", "0:2", "1:0", "1:2"})
     EXPECT_EQ(std::count(lines.begin(), lines.end(), told), 1) << told << "\n" << outcome.out;
-  EXPECT_TRUE(has(outcome.err,
-                  "sluice launch: restart 1 of 3: rank 1 exited with status 7; all 2 ranks start "
-                  "again\n"))
+  EXPECT_TRUE(
+      base::has(outcome.err,
+                "sluice launch: restart 1 of 3: rank 1 exited with status 7; all 2 ranks start "
+                "again\n"))
       << outcome.err;
-  EXPECT_TRUE(has(outcome.err, "restart 2 of 3: rank 0 was killed by SIGKILL (Killed); all 2"))
+  EXPECT_TRUE(
+      base::has(outcome.err, "restart 2 of 3: rank 0 was killed by SIGKILL (Killed); all 2"))
       << outcome.err;
-  EXPECT_FALSE(has(outcome.err, "failed first")) << outcome.err;
+  EXPECT_FALSE(base::has(outcome.err, "failed first")) << outcome.err;
 }
 
 TEST(Restarts, GiveUpAfterAsManyAsWereAllowed) {
-  const Outcome outcome = launched("-n 1 --max-restarts 2", "echo up; exit 9");
+  const cli::Outcome outcome = launched("-n 1 --max-restarts 2", "echo up; exit 9");
   EXPECT_EQ(outcome.status, 3);
   EXPECT_EQ(count_of_lines(outcome.out), 3);
-  EXPECT_TRUE(has(outcome.err, "rank 0 failed first: it exited with status 9 (after 2 restarts)"))
+  EXPECT_TRUE(
+      base::has(outcome.err, "rank 0 failed first: it exited with status 9 (after 2 restarts)"))
       << outcome.err;
 }
 
 TEST(Restarts, AreOffUnlessAskedFor) {
-  const Outcome outcome = launched("-n 1", "echo up; exit 9");
+  const cli::Outcome outcome = launched("-n 1", "echo up; exit 9");
   EXPECT_EQ(outcome.status, 3);
   EXPECT_EQ(outcome.out, "up\n");
 }
 
 TEST(Restarts, WrongInputStaysWrong) {
-  const Outcome outcome = launched("-n 2 --max-restarts 5", "echo up >&2; exit 2");
+  const cli::Outcome outcome = launched("-n 2 --max-restarts 5", "echo up >&2; exit 2");
   EXPECT_EQ(outcome.status, 3);
-  EXPECT_FALSE(has(outcome.err, "restart ")) << outcome.err;
+  EXPECT_FALSE(base::has(outcome.err, "restart ")) << outcome.err;
 }
 
 TEST(Restarts, AreNotForALauncherThatWasToldToEnd) {
-  const Outcome outcome = shell(
+  const cli::Outcome outcome = cli::shell(
       "out=$(mktemp); SLUICE launch -n 2 --max-restarts 5 -- bash -c 'trap \"exit 9\" TERM; echo "
       "up; while :; do sleep 0.01; done' >$out & p=$!; while [ $(wc -l <$out) -lt 2 ]; do sleep "
       "0.01; done; kill -TERM $p; wait $p; s=$?; cat $out; rm $out; exit $s");
   EXPECT_EQ(outcome.status, 128 + 15) << outcome.err;
   EXPECT_EQ(count_of_lines(outcome.out), 2) << outcome.out;
-  EXPECT_FALSE(has(outcome.err, "restart ")) << outcome.err;
+  EXPECT_FALSE(base::has(outcome.err, "restart ")) << outcome.err;
 }
 
 TEST(Restarts, AreJobsOfTheirOwnThatBeganAtOneTime) {
-  const Outcome outcome = launched(
+  const cli::Outcome outcome = launched(
       "-n 1 --max-restarts 1", "echo $SLUICE_JOB $SLUICE_STARTED; exit $((1 - $SLUICE_RESTARTS))");
   EXPECT_EQ(outcome.status, 0) << outcome.err;
   std::istringstream stream{outcome.out};
@@ -92,10 +95,11 @@ TEST(Restarts, AreJobsOfTheirOwnThatBeganAtOneTime) {
 }
 
 TEST(Restarts, NoRankOfTheFailedOnesStaysBehind) {
-  const Outcome outcome = launched("-n 2 --max-restarts 1",
-                                   "if [ $SLUICE_RESTARTS = 1 ]; then exit 0; fi; sleep 100 & echo "
-                                   "$$ $!; if [ $SLUICE_RANK = 1 ]; "
-                                   "then sleep 0.2; exit 1; fi; wait");
+  const cli::Outcome outcome =
+      launched("-n 2 --max-restarts 1",
+               "if [ $SLUICE_RESTARTS = 1 ]; then exit 0; fi; sleep 100 & echo "
+               "$$ $!; if [ $SLUICE_RANK = 1 ]; "
+               "then sleep 0.2; exit 1; fi; wait");
   EXPECT_EQ(outcome.status, 0) << outcome.err;
   std::vector<pid_t> pids;
   std::istringstream stream{outcome.out};
@@ -105,14 +109,15 @@ TEST(Restarts, NoRankOfTheFailedOnesStaysBehind) {
 }
 
 TEST(Restarts, TheDeadlineIsForAllOfThem) {
-  const Outcome outcome = launched("-n 1 --max-restarts 1000 --deadline 1s", "sleep 0.4; exit 1");
+  const cli::Outcome outcome =
+      launched("-n 1 --max-restarts 1000 --deadline 1s", "sleep 0.4; exit 1");
   EXPECT_EQ(outcome.status, 3);
-  EXPECT_FALSE(has(outcome.err, "restart 5 ")) << outcome.err;
+  EXPECT_FALSE(base::has(outcome.err, "restart 5 ")) << outcome.err;
 }
 
 TEST(Restarts, AreRefusedWhereTheyAreNoNumber) {
-  EXPECT_EQ(shell("SLUICE launch -n 1 --max-restarts often -- true").status, 2);
-  EXPECT_EQ(shell("SLUICE launch -n 1 --max-restarts -1 -- true").status, 2);
+  EXPECT_EQ(cli::shell("SLUICE launch -n 1 --max-restarts often -- true").status, 2);
+  EXPECT_EQ(cli::shell("SLUICE launch -n 1 --max-restarts -1 -- true").status, 2);
 }
 
 TEST(Restarts, AreWorthItAfterACrashAlone) {
@@ -140,4 +145,4 @@ TEST(Restarts, AreWorthItAfterACrashAlone) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::bootstrap

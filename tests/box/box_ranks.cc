@@ -19,8 +19,8 @@ namespace sluice::box {
 namespace {
 
 struct Pipe {
-  Fd from;
-  Fd to;
+  base::Fd from;
+  base::Fd to;
   Pipe() {
     std::array<int, 2> ends{};
     if (pipe2(ends.data(), O_CLOEXEC) != 0) throw std::runtime_error{"no pipe"};

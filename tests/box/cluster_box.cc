@@ -73,7 +73,7 @@ bool enter_namespace(const std::string& name) {
 
 // A process of its own that removes the namespaces when the pipe's other end is closed, however its
 // holder ends.
-Fd start_janitor(const std::string& prefix) {
+base::Fd start_janitor(const std::string& prefix) {
   const std::string wait_and_remove = fmt::format(
       "cat; for name in $(ip netns list | grep -o '^{}-[a-z0-9]*'); do"
       " ip netns pids $name | xargs -r kill -9; ip netns del $name; done",
@@ -91,7 +91,7 @@ Fd start_janitor(const std::string& prefix) {
   }
   close(ends[0]);
   waitpid(child, nullptr, 0);
-  return Fd{ends[1]};
+  return base::Fd{ends[1]};
 }
 
 // By all TCP connections of this namespace.

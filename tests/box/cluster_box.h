@@ -89,7 +89,7 @@ class ClusterBox {
 
   BoxOptions options_;
   std::string prefix_;
-  Fd janitor_;                           // removes all when it is closed, as it is by any death
+  base::Fd janitor_;                     // removes all when it is closed, as it is by any death
   std::vector<std::string> namespaces_;  // made so far
 };
 

@@ -4,7 +4,7 @@
 
 #include <random>
 
-namespace sluice {
+namespace sluice::buckets {
 namespace {
 
 std::vector<GradientSize> of_f32(const std::vector<std::size_t>& bytes) {
@@ -100,4 +100,4 @@ TEST(GroupedBuckets, RefuseCountsThatDoNotAddUp) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::buckets

@@ -9,7 +9,7 @@
 
 #include "tests/cli/shell.h"
 
-namespace sluice {
+namespace sluice::cli {
 namespace {
 
 nlohmann::json rows_of(const std::string& arguments) {
@@ -116,4 +116,4 @@ TEST(Bench, HelpShowsExamples) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::cli

@@ -7,7 +7,7 @@
 
 #include "tests/cli/shell.h"
 
-namespace sluice {
+namespace sluice::cli {
 namespace {
 
 void expect_refused(const std::string& line, const std::string& sentence) {
@@ -195,4 +195,4 @@ TEST(Command, AClosedPipeIsNotACrash) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::cli

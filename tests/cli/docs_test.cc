@@ -8,7 +8,7 @@
 #include <memory>
 #include <string>
 
-namespace sluice {
+namespace sluice::cli {
 namespace {
 
 std::string output_of(const std::string& arguments) {
@@ -40,4 +40,4 @@ TEST(Docs, CommandsPrintWhatTheyShow) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::cli

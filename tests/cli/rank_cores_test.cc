@@ -24,9 +24,10 @@ TEST(RankThreads, WhatIsInMemoryTakesNone) {
 }
 
 TEST(RankThreads, AreThoseOfTheLauncher) {
-  EXPECT_EQ(threads_of_rank(Environment{{{"OMP_NUM_THREADS", "6"}}}), 6);
-  EXPECT_EQ(threads_of_rank(Environment{{}}), 1);
-  EXPECT_EQ(threads_of_rank(Environment{{{"OMP_NUM_THREADS", "4,2"}}}), 1) << "a list of OpenMP's";
+  EXPECT_EQ(threads_of_rank(bootstrap::Environment{{{"OMP_NUM_THREADS", "6"}}}), 6);
+  EXPECT_EQ(threads_of_rank(bootstrap::Environment{{}}), 1);
+  EXPECT_EQ(threads_of_rank(bootstrap::Environment{{{"OMP_NUM_THREADS", "4,2"}}}), 1)
+      << "a list of OpenMP's";
 }
 
 }  // namespace

@@ -6,7 +6,7 @@
 
 #include "tests/cli/shell.h"
 
-namespace sluice {
+namespace sluice::cli {
 namespace {
 
 // `sluice reproduce --markdown > docs/reproduction.md` mends it.
@@ -30,4 +30,4 @@ TEST(ReproduceCommand, JsonHoldsWhatIsPromised) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::cli

@@ -8,7 +8,7 @@
 #include "cli/simulate/calibrate.h"
 #include "cli/simulate/reproduction.h"
 
-namespace sluice {
+namespace sluice::cli {
 namespace {
 
 const std::vector<Reproduction>& reproduced() {
@@ -67,7 +67,8 @@ TEST(Reproduce, CalibratedConstantsAreTheSolvedOnes) {
 
 TEST(Reproduce, LinksAreWithinWhatIsPlausible) {
   for (const LinkConstant& constant : link_constants()) {
-    const double value = constant.value(find_cluster(std::string{constant.cluster}).value());
+    const double value =
+        constant.value(cluster::find_cluster(std::string{constant.cluster}).value());
     EXPECT_GE(value, constant.least) << constant.cluster << ", " << constant.name;
     EXPECT_LE(value, constant.most) << constant.cluster << ", " << constant.name;
   }
@@ -84,4 +85,4 @@ TEST(Reproduce, SpeedsThatAreSharedTooWidelyShow) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::cli

@@ -11,7 +11,7 @@
 #include <iterator>
 #include <string>
 
-namespace sluice {
+namespace sluice::cli {
 
 struct Outcome {
   int status = -1;
@@ -46,4 +46,4 @@ inline Outcome shell(std::string line, int deadline_s = 60) {
   return outcome;
 }
 
-}  // namespace sluice
+}  // namespace sluice::cli

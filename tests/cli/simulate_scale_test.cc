@@ -6,7 +6,7 @@
 
 #include "tests/cli/shell.h"
 
-namespace sluice {
+namespace sluice::cli {
 namespace {
 
 // Sanitizers reserve far more than they use, and are slow.
@@ -49,4 +49,4 @@ TEST(SimulateScale, ASweepTo4096RanksTakesLessThanHalfAMinute) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::cli

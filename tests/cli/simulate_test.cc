@@ -8,7 +8,7 @@
 
 #include "tests/cli/shell.h"
 
-namespace sluice {
+namespace sluice::cli {
 namespace {
 
 void expect_refused(const std::string& arguments, const std::string& sentence) {
@@ -161,4 +161,4 @@ TEST(Simulate, HelpShowsExamplesAndKeys) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::cli

@@ -12,7 +12,7 @@
 #include "tests/bootstrap/ending.h"
 #include "tests/cli/training_place.h"
 
-namespace sluice {
+namespace sluice::cli {
 namespace {
 
 using nlohmann::json;
@@ -47,8 +47,8 @@ TEST(TrainFaults, AKilledRankIsRestartedAndTheWeightsAreTheSame) {
         kRanks + kSaved + kTrain + "--max-restarts 3 >out & p=$!; saved 2; kill -KILL $(ranks | " +
         victim + "); wait $p; s=$?; cat out; exit $s"));
     EXPECT_EQ(outcome.status, 0) << outcome.err;
-    EXPECT_TRUE(has(outcome.err, "sluice train: restart 1 of 3: rank ")) << outcome.err;
-    EXPECT_TRUE(has(outcome.err, "goes on after step ")) << outcome.err;
+    EXPECT_TRUE(base::has(outcome.err, "sluice train: restart 1 of 3: rank ")) << outcome.err;
+    EXPECT_TRUE(base::has(outcome.err, "goes on after step ")) << outcome.err;
     EXPECT_EQ(weights_of(outcome), expected);
   }
 }
@@ -60,7 +60,7 @@ TEST(TrainFaults, TwentyKillsAtRandomMomentsLeaveTheSameWeights) {
   const std::string longer =
       "SLUICE train --ranks 2 --run run --set epochs=16 --set checkpoint_every=0.2 --json ";
   const std::string expected = undisturbed_weights(longer, kDeadlineS);
-  Random random{4};
+  base::Random random{4};
   std::string kills;
   for (int i = 0; i < kKills; ++i)
     kills += fmt::format("strike {:.3f} {}; ", static_cast<double>(random.below(1500)) / 1000,
@@ -76,7 +76,8 @@ TEST(TrainFaults, TwentyKillsAtRandomMomentsLeaveTheSameWeights) {
           "wait $p; s=$?; cat out; exit $s"),
       kDeadlineS);
   EXPECT_EQ(outcome.status, 0) << outcome.err;
-  EXPECT_TRUE(has(outcome.err, fmt::format("sluice train: restart {0} of {0}: rank ", kKills)))
+  EXPECT_TRUE(
+      base::has(outcome.err, fmt::format("sluice train: restart {0} of {0}: rank ", kKills)))
       << outcome.err;
   EXPECT_EQ(weights_of(outcome), expected);
 }
@@ -87,8 +88,8 @@ TEST(TrainFaults, WithoutRestartsAKilledRankEndsItAndItSaysHowToGoOn) {
                                          " >out & p=$!; saved 1; kill -KILL $(ranks | tail -n 1); "
                                          "wait $p"));
   EXPECT_EQ(outcome.status, 3) << outcome.err;
-  EXPECT_TRUE(
-      has(outcome.err, "was killed by SIGKILL (Killed); to go on: sluice train --resume --run run"))
+  EXPECT_TRUE(base::has(
+      outcome.err, "was killed by SIGKILL (Killed); to go on: sluice train --resume --run run"))
       << outcome.err;
 }
 
@@ -102,7 +103,7 @@ TEST(TrainFaults, CtrlCSavesAndResumingEndsWithTheSameWeights) {
   EXPECT_EQ(json::parse(stopped.out)["end"], "signal") << stopped.out;
   const Outcome resumed = place.train("--ranks 2 --run run --resume --json");
   EXPECT_EQ(resumed.status, 0) << resumed.err;
-  EXPECT_TRUE(has(resumed.err, "goes on after step ")) << resumed.err;
+  EXPECT_TRUE(base::has(resumed.err, "goes on after step ")) << resumed.err;
   EXPECT_EQ(weights_of(resumed), expected);
 }
 
@@ -111,7 +112,7 @@ TEST(TrainFaults, ResumingTakesMoreEpochsAndRefusesAnotherPast) {
   ASSERT_EQ(place.train("--ranks 2 --run run --set epochs=0.2").status, 0);
   const Outcome refused = place.train("--ranks 2 --run run --resume --set momentum=0.5");
   EXPECT_EQ(refused.status, 2) << refused.err;
-  EXPECT_TRUE(has(refused.err, "momentum")) << refused.err;
+  EXPECT_TRUE(base::has(refused.err, "momentum")) << refused.err;
   const Outcome longer = place.train("--ranks 2 --run run --resume --set epochs=0.3 --json");
   EXPECT_EQ(longer.status, 0) << longer.err;
   EXPECT_GT(json::parse(longer.out)["epochs"], 0.29) << longer.out;
@@ -128,7 +129,7 @@ TEST(TrainFaults, NoRankStaysBehindWhenTheCommandIsKilled) {
   std::istringstream stream{outcome.out};
   for (pid_t pid = 0; stream >> pid;) pids.push_back(pid);
   EXPECT_EQ(pids.size(), 2U) << outcome.out << outcome.err;
-  EXPECT_TRUE(all_end(pids));
+  EXPECT_TRUE(bootstrap::all_end(pids));
 }
 
 TEST(TrainFaults, ASecondSignalKills) {
@@ -166,4 +167,4 @@ TEST(TrainFaults, RestartsOnSeveralHostsMeetAgain) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::cli

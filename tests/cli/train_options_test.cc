@@ -9,7 +9,7 @@
 #include "tests/base/has.h"
 #include "tests/cli/shell.h"
 
-namespace sluice {
+namespace sluice::cli {
 namespace {
 
 using nlohmann::json;
@@ -18,7 +18,7 @@ void expect_refused(const std::string& arguments, const std::string& sentence) {
   const Outcome outcome = shell("SLUICE train " + arguments);
   EXPECT_EQ(outcome.status, 2) << arguments << "\n" << outcome.err;
   EXPECT_EQ(outcome.out, "") << arguments;
-  EXPECT_TRUE(has(outcome.err, sentence)) << arguments << "\n" << outcome.err;
+  EXPECT_TRUE(base::has(outcome.err, sentence)) << arguments << "\n" << outcome.err;
   EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1)
       << "one sentence: " << outcome.err;
 }
@@ -49,14 +49,14 @@ TEST(Train, ListsItsRecipes) {
   ASSERT_EQ(outcome.status, 0) << outcome.err;
   const Outcome listed = shell("SLUICE train --recipe list --json");
   const json document = json::parse(listed.out);
-  EXPECT_EQ(document.size(), known_recipes().size());
+  EXPECT_EQ(document.size(), recipe::known_recipes().size());
   for (const char* const name : {"demo", "mnist", "cifar10", "facebook-1h", "pfn-15min",
                                  "sony-224s", "fujitsu-74s", "gradientflow-alexnet"})
-    EXPECT_TRUE(has(outcome.out, name)) << name;
+    EXPECT_TRUE(base::has(outcome.out, name)) << name;
 }
 
 TEST(Train, EveryRecipeHasADryRun) {
-  for (const RecipeSummary& recipe : known_recipes()) {
+  for (const recipe::RecipeSummary& recipe : recipe::known_recipes()) {
     const Outcome outcome =
         shell("SLUICE train --ranks 2 --dry-run --json --recipe " + recipe.name);
     ASSERT_EQ(outcome.status, 0) << recipe.name << outcome.err;
@@ -83,8 +83,8 @@ TEST(Train, ADryRunSaysWhatWouldRun) {
   for (const char* const part : {"recipe facebook-1h: ", "25,557,032 parameters in 161 tensors",
                                  "ImageNet-1k (1,281,167 images", "14,040 steps in 90 epochs",
                                  "1-90 ", "156", "8,192", "6.4\n", "0.64\n", "--set", "[M]"})
-    EXPECT_TRUE(has(outcome.out, part)) << part << "\n" << outcome.out;
-  EXPECT_FALSE(has(outcome.out, "runs\n")) << "it writes nothing";
+    EXPECT_TRUE(base::has(outcome.out, part)) << part << "\n" << outcome.out;
+  EXPECT_FALSE(base::has(outcome.out, "runs\n")) << "it writes nothing";
 }
 
 #ifndef SLUICE_WITH_TORCH
@@ -94,4 +94,4 @@ TEST(Train, ABuildWithoutLibtorchSaysSo) {
 #endif
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::cli

@@ -8,12 +8,12 @@
 #include "recipe/recipe.h"
 #include "tests/cli/training_place.h"
 
-namespace sluice {
+namespace sluice::cli {
 namespace {
 
 TEST(TrainRecipes, EachTakesTwentySteps) {
   const TrainingPlace place;
-  for (const RecipeSummary& recipe : known_recipes()) {
+  for (const recipe::RecipeSummary& recipe : recipe::known_recipes()) {
     const Outcome outcome = place.train(
         "--ranks 2 --data random:64 --set image=64 --set batch=2 --steps 20 --json "
         "--keep-nothing --recipe " +
@@ -26,4 +26,4 @@ TEST(TrainRecipes, EachTakesTwentySteps) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::cli

@@ -9,7 +9,7 @@
 #include "tests/base/has.h"
 #include "tests/cli/training_place.h"
 
-namespace sluice {
+namespace sluice::cli {
 namespace {
 
 using nlohmann::json;
@@ -46,7 +46,7 @@ TEST(Train, StartsFromSavedWeights) {
   EXPECT_EQ(json::parse(second.out)["accuracy"], json::parse(first.out)["accuracy"]);
   const Outcome wrong = place.train("--ranks 2 --run third --init nothing.pt --steps 1");
   EXPECT_EQ(wrong.status, 2);
-  EXPECT_TRUE(has(wrong.err, "nothing.pt")) << wrong.err;
+  EXPECT_TRUE(base::has(wrong.err, "nothing.pt")) << wrong.err;
   EXPECT_FALSE(std::filesystem::exists(place.folder() / "third" / "run.json"));
 }
 
@@ -55,11 +55,11 @@ TEST(Train, ARunIsNeverWrittenOver) {
   ASSERT_EQ(place.train("--ranks 1 --run run --steps 5").status, 0);
   const Outcome again = place.train("--ranks 1 --run run --steps 5");
   EXPECT_EQ(again.status, 2);
-  EXPECT_TRUE(has(again.err, "\"run\" holds a run already")) << again.err;
+  EXPECT_TRUE(base::has(again.err, "\"run\" holds a run already")) << again.err;
   // As a rank of somebody else's, too.
   const Outcome as_rank = shell(place.in("SLUICE launch -n 2 -- SLUICE train --run run --steps 5"));
   EXPECT_NE(as_rank.status, 0);
-  EXPECT_TRUE(has(as_rank.err, "holds a run already")) << as_rank.err;
+  EXPECT_TRUE(base::has(as_rank.err, "holds a run already")) << as_rank.err;
 }
 
 TEST(Train, WithoutRunAFreshFolderIsMadeUnderAnyLauncher) {
@@ -82,7 +82,7 @@ TEST(Train, AWrongInputLeavesNoFolderAndIsOneSentence) {
   const TrainingPlace place;
   const Outcome outcome = place.train("--ranks 2 --recipe demo --data mnist:nowhere");
   EXPECT_EQ(outcome.status, 2) << outcome.err;
-  EXPECT_TRUE(has(outcome.err, "nowhere")) << outcome.err;
+  EXPECT_TRUE(base::has(outcome.err, "nowhere")) << outcome.err;
   EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
   EXPECT_FALSE(std::filesystem::exists(place.folder() / "runs") &&
                !std::filesystem::is_empty(place.folder() / "runs"));
@@ -92,22 +92,22 @@ TEST(Train, ATargetThatIsNotMetIsANo) {
   const TrainingPlace place;
   const Outcome outcome = place.train("--ranks 2 --run run --set epochs=0.2 --target 99.9");
   EXPECT_EQ(outcome.status, 1) << outcome.err;
-  EXPECT_TRUE(has(outcome.out, "99.90% NOT reached")) << outcome.out;
-  EXPECT_FALSE(has(outcome.err, "failed")) << outcome.err;
+  EXPECT_TRUE(base::has(outcome.out, "99.90% NOT reached")) << outcome.out;
+  EXPECT_FALSE(base::has(outcome.err, "failed")) << outcome.err;
 }
 
 TEST(Train, LinesAreForFilesAndABarIsForATerminal) {
   const TrainingPlace place;
   const Outcome lines = place.train("--ranks 2 --run a --set epochs=0.3");
-  EXPECT_FALSE(has(lines.err, "\r")) << lines.err;
-  EXPECT_TRUE(has(lines.err, "accuracy ")) << lines.err;
+  EXPECT_FALSE(base::has(lines.err, "\r")) << lines.err;
+  EXPECT_TRUE(base::has(lines.err, "accuracy ")) << lines.err;
   const Outcome terminal =
       shell(place.in("command -v script >/dev/null || exit 77; script -qec 'stty cols 60; SLUICE "
                      "train --ranks 2 --run b --set epochs=0.3' /dev/null"));
   if (terminal.status == 77) GTEST_SKIP() << "no script(1)";
   EXPECT_EQ(terminal.status, 0) << terminal.out;
-  EXPECT_TRUE(has(terminal.out, "\r\033[Kepoch 1/1")) << terminal.out;
-  EXPECT_TRUE(has(terminal.out, "images/s")) << terminal.out;
+  EXPECT_TRUE(base::has(terminal.out, "\r\033[Kepoch 1/1")) << terminal.out;
+  EXPECT_TRUE(base::has(terminal.out, "images/s")) << terminal.out;
 }
 
 TEST(Train, BenchMeasuresScaling) {
@@ -129,4 +129,4 @@ TEST(Train, BenchMeasuresScaling) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::cli

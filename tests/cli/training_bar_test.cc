@@ -16,7 +16,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-StepReport halfway() {
+train::StepReport halfway() {
   return {.step = 1000,
           .steps = 2000,
           .epoch = 4,
@@ -47,10 +47,10 @@ TEST(TrainingBar, ShowsAllOfItOnAWideTerminal) {
   for (const char* const part :
        {"epoch 5/8", "50%", "step 1,000/2,000", "2,605 images/s", "loss 0.1235", "accuracy 96.50%",
         "rate 0.08", "network 3.7%", "20 s left"})
-    EXPECT_TRUE(has(line, part)) << part << "\n" << line;
+    EXPECT_TRUE(base::has(line, part)) << part << "\n" << line;
   std::string half;
   for (int i = 0; i < 15; ++i) half += "━";
-  EXPECT_TRUE(has(line, "  " + half + "─")) << "a bar of 30 is half full: " << line;
+  EXPECT_TRUE(base::has(line, "  " + half + "─")) << "a bar of 30 is half full: " << line;
 }
 
 TEST(TrainingBar, NeverReachesTheEdgeOfTheTerminal) {
@@ -67,28 +67,28 @@ TEST(TrainingBar, NeverReachesTheEdgeOfTheTerminal) {
 TEST(TrainingBar, LeavesOutWhatMattersLeast) {
   const std::string line = bar_line({halfway(), 96.5, {}}, {.width = 80, .colour = false});
   for (const char* const part : {"epoch 5/8", "50%", "images/s", "loss"})
-    EXPECT_TRUE(has(line, part)) << part << "\n" << line;
-  for (const char* const part : {"rate", "network"}) EXPECT_FALSE(has(line, part)) << line;
+    EXPECT_TRUE(base::has(line, part)) << part << "\n" << line;
+  for (const char* const part : {"rate", "network"}) EXPECT_FALSE(base::has(line, part)) << line;
 }
 
 TEST(TrainingBar, HasNoColoursUnlessAskedFor) {
-  EXPECT_FALSE(has(bar_line({halfway(), {}, {}}, {.width = 100, .colour = false}), "\033"));
-  EXPECT_TRUE(has(bar_line({halfway(), {}, {}}, {.width = 100, .colour = true}), "\033["));
+  EXPECT_FALSE(base::has(bar_line({halfway(), {}, {}}, {.width = 100, .colour = false}), "\033"));
+  EXPECT_TRUE(base::has(bar_line({halfway(), {}, {}}, {.width = 100, .colour = true}), "\033["));
 }
 
 TEST(TrainingBar, StaysWithinItsEpochsAtTheEnd) {
-  StepReport last = halfway();
+  train::StepReport last = halfway();
   last.step = last.steps;
   last.epoch = 8;
-  EXPECT_TRUE(has(bar_line({last, {}, {}}, {.width = 100, .colour = false}), "epoch 8/8"));
-  EXPECT_TRUE(has(bar_line({last, {}, {}}, {.width = 100, .colour = false}), "100%"));
-  EXPECT_TRUE(has(bar_line({{}, {}, {}}, {.width = 100, .colour = false}), "0%"))
+  EXPECT_TRUE(base::has(bar_line({last, {}, {}}, {.width = 100, .colour = false}), "epoch 8/8"));
+  EXPECT_TRUE(base::has(bar_line({last, {}, {}}, {.width = 100, .colour = false}), "100%"));
+  EXPECT_TRUE(base::has(bar_line({{}, {}, {}}, {.width = 100, .colour = false}), "0%"))
       << "before any step";
 }
 
 TEST(TrainingBar, SaysThatItEvaluates) {
-  EXPECT_TRUE(
-      has(bar_line({halfway(), 90, 0.25}, {.width = 120, .colour = false}), "evaluating 25%"));
+  EXPECT_TRUE(base::has(bar_line({halfway(), 90, 0.25}, {.width = 120, .colour = false}),
+                        "evaluating 25%"));
 }
 
 // A display on a made-up terminal, with a clock that stands still unless moved.
@@ -132,8 +132,8 @@ TEST(TrainingDisplay, WritesALineEveryTenSecondsElsewhere) {
     screen.display.evaluating(1, 2);
   }
   EXPECT_EQ(screen.written.size(), 3U) << screen.all();
-  EXPECT_FALSE(has(screen.all(), "\r")) << "nothing but lines";
-  EXPECT_FALSE(has(screen.all(), "\033"));
+  EXPECT_FALSE(base::has(screen.all(), "\r")) << "nothing but lines";
+  EXPECT_FALSE(base::has(screen.all(), "\033"));
   EXPECT_TRUE(screen.all().ends_with("\n"));
 }
 
@@ -148,8 +148,9 @@ TEST(TrainingDisplay, AnEvaluationIsALineThatStays) {
                               .elapsed_s = 21,
                               .best = true});
     const std::string all = screen.all();
-    EXPECT_TRUE(has(all, "epoch 4/8  accuracy 97.25%  loss 0.0812 (0.1235 in training)")) << all;
-    EXPECT_TRUE(has(all, "21 s  best\n")) << all;
+    EXPECT_TRUE(base::has(all, "epoch 4/8  accuracy 97.25%  loss 0.0812 (0.1235 in training)"))
+        << all;
+    EXPECT_TRUE(base::has(all, "21 s  best\n")) << all;
   }
 }
 

@@ -9,7 +9,7 @@
 
 #include "tests/cli/shell.h"
 
-namespace sluice {
+namespace sluice::cli {
 
 class TrainingPlace {
  public:
@@ -38,4 +38,4 @@ class TrainingPlace {
   std::filesystem::path folder_;
 };
 
-}  // namespace sluice
+}  // namespace sluice::cli

@@ -10,16 +10,16 @@
 namespace sluice::cli {
 namespace {
 
-TrainingSummary made_up() {
-  TrainingSummary summary;
+train::TrainingSummary made_up() {
+  train::TrainingSummary summary;
   summary.ranks = 2;
   summary.steps = 1496;
   summary.epochs = 8;
   summary.loss = 0.0712;
-  summary.last =
-      EvaluationReport{.step = 1496, .epoch = 8, .samples = 2000, .right = 1957, .accuracy = 97.85};
-  summary.best =
-      EvaluationReport{.step = 1309, .epoch = 7, .samples = 2000, .right = 1958, .accuracy = 97.9};
+  summary.last = train::EvaluationReport{
+      .step = 1496, .epoch = 8, .samples = 2000, .right = 1957, .accuracy = 97.85};
+  summary.best = train::EvaluationReport{
+      .step = 1309, .epoch = 7, .samples = 2000, .right = 1958, .accuracy = 97.9};
   summary.accuracy = 97.85;
   summary.start_up = {.ranks = 2,
                       .data = "demo, version 1",
@@ -53,27 +53,28 @@ TEST(TrainingSummary, SaysAllThatAReaderAsks) {
         "1.02 s to the first step: process 0.70, data 0.11, model 0.02",
         "0.30 s till all ranks had met, 0.20 of it beside data and model",
         "96.2% of a step is computing, 3.8% waits", "1.5 GiB", "1 MiB a step", "runs/demo-1"})
-    EXPECT_TRUE(has(text, part)) << part << text;
-  EXPECT_FALSE(has(text, "target"));
-  EXPECT_FALSE(has(text, "to go on"));
-  EXPECT_FALSE(has(text, "\033"));
+    EXPECT_TRUE(base::has(text, part)) << part << text;
+  EXPECT_FALSE(base::has(text, "target"));
+  EXPECT_FALSE(base::has(text, "to go on"));
+  EXPECT_FALSE(base::has(text, "\033"));
 }
 
 TEST(TrainingSummary, TellsWhetherTheTargetWasReached) {
-  TrainingSummary summary = made_up();
+  train::TrainingSummary summary = made_up();
   summary.target = 97;
-  EXPECT_TRUE(has(summary_text(summary, kContext), "97.00% NOT reached"));
+  EXPECT_TRUE(base::has(summary_text(summary, kContext), "97.00% NOT reached"));
   EXPECT_EQ(summary_json(summary, kContext)["seconds_to_target"], nullptr);
   summary.target_met = true;
   summary.seconds_to_target = 31;
-  EXPECT_TRUE(has(summary_text(summary, kContext), "97.00% reached 31 s after the start"));
+  EXPECT_TRUE(base::has(summary_text(summary, kContext), "97.00% reached 31 s after the start"));
   EXPECT_EQ(summary_json(summary, kContext)["target_met"], true);
 }
 
 TEST(TrainingSummary, AStoppedRunSaysHowToGoOn) {
-  TrainingSummary summary = made_up();
-  summary.end = TrainingEnd::Signal;
-  EXPECT_TRUE(has(summary_text(summary, kContext), "sluice train --resume --run runs/demo-1\n"));
+  train::TrainingSummary summary = made_up();
+  summary.end = train::TrainingEnd::Signal;
+  EXPECT_TRUE(
+      base::has(summary_text(summary, kContext), "sluice train --resume --run runs/demo-1\n"));
 }
 
 TEST(TrainingSummary, JsonHoldsWhatIsPromised) {
@@ -91,12 +92,14 @@ TEST(TrainingSummary, JsonHoldsWhatIsPromised) {
 }
 
 TEST(TrainingSummary, ARunWithoutEvaluationSaysSo) {
-  TrainingSummary summary = made_up();
+  train::TrainingSummary summary = made_up();
   summary.last.reset();
   summary.best.reset();
   summary.ranks = 1;
-  EXPECT_TRUE(has(summary_text(summary, {.recipe = "demo", .model = "lenet"}), "not evaluated"));
-  EXPECT_TRUE(has(summary_text(summary, {.recipe = "demo", .model = "lenet"}), "nothing was kept"));
+  EXPECT_TRUE(
+      base::has(summary_text(summary, {.recipe = "demo", .model = "lenet"}), "not evaluated"));
+  EXPECT_TRUE(
+      base::has(summary_text(summary, {.recipe = "demo", .model = "lenet"}), "nothing was kept"));
   EXPECT_EQ(summary_json(summary, kContext)["accuracy"], nullptr);
 }
 

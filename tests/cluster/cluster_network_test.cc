@@ -3,7 +3,7 @@
 
 #include "cluster/cluster.h"
 
-namespace sluice {
+namespace sluice::cluster {
 namespace {
 
 constexpr const char* kLinks = R"(name = "c"
@@ -130,4 +130,4 @@ TEST(DeviceSpeed, NamesTheLineThatIsWrong) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::cluster

@@ -6,7 +6,7 @@
 #include <fstream>
 #include <regex>
 
-namespace sluice {
+namespace sluice::cluster {
 namespace {
 
 constexpr const char* kGood = R"(name = "two"
@@ -148,4 +148,4 @@ TEST(Cluster, SwitchesAreReadShownAndLookedUp) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::cluster

@@ -9,7 +9,7 @@
 #include "data/formats/memory_dataset.h"
 #include "data/image/augment.h"
 
-namespace sluice {
+namespace sluice::data {
 namespace {
 
 // A value that no other (sample, channel, row, column) here has nearby.
@@ -166,4 +166,4 @@ TEST(Batcher, LeavesBrokenImagesOutAndNamesEachOnce) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::data

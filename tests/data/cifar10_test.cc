@@ -2,7 +2,7 @@
 
 #include "tests/data/files.h"
 
-namespace sluice {
+namespace sluice::data {
 namespace {
 
 constexpr std::size_t kRecords = 4;  // the real files have 10,000
@@ -68,4 +68,4 @@ TEST_F(Cifar10Files, AWrongFileIsNamed) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::data

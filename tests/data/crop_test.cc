@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <cmath>
 
-namespace sluice {
+namespace sluice::data {
 namespace {
 
 TEST(RandomCrop, LiesInTheImageAndInItsRanges) {
-  Random random{5};
+  base::Random random{5};
   double least = 1;
   double most = 0;
   double mean_top = 0;
@@ -35,7 +35,7 @@ TEST(RandomCrop, LiesInTheImageAndInItsRanges) {
 }
 
 TEST(RandomCrop, OfAStripIsItsMiddle) {
-  Random random{5};
+  base::Random random{5};
   const Crop crop = random_crop({.least_area = 0.5}, 10, 1000, random);
   EXPECT_EQ(crop.top, 0);
   EXPECT_EQ(crop.height, 10);
@@ -68,4 +68,4 @@ TEST(LargestDivisor, LeavesAsManyPixelsAsAreNeeded) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::data

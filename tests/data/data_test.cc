@@ -2,7 +2,7 @@
 
 #include "tests/data/files.h"
 
-namespace sluice {
+namespace sluice::data {
 namespace {
 
 std::string refusal(const std::string& spec) { return open_data(spec).status().message(); }
@@ -66,4 +66,4 @@ TEST(Data, DemoIsReadyToTrain) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::data

@@ -9,7 +9,7 @@
 
 #include "base/random.h"
 
-namespace sluice {
+namespace sluice::data {
 namespace {
 
 // Whoever changes an image raises kDemoVersion: accuracies before and after do not compare.
@@ -51,7 +51,7 @@ class Linear {
   void learn(const MemoryDataset& images, float rate, int epochs) {
     std::vector<std::size_t> order(images.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
-    Random random{1};
+    base::Random random{1};
     for (int epoch = 0; epoch < epochs; ++epoch) {
       for (std::size_t left = order.size(); left > 1; --left) {
         std::swap(order[left - 1], order[random.below(left)]);
@@ -119,4 +119,4 @@ TEST(Demo, IsNotForLinearModels) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::data

@@ -6,7 +6,7 @@
 #include <set>
 #include <vector>
 
-namespace sluice {
+namespace sluice::data {
 namespace {
 
 // The samples of a step, rank after rank.
@@ -101,4 +101,4 @@ TEST(EpochSampler, EvaluationTakesEverySampleOnceInOrder) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::data

@@ -13,7 +13,7 @@
 #include "base/random.h"
 #include "bench/allreduce/temporary_folder.h"
 
-namespace sluice {
+namespace sluice::data {
 
 class WithFiles : public testing::Test {
  protected:
@@ -31,4 +31,4 @@ class WithFiles : public testing::Test {
   std::filesystem::path root_ = folder_.make("data");
 };
 
-}  // namespace sluice
+}  // namespace sluice::data

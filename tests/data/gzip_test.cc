@@ -6,14 +6,14 @@
 
 #include "tests/data/files.h"
 
-namespace sluice {
+namespace sluice::data {
 namespace {
 
 class Gzip : public WithFiles {
  protected:
   // Longer than what is inflated at once.
   Gzip() {
-    Random random{3};
+    base::Random random{3};
     for (std::size_t i = 0; i < 3'000'000; ++i) text_ += static_cast<char>(random.below(7));
     const gzFile file = gzopen(path("text.gz").c_str(), "wb");
     EXPECT_EQ(gzwrite(file, text_.data(), static_cast<unsigned>(text_.size())),
@@ -58,4 +58,4 @@ TEST_F(Gzip, ADamagedFileIsRefused) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::data

@@ -11,7 +11,7 @@
 
 #include "base/random.h"
 
-namespace sluice {
+namespace sluice::data {
 
 // Pixels interleaved, three channels.
 inline std::string jpeg_of(const std::vector<std::uint8_t>& pixels, int width, int height,
@@ -38,7 +38,7 @@ inline std::string jpeg_of(std::uint8_t red, std::uint8_t green, std::uint8_t bl
 
 inline std::vector<std::uint8_t> noise(std::size_t count) {
   std::vector<std::uint8_t> values(count);
-  Random random{1};
+  base::Random random{1};
   for (std::uint8_t& value : values) value = static_cast<std::uint8_t>(random.below(256));
   return values;
 }
@@ -78,4 +78,4 @@ inline std::vector<std::uint8_t> bytes_of(const std::string& text) {
   return {text.begin(), text.end()};
 }
 
-}  // namespace sluice
+}  // namespace sluice::data

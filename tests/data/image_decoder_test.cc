@@ -2,7 +2,7 @@
 
 #include "tests/data/image_bytes.h"
 
-namespace sluice {
+namespace sluice::data {
 namespace {
 
 std::vector<std::uint8_t> decoded(const std::string& file, int divisor = 1) {
@@ -140,4 +140,4 @@ TEST(ImageDecoder, IsNotSpoiltByABrokenFile) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::data

@@ -4,7 +4,7 @@
 #include "tests/data/files.h"
 #include "tests/data/image_bytes.h"
 
-namespace sluice {
+namespace sluice::data {
 namespace {
 
 class Photographs : public WithFiles {
@@ -140,4 +140,4 @@ TEST(Viewer, BringsImagesToSize) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::data

@@ -5,7 +5,7 @@
 #include "tests/data/files.h"
 #include "tests/data/image_bytes.h"
 
-namespace sluice {
+namespace sluice::data {
 namespace {
 
 namespace fs = std::filesystem;
@@ -111,4 +111,4 @@ TEST(Cifar10, IsReadFromJpegFiles) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::data

@@ -11,7 +11,7 @@
 #include "base/random.h"
 #include "data/formats/memory_dataset.h"
 
-namespace sluice {
+namespace sluice::data {
 namespace {
 
 constexpr int kSide = 8;
@@ -19,7 +19,7 @@ const Normalization kSome{.mean = {100, 110, 120}, .deviation = {50, 60, 70}};
 
 MemoryDataset some_images(std::size_t count) {
   MemoryDataset images{10};
-  Random random{9};
+  base::Random random{9};
   for (std::size_t i = 0; i < count; ++i) {
     Image image{.channels = 3, .height = kSide, .width = kSide};
     for (std::size_t j = 0; j < image.size(); ++j) {
@@ -234,4 +234,4 @@ TEST(Loader, WhatAWorkerThrowsIsAnError) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::data

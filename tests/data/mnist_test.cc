@@ -2,7 +2,7 @@
 
 #include "tests/data/files.h"
 
-namespace sluice {
+namespace sluice::data {
 namespace {
 
 std::string number(std::uint32_t value) {
@@ -89,4 +89,4 @@ TEST_F(Mnist, FilesThatDoNotFitTogetherAreNamed) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::data

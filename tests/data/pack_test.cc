@@ -5,7 +5,7 @@
 #include "tests/data/files.h"
 #include "tests/data/image_bytes.h"
 
-namespace sluice {
+namespace sluice::data {
 namespace {
 
 class Pack : public WithFiles {
@@ -184,8 +184,8 @@ TEST_F(Pack, AFileThatCannotBeWrittenIsNamed) {
 }
 
 TEST_F(Pack, IsACommand) {
-  const Outcome packed =
-      shell("SLUICE data pack " + path("images") + " " + path("out.pack") + " --resize 32 --raw");
+  const cli::Outcome packed = cli::shell("SLUICE data pack " + path("images") + " " +
+                                         path("out.pack") + " --resize 32 --raw");
   EXPECT_EQ(packed.status, 0) << packed.err;
   EXPECT_EQ(packed.out.substr(0, packed.out.find(',')),
             path("out.pack") + ": 3 images to learn from");
@@ -193,16 +193,16 @@ TEST_F(Pack, IsACommand) {
   EXPECT_EQ(open_pack(path("out.pack")).value().train->size(), 3U);
 
   // Again over its own work, never over anything else.
-  EXPECT_EQ(shell("SLUICE data pack " + path("images") + " " + path("out.pack")).status, 0);
+  EXPECT_EQ(cli::shell("SLUICE data pack " + path("images") + " " + path("out.pack")).status, 0);
   write("letter", "Dear Sir");
-  const Outcome kept = shell("SLUICE data pack " + path("images") + " " + path("letter"));
+  const cli::Outcome kept = cli::shell("SLUICE data pack " + path("images") + " " + path("letter"));
   EXPECT_EQ(kept.status, 2);
   EXPECT_EQ(kept.err, "sluice: " + path("letter") +
                           " is there and is no pack file: remove it or name another file\n");
-  const Outcome wrong = shell("SLUICE data pack /nowhere " + path("out.pack"));
+  const cli::Outcome wrong = cli::shell("SLUICE data pack /nowhere " + path("out.pack"));
   EXPECT_EQ(wrong.status, 2);
   EXPECT_EQ(wrong.err.find("sluice: there is no data \"/nowhere\""), 0U) << wrong.err;
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::data

@@ -5,13 +5,13 @@
 #include <algorithm>
 #include <cmath>
 
-namespace sluice {
+namespace sluice::data {
 namespace {
 
 Pixels noise(int channels, int height, int width) {
   Pixels pixels;
   pixels.resize(channels, height, width);
-  Random random{static_cast<std::uint64_t>(height * 1000 + width)};
+  base::Random random{static_cast<std::uint64_t>(height * 1000 + width)};
   for (std::uint8_t& value : pixels.values) value = static_cast<std::uint8_t>(random.below(256));
   return pixels;
 }
@@ -100,4 +100,4 @@ TEST(Resizer, RoundsPixels) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::data

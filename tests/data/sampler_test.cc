@@ -6,11 +6,12 @@
 #include <map>
 #include <set>
 
-namespace sluice {
+namespace sluice::data {
 namespace {
 
-Recipe recipe(int batch, double epochs, EpochEnd end, std::int64_t global_batch = 0) {
-  Recipe some;
+recipe::Recipe recipe(int batch, double epochs, recipe::EpochEnd end,
+                      std::int64_t global_batch = 0) {
+  recipe::Recipe some;
   some.batch = batch;
   some.epochs = epochs;
   some.epoch_end = end;
@@ -19,7 +20,7 @@ Recipe recipe(int batch, double epochs, EpochEnd end, std::int64_t global_batch 
 }
 
 // The samples of a step of all ranks, each part rank after rank.
-std::vector<SampleRef> step_of(const TrainingPlan& plan, std::int64_t step) {
+std::vector<SampleRef> step_of(const recipe::TrainingPlan& plan, std::int64_t step) {
   std::vector<SampleRef> all;
   for (int micro = 0; micro < plan.epoch_of(step).accumulate; ++micro) {
     for (int rank = 0; rank < plan.ranks; ++rank) {
@@ -33,8 +34,9 @@ std::vector<SampleRef> step_of(const TrainingPlan& plan, std::int64_t step) {
 
 TEST(Sampler, RanksShareAnEpochWithoutOverlapInEqualParts) {
   for (const int ranks : {1, 2, 3, 7}) {
-    const TrainingPlan plan = plan_training(recipe(4, 2, EpochEnd::Drop), ranks, 100).value();
-    for (const EpochPlan& epoch : plan.epochs) {
+    const recipe::TrainingPlan plan =
+        recipe::plan_training(recipe(4, 2, recipe::EpochEnd::Drop), ranks, 100).value();
+    for (const recipe::EpochPlan& epoch : plan.epochs) {
       EXPECT_EQ(epoch.steps, 100 / (4 * ranks));
       std::set<std::size_t> seen;
       for (std::int64_t step = epoch.first_step; step < epoch.first_step + epoch.steps; ++step) {
@@ -52,10 +54,12 @@ TEST(Sampler, RanksShareAnEpochWithoutOverlapInEqualParts) {
 
 // However a global batch of 12 is shared: by 1, 2, 3 or 6 ranks, at once or in parts.
 TEST(Sampler, AStepDependsOnTheGlobalBatchAlone) {
-  for (const EpochEnd end : {EpochEnd::Drop, EpochEnd::Fill, EpochEnd::RunOn}) {
-    const TrainingPlan one = plan_training(recipe(12, 3, end), 1, 50).value();
+  for (const recipe::EpochEnd end :
+       {recipe::EpochEnd::Drop, recipe::EpochEnd::Fill, recipe::EpochEnd::RunOn}) {
+    const recipe::TrainingPlan one = recipe::plan_training(recipe(12, 3, end), 1, 50).value();
     for (const int ranks : {1, 2, 3, 6}) {
-      const TrainingPlan many = plan_training(recipe(2, 3, end, 12), ranks, 50).value();
+      const recipe::TrainingPlan many =
+          recipe::plan_training(recipe(2, 3, end, 12), ranks, 50).value();
       ASSERT_EQ(many.steps, one.steps);
       for (std::int64_t step = 0; step < one.steps; ++step) {
         EXPECT_EQ(step_of(many, step), step_of(one, step)) << ranks << " ranks, step " << step;
@@ -65,8 +69,8 @@ TEST(Sampler, AStepDependsOnTheGlobalBatchAlone) {
 }
 
 TEST(Sampler, AnUnevenEndIsDroppedFilledOrRunOver) {
-  const auto samples_of = [](EpochEnd end) {
-    const TrainingPlan plan = plan_training(recipe(4, 2, end), 2, 20).value();
+  const auto samples_of = [](recipe::EpochEnd end) {
+    const recipe::TrainingPlan plan = recipe::plan_training(recipe(4, 2, end), 2, 20).value();
     std::vector<SampleRef> all;
     for (std::int64_t step = 0; step < plan.steps; ++step) {
       const auto samples = step_of(plan, step);
@@ -80,18 +84,19 @@ TEST(Sampler, AnUnevenEndIsDroppedFilledOrRunOver) {
     return by_epoch;
   };
   using Counts = std::map<std::uint64_t, std::size_t>;
-  EXPECT_EQ(counts(samples_of(EpochEnd::Drop)), (Counts{{0, 16}, {1, 16}}));
+  EXPECT_EQ(counts(samples_of(recipe::EpochEnd::Drop)), (Counts{{0, 16}, {1, 16}}));
   // 4 of the next epoch's shuffle after each epoch; that epoch begins with them again.
-  EXPECT_EQ(counts(samples_of(EpochEnd::Fill)), (Counts{{0, 20}, {1, 24}, {2, 4}}));
-  EXPECT_EQ(counts(samples_of(EpochEnd::RunOn)), (Counts{{0, 20}, {1, 20}}));
+  EXPECT_EQ(counts(samples_of(recipe::EpochEnd::Fill)), (Counts{{0, 20}, {1, 24}, {2, 4}}));
+  EXPECT_EQ(counts(samples_of(recipe::EpochEnd::RunOn)), (Counts{{0, 20}, {1, 20}}));
   // Nothing is seen twice in an epoch that runs on.
-  std::vector<SampleRef> run_on = samples_of(EpochEnd::RunOn);
+  std::vector<SampleRef> run_on = samples_of(recipe::EpochEnd::RunOn);
   std::set<std::pair<std::uint64_t, std::size_t>> seen;
   for (const SampleRef& one : run_on) EXPECT_TRUE(seen.insert({one.epoch, one.sample}).second);
 }
 
 TEST(Sampler, EveryEpochAndSeedHasItsOwnOrder) {
-  const TrainingPlan plan = plan_training(recipe(1000, 2, EpochEnd::Drop), 1, 1000).value();
+  const recipe::TrainingPlan plan =
+      recipe::plan_training(recipe(1000, 2, recipe::EpochEnd::Drop), 1, 1000).value();
   const auto order = [&plan](std::uint64_t seed, std::int64_t step) {
     Sampler sampler{plan, 0, seed};
     std::vector<std::size_t> samples;
@@ -106,7 +111,8 @@ TEST(Sampler, EveryEpochAndSeedHasItsOwnOrder) {
 
 // A resumed training starts in the middle; nothing is asked of the steps before.
 TEST(Sampler, StepsMayComeInAnyOrder) {
-  const TrainingPlan plan = plan_training(recipe(8, 5, EpochEnd::RunOn), 1, 30).value();
+  const recipe::TrainingPlan plan =
+      recipe::plan_training(recipe(8, 5, recipe::EpochEnd::RunOn), 1, 30).value();
   Sampler forward{plan, 0, 1};
   std::vector<std::vector<SampleRef>> expected;
   for (std::int64_t step = 0; step < plan.steps; ++step) {
@@ -121,4 +127,4 @@ TEST(Sampler, StepsMayComeInAnyOrder) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::data

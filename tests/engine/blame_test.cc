@@ -8,19 +8,19 @@
 #include <set>
 #include <vector>
 
-namespace sluice {
+namespace sluice::engine {
 namespace {
 
 // Four ranks of one node, of which the test says who has died and who is stopped; this is rank 3.
-class FourRanks final : public Memory {
+class FourRanks final : public transport::Memory {
  public:
   Rank rank() const override { return 3; }
   int size() const override { return 4; }
-  Result<Segment> allocate(std::size_t) override {
+  Result<transport::Segment> allocate(std::size_t) override {
     return Status{Code::InvalidArgument, "there is none"};
   }
-  void release(const Segment&) override {}
-  Result<std::byte*> address(Rank, Location) override {
+  void release(const transport::Segment&) override {}
+  Result<std::byte*> address(Rank, transport::Location) override {
     return Status{Code::InvalidArgument, "there is none"};
   }
   int wake_descriptor() const override { return -1; }
@@ -53,7 +53,7 @@ class WatchTest : public testing::Test {
     group_.board(rank).entered = collective;
     group_.board(rank).signature = signature;
   }
-  void give_up(Rank rank, Rank because_of, std::uint32_t how = kFailed) {
+  void give_up(Rank rank, Rank because_of, std::uint32_t how = transport::kFailed) {
     group_.board(rank).blamed = because_of + 1;
     group_.board(rank).blamed_in = because_of == kOwn ? 0 : group_.board(because_of).entered.load();
     group_.board(rank).failed = how;
@@ -68,8 +68,8 @@ class WatchTest : public testing::Test {
   struct alignas(64) Line {
     std::array<std::byte, 64> bytes{};
   };
-  std::vector<Line> control_{ControlBlock::bytes(4) / sizeof(Line) + 1};
-  Group group_{memory_, control_.front().bytes.data()};
+  std::vector<Line> control_{transport::ControlBlock::bytes(4) / sizeof(Line) + 1};
+  transport::Group group_{memory_, control_.front().bytes.data()};
   Watch watch_{group_};
   bool moves_ = false;
 };
@@ -111,9 +111,9 @@ TEST_F(WatchTest, WhoIsBlamedAndHasDiedSinceTheLookIsLost) {
 // Two that found out that they do not call the same: one is heard, and the other gives up and
 // leaves between the look and the question.
 TEST_F(WatchTest, WhoIsBlamedAndGaveUpAndLeftSinceTheLookIsNotLost) {
-  give_up(0, 1, kMismatched);
+  give_up(0, 1, transport::kMismatched);
   watch_.look();
-  give_up(1, 0, kMismatched);
+  give_up(1, 0, transport::kMismatched);
   leave(1);
   EXPECT_EQ(cause_of_loss({0}), "rank 0 gave up because of rank 1");
 }
@@ -135,7 +135,7 @@ TEST_F(WatchTest, WhoWentOnWithoutThisRankIsTheOddOne) {
   enter(3, 5);
   enter(1, 5);
   enter(0, 6, 8);
-  give_up(0, 1, kMismatched);
+  give_up(0, 1, transport::kMismatched);
   watch_.look();
   const std::optional<Blame> blame = watch_.loss(Collects{{0}}, true);
   ASSERT_TRUE(blame);
@@ -147,7 +147,7 @@ TEST_F(WatchTest, WhoWentOnWithMostOthersIsNotTheOddOne) {
   enter(3, 5);
   for (const Rank rank : {0, 2}) enter(rank, 6, 8);
   enter(1, 6, 9);
-  give_up(0, 1, kMismatched);
+  give_up(0, 1, transport::kMismatched);
   watch_.look();
   EXPECT_EQ(cause_of_loss({0}), "rank 0 gave up because of rank 1");
 }
@@ -157,8 +157,8 @@ TEST_F(WatchTest, WhileDataComesTwoThatMetAheadAreNotBlamed) {
   enter(3, 5);
   enter(0, 6, 8);
   enter(1, 6, 9);
-  give_up(0, 1, kMismatched);
-  give_up(1, 0, kMismatched);
+  give_up(0, 1, transport::kMismatched);
+  give_up(1, 0, transport::kMismatched);
   watch_.look();
   moves_ = true;
   EXPECT_EQ(cause_of_loss({0, 1}), "");
@@ -204,4 +204,4 @@ TEST_F(WatchTest, ElseItIsWhoIsFurthestBehindAndWaitsForNobody) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::engine

@@ -18,7 +18,7 @@
 
 #include "sluice/algorithms.h"
 
-namespace sluice::chaos {
+namespace sluice::engine::chaos {
 namespace {
 
 using namespace std::chrono_literals;
@@ -247,7 +247,7 @@ Scenario scenario_of(std::uint64_t seed, int hosts) {
   // One time in four whatever the engine chooses.
   if (below(4) != 0) {
     std::vector<std::string_view> names;
-    for (const Algorithm& algorithm : algorithms()) {
+    for (const Algorithm& algorithm : built_in_algorithms()) {
       if (algorithm.supports(Collective::AllReduce)) names.push_back(algorithm.name);
     }
     scenario.algorithm = names[below(names.size())];
@@ -332,4 +332,4 @@ void run_many(std::uint64_t runs, int hosts, const World& world) {
   }
 }
 
-}  // namespace sluice::chaos
+}  // namespace sluice::engine::chaos

@@ -15,7 +15,7 @@
 
 #include "sluice/communicator.h"
 
-namespace sluice::chaos {
+namespace sluice::engine::chaos {
 
 using Clock = std::chrono::steady_clock;
 
@@ -76,4 +76,4 @@ std::string run(const Scenario& scenario, const World& world);
 // SLUICE_CHAOS_RUNS scenarios from SLUICE_CHAOS_SEED on; failures are test failures.
 void run_many(std::uint64_t runs, int hosts, const World& world);
 
-}  // namespace sluice::chaos
+}  // namespace sluice::engine::chaos

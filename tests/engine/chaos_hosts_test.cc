@@ -5,7 +5,7 @@
 #include "tests/box/cluster_box.h"
 #include "tests/engine/chaos.h"
 
-namespace sluice::chaos {
+namespace sluice::engine::chaos {
 namespace {
 
 TEST(ChaosBetweenHosts, EverySurvivorNamesTheCulpritInTimeAndNoSumIsWrong) {
@@ -30,4 +30,4 @@ TEST(ChaosBetweenHosts, EverySurvivorNamesTheCulpritInTimeAndNoSumIsWrong) {
 }
 
 }  // namespace
-}  // namespace sluice::chaos
+}  // namespace sluice::engine::chaos

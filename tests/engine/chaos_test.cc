@@ -12,7 +12,7 @@
 #include <csignal>
 #include <filesystem>
 
-namespace sluice::chaos {
+namespace sluice::engine::chaos {
 namespace {
 
 pid_t start_here(int /*host*/, const std::function<int()>& body) {
@@ -31,4 +31,4 @@ TEST(Chaos, EverySurvivorNamesTheCulpritInTimeAndNoSumIsWrong) {
 }
 
 }  // namespace
-}  // namespace sluice::chaos
+}  // namespace sluice::engine::chaos

@@ -7,7 +7,7 @@
 #include "engine/select/constants.h"
 #include "engine/select/override.h"
 
-namespace sluice {
+namespace sluice::engine {
 namespace {
 
 std::string_view chosen(Choices& choices, std::int64_t bytes, std::string_view asked = "",
@@ -70,19 +70,21 @@ TEST(Overrides, SayWhatIsWrong) {
 TEST(Constants, AreKeptInTheCacheFolderAndReadBack) {
   const std::string folder = testing::TempDir() + "sluice-constants";
   std::filesystem::remove_all(folder);
-  const auto path = constants_path(Environment{{{"SLUICE_CACHE", folder}}}, 4);
+  const auto path = constants_path(bootstrap::Environment{{{"SLUICE_CACHE", folder}}}, 4);
   EXPECT_FALSE(load_constants(path).has_value());
   save_constants(path, typical_constants(), 4);
   const auto read = load_constants(path);
   ASSERT_TRUE(read.has_value());
   EXPECT_EQ(read->measured.size(), measured_algorithms().size());
   EXPECT_EQ(read->measured_for("exchange")->most_bytes, 4096);
-  EXPECT_TRUE(constants_path(Environment{{}}, 4).empty());
-  EXPECT_NE(constants_path(Environment{{{"HOME", "/h"}}}, 4).string().find("/h/.cache/sluice/"),
+  EXPECT_TRUE(constants_path(bootstrap::Environment{{}}, 4).empty());
+  EXPECT_NE(constants_path(bootstrap::Environment{{{"HOME", "/h"}}}, 4)
+                .string()
+                .find("/h/.cache/sluice/"),
             std::string::npos);
   save_constants("/proc/nowhere/file", typical_constants(), 4);  // no place: nothing is said
   std::filesystem::remove_all(folder);
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::engine

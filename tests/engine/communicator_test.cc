@@ -7,7 +7,7 @@
 
 #include "tests/engine/in_process.h"
 
-namespace sluice {
+namespace sluice::engine {
 namespace {
 
 TEST(Communicator, SeveralCollectivesMayBeInFlightAndAreAwaitedInAnyOrder) {
@@ -236,4 +236,4 @@ TEST(Communicator, BarriersAndSmallSumsInTurnKeepTheirSlotsApart) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::engine

@@ -14,7 +14,7 @@
 #include "sluice/algorithms.h"
 #include "sluice/communicator.h"
 
-namespace sluice::conformance {
+namespace sluice::engine::conformance {
 
 // Unique for every (rank, element), small enough that sums over any ranks are exact in f32.
 inline std::int64_t given(Rank rank, std::size_t i) {
@@ -88,7 +88,7 @@ inline void every_algorithm_and_collective(Communicator& comm) {
   constexpr std::size_t kMost = 100'003;
   const Pool pool = comm.allocate(kMost * sizeof(float));
   std::vector<float> foreign(kMost);
-  for (const Algorithm& algorithm : algorithms()) {
+  for (const Algorithm& algorithm : built_in_algorithms()) {
     for (const Collective collective : algorithm.collectives) {
       for (const std::size_t count :
            {std::size_t{0}, std::size_t{1}, std::size_t{13}, std::size_t{1000}, kMost}) {
@@ -128,7 +128,7 @@ inline void min_max_and_mean(Communicator& comm) {
   constexpr std::size_t kCount = 3001;
   const Pool pool = comm.allocate(kCount * sizeof(double));
   const auto data = pool.as<double>();
-  for (const Algorithm& algorithm : algorithms()) {
+  for (const Algorithm& algorithm : built_in_algorithms()) {
     for (const ReduceOp op : {ReduceOp::Min, ReduceOp::Max, ReduceOp::Mean}) {
       for (std::size_t i = 0; i < kCount; ++i) data[i] = static_cast<double>(given(comm.rank(), i));
       comm.all_reduce(data.data(), kCount,
@@ -154,7 +154,7 @@ inline void all_ranks_hold_the_same_bits(Communicator& comm) {
   constexpr std::size_t kCount = 4099;
   const Pool pool = comm.allocate(kCount * sizeof(float));
   const auto data = pool.as<float>();
-  for (const Algorithm& algorithm : algorithms()) {
+  for (const Algorithm& algorithm : built_in_algorithms()) {
     for (const DataType type : {DataType::F32, DataType::F16, DataType::BF16}) {
       // Values whose sums round differently in every order.
       std::uint64_t state = 88172645463325252ULL + static_cast<std::uint64_t>(comm.rank());
@@ -185,4 +185,4 @@ inline void all_ranks_hold_the_same_bits(Communicator& comm) {
   }
 }
 
-}  // namespace sluice::conformance
+}  // namespace sluice::engine::conformance

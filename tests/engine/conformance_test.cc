@@ -5,7 +5,7 @@
 
 #include "tests/engine/in_process.h"
 
-namespace sluice {
+namespace sluice::engine {
 namespace {
 
 class Conformance : public testing::TestWithParam<int> {};
@@ -30,4 +30,4 @@ INSTANTIATE_TEST_SUITE_P(Ranks, Conformance, testing::Values(1, 2, 3, 4, 7, 8, 1
                          [](const auto& ranks) { return std::to_string(ranks.param); });
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::engine

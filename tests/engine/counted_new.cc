@@ -22,9 +22,9 @@ void* counted_or_throw(std::size_t bytes) {
 
 }  // namespace
 
-namespace sluice {
+namespace sluice::engine {
 long allocations() { return count.load(std::memory_order_relaxed); }
-}  // namespace sluice
+}  // namespace sluice::engine
 
 void* operator new(std::size_t bytes) { return counted_or_throw(bytes); }
 void* operator new[](std::size_t bytes) { return counted_or_throw(bytes); }

@@ -11,7 +11,7 @@
 #include "tests/engine/errands.h"
 #include "tests/engine/in_process.h"
 
-namespace sluice {
+namespace sluice::engine {
 namespace {
 
 bool becomes_true(const std::atomic<bool>& flag) {
@@ -155,4 +155,4 @@ TEST(Errand, AnUnknownAlgorithmIsRefusedAtOnce) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::engine

@@ -11,7 +11,7 @@
 
 #include "engine/errand.h"
 
-namespace sluice {
+namespace sluice::engine {
 
 // Unique for each rank, errand and element, and small enough to be summed exactly.
 inline float value_of(Rank rank, int errand, std::size_t i) {
@@ -87,4 +87,4 @@ struct Errands {
   std::vector<float*> datas;
 };
 
-}  // namespace sluice
+}  // namespace sluice::engine

@@ -10,7 +10,7 @@
 
 #include "sluice/communicator.h"
 
-namespace sluice {
+namespace sluice::engine {
 
 inline constexpr std::chrono::seconds kTestDeadline{20};
 
@@ -32,4 +32,4 @@ inline void run_ranks(int ranks, const std::function<void(Communicator&)>& body)
   communicators.clear();
 }
 
-}  // namespace sluice
+}  // namespace sluice::engine

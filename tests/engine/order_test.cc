@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace sluice {
+namespace sluice::engine {
 namespace {
 
 using Ranks = std::vector<Rank>;
@@ -42,4 +42,4 @@ TEST(Order, APartKeepsTheOrderOfTheWhole) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::engine

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace sluice {
+namespace sluice::engine {
 namespace {
 
 Shape shape_of(const Algorithm& algorithm, int ranks) {
@@ -61,4 +61,4 @@ TEST(Plan, NothingIsPushedWhereOthersStillRead) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::engine

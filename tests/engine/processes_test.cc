@@ -5,7 +5,7 @@
 #include "tests/engine/errands.h"
 #include "tests/engine/world.h"
 
-namespace sluice {
+namespace sluice::engine {
 namespace {
 
 TEST(Processes, EveryAlgorithmAndCollectiveInPoolsAndForeignMemory) {
@@ -40,4 +40,4 @@ TEST(Processes, SplitInHalves) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::engine

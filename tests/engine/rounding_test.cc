@@ -8,7 +8,7 @@
 #include "sluice/algorithms.h"
 #include "tests/engine/in_process.h"
 
-namespace sluice {
+namespace sluice::engine {
 namespace {
 
 int floor_log2(int n) { return static_cast<int>(std::log2(n)); }
@@ -32,7 +32,7 @@ int hops(std::string_view name, int ranks) {
 
 float widened(std::uint16_t bits, DataType type) {
   float value = 0;
-  widen(type, &value, &bits, 1);
+  kernels::widen(type, &value, &bits, 1);
   return value;
 }
 
@@ -50,13 +50,13 @@ TEST_P(Rounding, OfA16BitSumStaysWithinItsBound) {
       for (std::size_t i = 0; i < kCount; ++i) {
         const float value = normal(random) * std::exp2(static_cast<float>(i % 7));
         std::uint16_t bits = 0;
-        (void)narrow(type, &bits, &value, 1);
+        (void)kernels::narrow(type, &bits, &value, 1);
         of_rank.push_back(bits);
       }
     }
     const double unit = type == DataType::F16 ? std::exp2(-11) : std::exp2(-8);
     run_ranks(ranks, [&](Communicator& comm) {
-      for (const Algorithm& algorithm : algorithms()) {
+      for (const Algorithm& algorithm : built_in_algorithms()) {
         if (!algorithm.supports(Collective::AllReduce)) continue;
         std::vector<std::uint16_t> data = given[static_cast<std::size_t>(comm.rank())];
         comm.all_reduce(data.data(), kCount,
@@ -83,4 +83,4 @@ TEST_P(Rounding, OfA16BitSumStaysWithinItsBound) {
 INSTANTIATE_TEST_SUITE_P(Ranks, Rounding, testing::Values(2, 3, 4, 7, 8, 13));
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::engine

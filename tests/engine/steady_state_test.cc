@@ -9,7 +9,7 @@
 #include "tests/engine/counted_new.h"
 #include "tests/engine/in_process.h"
 
-namespace sluice {
+namespace sluice::engine {
 namespace {
 
 TEST(SteadyState, AllocatesNothing) {
@@ -89,4 +89,4 @@ TEST(SteadyState, WhoWaitsUsesNoCore) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::engine

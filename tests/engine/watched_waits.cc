@@ -32,12 +32,12 @@ Function* real(Function*, const char* name) {
 
 }  // namespace
 
-namespace sluice {
+namespace sluice::engine {
 WatchedWaits watched_waits() {
   return {.all = waits.load(std::memory_order_relaxed),
           .with_lock = waits_with_lock.load(std::memory_order_relaxed)};
 }
-}  // namespace sluice
+}  // namespace sluice::engine
 
 extern "C" {
 

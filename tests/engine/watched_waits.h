@@ -2,7 +2,7 @@
 // thread begins while it holds a lock.
 #pragma once
 
-namespace sluice {
+namespace sluice::engine {
 
 struct WatchedWaits {
   long all = 0;        // sleeps on a futex, a descriptor or a clock, and yields
@@ -12,4 +12,4 @@ struct WatchedWaits {
 // In all threads, so far. A wait for a mutex is none.
 WatchedWaits watched_waits();
 
-}  // namespace sluice
+}  // namespace sluice::engine

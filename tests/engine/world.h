@@ -4,7 +4,7 @@
 #include "sluice/communicator.h"
 #include "tests/engine/in_process.h"
 
-namespace sluice {
+namespace sluice::engine {
 
 // One for the whole process: ranks join once.
 inline Communicator& world() {
@@ -16,4 +16,4 @@ inline Communicator& world() {
   return communicator;
 }
 
-}  // namespace sluice
+}  // namespace sluice::engine

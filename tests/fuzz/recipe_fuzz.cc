@@ -19,18 +19,19 @@ void require(bool holds, const char* what) {
   std::abort();
 }
 
-void plan(const sluice::Recipe& recipe) {
+void plan(const sluice::recipe::Recipe& recipe) {
   constexpr std::int64_t kSamples = 1000;
   for (const int ranks : {1, 3}) {
-    const auto planned = sluice::plan_training(recipe, ranks, kSamples);
+    const auto planned = sluice::recipe::plan_training(recipe, ranks, kSamples);
     if (!planned.ok()) continue;
-    const sluice::TrainingPlan& plan = planned.value();
+    const sluice::recipe::TrainingPlan& plan = planned.value();
     for (const std::int64_t step : {std::int64_t{0}, plan.steps / 2, plan.steps - 1}) {
       require(plan.first_sample(step) >= 0, "a step before the first sample");
       require(plan.epoch_at(step) <= recipe.epochs, "a step after the last epoch");
-      require(sluice::rate_at(recipe, plan, step) >= 0, "a rate below 0, or none");
+      require(sluice::recipe::rate_at(recipe, plan, step) >= 0, "a rate below 0, or none");
     }
-    require(sluice::evaluates_after(recipe, plan, plan.steps - 1), "no evaluation at the end");
+    require(sluice::recipe::evaluates_after(recipe, plan, plan.steps - 1),
+            "no evaluation at the end");
   }
 }
 
@@ -41,17 +42,19 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   // toml++ 3.3 asks of these whether they are blanks, and reaches a point that it calls
   // unreachable.
   if (std::any_of(text.begin(), text.end(), [](char c) { return c < 0; })) return 0;
-  const sluice::Result<sluice::Recipe> recipe = sluice::parse_recipe(text, "fuzz.toml");
+  const sluice::Result<sluice::recipe::Recipe> recipe =
+      sluice::recipe::parse_recipe(text, "fuzz.toml");
   if (!recipe.ok()) {
     require(recipe.status().code() == sluice::Code::InvalidInput, "a wrong code");
     require(recipe.status().message().starts_with("fuzz.toml"), "a message without a place");
     return 0;
   }
-  const sluice::RecipeSettings settings = sluice::settings_of(recipe.value());
-  const auto again = sluice::recipe_of({settings.begin(), settings.end()}, "again.toml");
+  const sluice::recipe::RecipeSettings settings = sluice::recipe::settings_of(recipe.value());
+  const auto again = sluice::recipe::recipe_of({settings.begin(), settings.end()}, "again.toml");
   require(again.ok(), "what was written cannot be read");
-  require(sluice::settings_of(again.value()) == settings, "what was written reads differently");
-  require(sluice::may_continue({settings.begin(), settings.end()}, 0, recipe.value()).ok(),
+  require(sluice::recipe::settings_of(again.value()) == settings,
+          "what was written reads differently");
+  require(sluice::recipe::may_continue({settings.begin(), settings.end()}, 0, recipe.value()).ok(),
           "a recipe cannot continue itself");
   plan(recipe.value());
   return 0;

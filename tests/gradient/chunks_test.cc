@@ -4,7 +4,7 @@
 
 #include <vector>
 
-namespace sluice {
+namespace sluice::gradient {
 namespace {
 
 const std::vector<GradientSpec> kGradients = {
@@ -54,4 +54,4 @@ TEST(Chunks, AreFoundByGradientAndElement) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::gradient

@@ -5,7 +5,7 @@
 #include "gradient/reducer.h"
 #include "tests/engine/in_process.h"
 
-namespace sluice {
+namespace sluice::gradient {
 namespace {
 
 const std::vector<GradientSpec> kGradients = {
@@ -14,7 +14,7 @@ const std::vector<GradientSpec> kGradients = {
 // Rank 2 of four is given something else; every rank must say so, in these words.
 void expect_mismatch(const std::vector<GradientSpec>& odd, const GradientOptions& odd_options,
                      const std::string& expected, Rank odd_rank = 2) {
-  run_ranks(4, [&](Communicator& comm) {
+  engine::run_ranks(4, [&](Communicator& comm) {
     const bool is_odd = comm.rank() == odd_rank;
     try {
       Reducer reducer{comm, is_odd ? odd : kGradients, is_odd ? odd_options : GradientOptions{}};
@@ -73,7 +73,7 @@ TEST(Description, OptionsMustAgreeToo) {
 }
 
 TEST(Description, WhatNobodyCouldUseIsRefusedByAllAlike) {
-  run_ranks(3, [](Communicator& comm) {
+  engine::run_ranks(3, [](Communicator& comm) {
     try {
       Reducer reducer{comm, kGradients, {.groups = {1, 2}}};
       ADD_FAILURE() << "three of four gradients were grouped";
@@ -95,4 +95,4 @@ TEST(LayoutHash, ChangesWithAllThatMovesBytes) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::gradient

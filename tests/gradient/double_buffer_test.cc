@@ -10,7 +10,7 @@
 #include "tests/engine/in_process.h"
 #include "tests/gradient/model.h"
 
-namespace sluice {
+namespace sluice::gradient {
 namespace {
 
 // The reference is one step late: step t carries the wire scale learnt from step t - 1, and the
@@ -18,7 +18,7 @@ namespace {
 void expect_one_step_late(const Model& model, int ranks, GradientOptions options, int steps) {
   options.double_buffering = true;
   options.algorithm = "direct";
-  run_ranks(ranks, [&](Communicator& comm) {
+  engine::run_ranks(ranks, [&](Communicator& comm) {
     Reducer reducer{comm, model.gradients(), options};
     Reference reference{model, ranks, options};
     std::optional<Reference::Step> before;
@@ -76,7 +76,7 @@ TEST(DoubleBuffer, ScalesBelongToTheStepThatCarriedThem) {
 
 TEST(DoubleBuffer, TheFirstFinishIsEmptyAndSlotsAreZero) {
   const Model model = mixed_model();
-  run_ranks(2, [&](Communicator& comm) {
+  engine::run_ranks(2, [&](Communicator& comm) {
     Reducer reducer{comm, model.gradients(), {.double_buffering = true}};
     EXPECT_TRUE(reducer.flush().empty);
     model.write_all(reducer, comm.rank(), 0);
@@ -94,7 +94,7 @@ TEST(DoubleBuffer, TheFirstFinishIsEmptyAndSlotsAreZero) {
 TEST(DoubleBuffer, GoesOnAfterAFlush) {
   const Model model = mixed_model();
   const GradientOptions options{.double_buffering = true, .algorithm = "direct"};
-  run_ranks(3, [&](Communicator& comm) {
+  engine::run_ranks(3, [&](Communicator& comm) {
     Reducer reducer{comm, model.gradients(), options};
     Reference reference{model, 3, options};
     for (int step = 0; step < 6; ++step) {
@@ -109,7 +109,7 @@ TEST(DoubleBuffer, GoesOnAfterAFlush) {
 // Who does not care for the last step still brings what the others wait for.
 TEST(DoubleBuffer, ARankMayLeaveWithoutAFlushWhileAnotherFlushes) {
   const Model model = mixed_model();
-  run_ranks(3, [&](Communicator& comm) {
+  engine::run_ranks(3, [&](Communicator& comm) {
     Reducer reducer{comm, model.gradients(), {.theta = 1, .double_buffering = true}};
     for (int step = 0; step < 2; ++step) {
       if (comm.rank() == 2) std::this_thread::sleep_for(std::chrono::milliseconds{30});
@@ -127,7 +127,7 @@ TEST(DoubleBuffer, UsedIsThatOfTheStepHandedOut) {
   model.has = [](std::size_t i, int, int step) {
     return (static_cast<std::size_t>(step) + i) % 2 == 0;
   };
-  run_ranks(2, [&](Communicator& comm) {
+  engine::run_ranks(2, [&](Communicator& comm) {
     Reducer reducer{comm, model.gradients(), {.double_buffering = true}};
     for (int step = 0; step < 5; ++step) {
       model.write_all(reducer, comm.rank(), step);
@@ -139,4 +139,4 @@ TEST(DoubleBuffer, UsedIsThatOfTheStepHandedOut) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::gradient

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace sluice {
+namespace sluice::gradient {
 namespace {
 
 const std::vector<GradientSpec> kGradients = {
@@ -34,4 +34,4 @@ TEST(ObservedOrder, PutsWhatWasNotSeenLastInReverse) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::gradient

@@ -9,7 +9,7 @@
 #include "gradient/reducer.h"
 #include "tests/box/box_ranks.h"
 
-namespace sluice::box {
+namespace sluice::gradient::box {
 namespace {
 
 // A network of 11.2 million parameters: matrices of unlike sizes, a bias after each.
@@ -38,7 +38,7 @@ float value(std::size_t gradient, std::size_t element, int step, Rank rank) {
   return size * static_cast<float>(1 + (element * 13 + static_cast<std::size_t>(rank)) % 5);
 }
 
-std::string run_steps(Communicator& comm, const Gate& gate, const GradientOptions& options) {
+std::string run_steps(Communicator& comm, const box::Gate& gate, const GradientOptions& options) {
   const std::vector<GradientSpec> specs = gradients();
   Reducer reducer{comm, specs, options};
   std::vector<double> sums(specs.size());  // of all that arrived, as means
@@ -76,26 +76,26 @@ std::string run_steps(Communicator& comm, const Gate& gate, const GradientOption
 }
 
 // What leaves the busier host in a step, by its link's counters.
-double sent_bytes(const ClusterBox& cluster, const GradientOptions& options) {
-  std::vector<LinkCounters> before;
+double sent_bytes(const box::ClusterBox& cluster, const GradientOptions& options) {
+  std::vector<box::LinkCounters> before;
   double most = 0;
-  BoxJob job{.hosts = {0, 1}, .environment = {{"SLUICE_TOPOLOGY", "generic"}}};
-  job.body = [&](Communicator& comm, const Gate& gate) { return run_steps(comm, gate, options); };
+  box::BoxJob job{.hosts = {0, 1}, .environment = {{"SLUICE_TOPOLOGY", "generic"}}};
+  job.body = [&](Communicator& comm, const box::Gate& gate) { return run_steps(comm, gate, options); };
   job.at_gate = [&](int gate) {
     for (int host = 0; host < cluster.hosts(); ++host) {
-      const LinkCounters now = cluster.counters(host);
+      const box::LinkCounters now = cluster.counters(host);
       if (gate == 0) before.push_back(now);
       if (gate == 1)
         most = std::max(most,
                         now.payload_sent_since(before[static_cast<std::size_t>(host)]) / kCounted);
     }
   };
-  EXPECT_EQ(run_job(cluster, job), "");
+  EXPECT_EQ(box::run_job(cluster, job), "");
   return most;
 }
 
 TEST(Links, SparseStepsSendASixthOfDenseOnes) {
-  auto cluster = ClusterBox::make({.hosts = 2, .mbit_per_s = 10'000});
+  auto cluster = box::ClusterBox::make({.hosts = 2, .mbit_per_s = 10'000});
   if (!cluster.ok()) GTEST_SKIP() << cluster.status().message();
   const double dense = sent_bytes(cluster.value(), {});
   // Two hosts: each sends the whole once, to reduce one half and hand out the other.
@@ -108,4 +108,4 @@ TEST(Links, SparseStepsSendASixthOfDenseOnes) {
 }
 
 }  // namespace
-}  // namespace sluice::box
+}  // namespace sluice::gradient::box

@@ -10,11 +10,11 @@
 #include "tests/engine/watched_waits.h"
 #include "tests/engine/world.h"
 
-namespace sluice {
+namespace sluice::gradient {
 namespace {
 
 TEST(GradientLocks, AWaitWithALockWouldBeSeen) {
-  const WatchedWaits before = watched_waits();
+  const engine::WatchedWaits before = engine::watched_waits();
   std::mutex mutex;
   const auto nap = [] { std::this_thread::sleep_for(std::chrono::microseconds{1}); };
   nap();
@@ -23,7 +23,7 @@ TEST(GradientLocks, AWaitWithALockWouldBeSeen) {
     nap();
   }
   nap();
-  const WatchedWaits after = watched_waits();
+  const engine::WatchedWaits after = engine::watched_waits();
   EXPECT_EQ(after.all - before.all, 3);
   EXPECT_EQ(after.with_lock - before.with_lock, 1);
 }
@@ -35,7 +35,7 @@ TEST(GradientLocks, NobodyWaitsWithOne) {
   GradientOptions sparse = plain;
   sparse.sparse = {.sparsity = 0.85, .chunk = 500};
   for (const GradientOptions& options : {plain, late, sparse}) {
-    Reducer reducer{world(), gradients, options};
+    Reducer reducer{engine::world(), gradients, options};
     const auto step = [&] {
       for (std::size_t i = 0; i < gradients.size(); ++i) {
         std::memset(reducer.slot(i), 0, gradients[i].count * size_of(gradients[i].type));
@@ -44,17 +44,18 @@ TEST(GradientLocks, NobodyWaitsWithOne) {
       reducer.finish();
     };
     step();
-    const WatchedWaits before = watched_waits();
+    const engine::WatchedWaits before = engine::watched_waits();
     for (int k = 0; k < 20; ++k) {
-      if (k % world().size() == world().rank())  // the others wait long enough to fall asleep
+      if (k % engine::world().size() ==
+          engine::world().rank())  // the others wait long enough to fall asleep
         std::this_thread::sleep_for(std::chrono::milliseconds{5});
       step();
     }
-    const WatchedWaits after = watched_waits();
+    const engine::WatchedWaits after = engine::watched_waits();
     EXPECT_GT(after.all - before.all, 20);
     EXPECT_EQ(after.with_lock - before.with_lock, 0);
   }
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::gradient

@@ -9,7 +9,7 @@
 #include "gradient/reducer.h"
 #include "tests/engine/in_process.h"
 
-namespace sluice {
+namespace sluice::gradient {
 namespace {
 
 constexpr int kRanks = 2;
@@ -28,7 +28,7 @@ double resident_bytes() {
 // Of one rank, in pools.
 double pools_for(const GradientOptions& options) {
   double taken = 0;
-  run_ranks(kRanks, [&](Communicator& comm) {
+  engine::run_ranks(kRanks, [&](Communicator& comm) {
     std::vector<GradientSpec> specs;
     for (std::size_t i = 0; i < kTensors; ++i)
       specs.push_back({.name = fmt::format("tensor {}", i), .count = kCount});
@@ -77,4 +77,4 @@ TEST(Memory, APoolForSparseGradients) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::gradient

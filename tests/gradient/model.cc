@@ -10,7 +10,7 @@
 #include "base/mix.h"
 #include "tests/kernels/reference.h"
 
-namespace sluice {
+namespace sluice::gradient {
 namespace {
 
 template <class T>
@@ -28,20 +28,20 @@ void put(Bytes& bytes, std::size_t element, T value) {
 double decode(DataType type, const Bytes& bytes, std::size_t element) {
   if (type == DataType::F64) return at<double>(bytes, element);
   if (type == DataType::F32) return at<float>(bytes, element);
-  return reference::decode(type, at<std::uint16_t>(bytes, element));
+  return kernels::reference::decode(type, at<std::uint16_t>(bytes, element));
 }
 
 void encode(DataType type, Bytes& bytes, std::size_t element, double value) {
   if (type == DataType::F64) return put(bytes, element, value);
   const auto narrow = static_cast<float>(value);
   if (type == DataType::F32) return put(bytes, element, narrow);
-  put(bytes, element, reference::encode(type, narrow));
+  put(bytes, element, kernels::reference::encode(type, narrow));
 }
 
 DataType wire_type(WireType wire) { return wire == WireType::F16 ? DataType::F16 : DataType::BF16; }
 
 std::uint64_t key(std::size_t i, int rank, int step) {
-  return mixed({i, static_cast<std::uint64_t>(rank), static_cast<std::uint64_t>(step)});
+  return base::mixed({i, static_cast<std::uint64_t>(rank), static_cast<std::uint64_t>(step)});
 }
 
 }  // namespace
@@ -73,7 +73,7 @@ double Model::value(std::size_t i, std::size_t element, int rank, int step) cons
     if (each.rank == rank && each.step == step && each.gradient == i && each.element == element)
       return each.value;
   }
-  const std::uint64_t bits = mixed({key(i, rank, step), element});
+  const std::uint64_t bits = base::mixed({key(i, rank, step), element});
   return (static_cast<double>(bits >> 11U) * 0x1p-52 - 1) * scale(rank, step);
 }
 
@@ -139,11 +139,11 @@ Bytes Reference::mean_over_wire(std::size_t i, int number, Step& step) const {
     for (std::size_t r = 0; r < given.size(); ++r) {
       const float value = at<float>(given[r], e);
       const auto factor = static_cast<float>(step.wire_scale / step.loss_scale);
-      const float travels = reference::decode(wire, reference::encode(wire, value * factor));
+      const float travels = kernels::reference::decode(wire, reference::encode(wire, value * factor));
       all_finite = all_finite && std::isfinite(value);
       sum = r == 0 ? travels : sum + travels;
     }
-    sum = reference::decode(wire, reference::encode(wire, sum));
+    sum = kernels::reference::decode(wire, reference::encode(wire, sum));
     const bool overflowed = all_finite && !std::isfinite(sum);
     step.not_finite = step.not_finite || !all_finite || (overflowed && wire == DataType::BF16);
     step.overflowed = step.overflowed || (overflowed && wire == DataType::F16);
@@ -203,4 +203,4 @@ void expect_results(Reducer& reducer, const Model& model, const std::vector<Byte
   }
 }
 
-}  // namespace sluice
+}  // namespace sluice::gradient

@@ -14,7 +14,7 @@
 #include "gradient/reducer.h"
 #include "sluice/gradients.h"
 
-namespace sluice {
+namespace sluice::gradient {
 
 using Bytes = std::vector<std::byte>;
 
@@ -101,4 +101,4 @@ class Reference {
 Bytes result_of(Reducer& reducer, const Model& model, std::size_t i);
 void expect_results(Reducer& reducer, const Model& model, const std::vector<Bytes>& means);
 
-}  // namespace sluice
+}  // namespace sluice::gradient

@@ -8,12 +8,12 @@
 #include "tests/gradient/model.h"
 #include "tests/gradient/sparse_model.h"
 
-namespace sluice {
+namespace sluice::gradient {
 namespace {
 
 bool spans_nodes() {
-  std::int64_t nodes[] = {world().node(), -world().node()};
-  world().all_reduce(nodes, 2, {.type = DataType::I64, .op = ReduceOp::Min}).wait();
+  std::int64_t nodes[] = {engine::world().node(), -engine::world().node()};
+  engine::world().all_reduce(nodes, 2, {.type = DataType::I64, .op = ReduceOp::Min}).wait();
   return nodes[0] != -nodes[1];
 }
 
@@ -23,10 +23,10 @@ void expect_means(GradientOptions options) {
   options.algorithm = "direct";
   GradientOptions seen = options;
   seen.force_wire = options.force_wire || spans_nodes();
-  Reducer reducer{world(), model.gradients(), options};
-  Reference reference{model, world().size(), seen};
+  Reducer reducer{engine::world(), model.gradients(), options};
+  Reference reference{model, engine::world().size(), seen};
   for (int step = 0; step < 5; ++step) {
-    model.write_all(reducer, world().rank(), step);
+    model.write_all(reducer, engine::world().rank(), step);
     ASSERT_FALSE(reducer.finish().skipped);
     reducer.flush();
     expect_results(reducer, model, reference.average(step).means);
@@ -52,10 +52,10 @@ void expect_sparse(bool late) {
                                 .double_buffering = late,
                                 .sparse = {.sparsity = 0.85, .chunk = 48},
                                 .algorithm = "direct"};
-  Reducer reducer{world(), model.gradients(), options};
-  NaiveSparse naive{model, world().size(), options, 0};
+  Reducer reducer{engine::world(), model.gradients(), options};
+  NaiveSparse naive{model, engine::world().size(), options, 0};
   for (int step = 0; step < 12; ++step) {
-    model.write_all(reducer, world().rank(), step);
+    model.write_all(reducer, engine::world().rank(), step);
     if (reducer.finish().empty) continue;
     const NaiveSparse::Step expected = naive.step(late ? step - 1 : step);
     for (std::size_t i = 0; i < model.size(); ++i) {
@@ -71,4 +71,4 @@ TEST(GradientProcesses, SendSparseSteps) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::gradient

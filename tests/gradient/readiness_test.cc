@@ -6,7 +6,7 @@
 #include <numeric>
 #include <random>
 
-namespace sluice {
+namespace sluice::gradient {
 namespace {
 
 TEST(Readiness, ABucketLeavesAfterThoseBeforeIt) {
@@ -33,7 +33,7 @@ TEST(Readiness, CountsAsANaiveSearchDoes) {
   for (int round = 0; round < 200; ++round) {
     const std::vector<GradientSpec> gradients(1 + random() % 20, {"g", 1});
     const PoolLayout layout{gradients, reverse_registration(gradients.size())};
-    std::vector<BucketRange> buckets;
+    std::vector<buckets::BucketRange> buckets;
     for (std::size_t first = 0; first < gradients.size(); first += buckets.back().count)
       buckets.push_back({first, std::min(gradients.size() - first, 1 + random() % 4)});
     Readiness readiness{layout, buckets};
@@ -54,4 +54,4 @@ TEST(Readiness, CountsAsANaiveSearchDoes) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::gradient

@@ -14,7 +14,7 @@
 #include "tests/gradient/model.h"
 #include "tests/gradient/sparse_model.h"
 
-namespace sluice {
+namespace sluice::gradient {
 namespace {
 
 constexpr int kSteps = 9;
@@ -136,7 +136,7 @@ TEST(ReducerState, ACapturedRunGoesOnAsIfItHadNotBeen) {
   for (const auto& [name, options] : ways()) {
     for (const int ranks : {1, 3}) {
       SCOPED_TRACE(testing::Message() << name << ", " << ranks << " ranks");
-      run_ranks(ranks, [&, &options = options](Communicator& comm) {
+      engine::run_ranks(ranks, [&, &options = options](Communicator& comm) {
         const std::vector<Seen> expected = undisturbed(comm, model, options);
         Steps run{comm, model, options};
         ReducerState state;
@@ -158,7 +158,7 @@ TEST(ReducerState, ARestoredRunGoesOnWithTheSameBits) {
   for (const auto& [name, options] : ways()) {
     for (const int ranks : {1, 3}) {
       SCOPED_TRACE(testing::Message() << name << ", " << ranks << " ranks");
-      run_ranks(ranks, [&, &options = options](Communicator& comm) {
+      engine::run_ranks(ranks, [&, &options = options](Communicator& comm) {
         const std::vector<Seen> expected = undisturbed(comm, model, options);
         Steps first{comm, model, options};
         for (int k = 0; k < kSteps; ++k) {
@@ -180,7 +180,7 @@ TEST(ReducerState, ARestoredRunGoesOnWithTheSameBits) {
 TEST(ReducerState, AFlushedRunIsRestoredToo) {
   const Model model = uneven_model();
   GradientOptions options = ways().at("sparse, two buffers");
-  run_ranks(3, [&](Communicator& comm) {
+  engine::run_ranks(3, [&](Communicator& comm) {
     Steps first{comm, model, options};
     for (int step = 0; step < 5; ++step) first.step(step);
     first.flush();
@@ -198,14 +198,14 @@ TEST(ReducerState, TheMeanInFlightIsHandedOutByAnyNumberOfRanks) {
   const GradientOptions options = ways().at("sparse, two buffers");
   ReducerState state;
   Seen last;
-  run_ranks(3, [&](Communicator& comm) {
+  engine::run_ranks(3, [&](Communicator& comm) {
     Steps run{comm, model, options};
     for (int step = 0; step < 6; ++step) run.step(step);
     const ReducerState captured = run.reducer().state();
     const Seen seen = run.flush();
     if (comm.rank() == 1) state = captured, last = seen;
   });
-  run_ranks(2, [&](Communicator& comm) {
+  engine::run_ranks(2, [&](Communicator& comm) {
     Steps run{comm, model, options};
     run.reducer().restore(state);
     EXPECT_TRUE(run.flush() == last);
@@ -217,7 +217,7 @@ TEST(ReducerState, TheMeanInFlightIsHandedOutByAnyNumberOfRanks) {
 
 TEST(ReducerState, OtherGradientsOrOptionsAreRefusedByName) {
   const Model model = sparse_model();
-  run_ranks(2, [&](Communicator& comm) {
+  engine::run_ranks(2, [&](Communicator& comm) {
     ReducerState state = Reducer{comm, model.gradients(), {.theta = 5000}}.state();
     const auto refusal = [&](const std::vector<GradientSpec>& gradients,
                              const GradientOptions& options) -> std::string {
@@ -245,7 +245,7 @@ TEST(ReducerState, OtherGradientsOrOptionsAreRefusedByName) {
 
 TEST(ReducerState, IsTakenAndGivenBetweenStepsOnly) {
   const Model model = sparse_model();
-  run_ranks(2, [&](Communicator& comm) {
+  engine::run_ranks(2, [&](Communicator& comm) {
     Reducer reducer{comm, model.gradients(), {}};
     const ReducerState state = reducer.state();
     model.write_all(reducer, comm.rank(), 0);
@@ -258,4 +258,4 @@ TEST(ReducerState, IsTakenAndGivenBetweenStepsOnly) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::gradient

@@ -11,7 +11,7 @@
 #include "tests/engine/in_process.h"
 #include "tests/gradient/model.h"
 
-namespace sluice {
+namespace sluice::gradient {
 namespace {
 
 constexpr std::size_t kEverything = std::size_t{1} << 40U;
@@ -21,7 +21,7 @@ void expect_means(const Model& model, int ranks, const GradientOptions& options,
   Reference reference{model, ranks, options};
   std::vector<Reference::Step> averages;
   for (int step = 0; step < steps; ++step) averages.push_back(reference.average(step));
-  run_ranks(ranks, [&](Communicator& comm) {
+  engine::run_ranks(ranks, [&](Communicator& comm) {
     Reducer reducer{comm, model.gradients(), options};
     for (int step = 0; step < steps; ++step) {
       model.write_all(reducer, comm.rank(), step);
@@ -58,7 +58,7 @@ TEST(Reducer, WorksWithoutGradientsAndWithEmptyOnesAlone) {
 TEST(Reducer, KeepsApartFromItsCommunicatorsOtherCallsAndFromOtherReducers) {
   const Model model = mixed_model();
   const GradientOptions options{.theta = 1000, .algorithm = "direct"};
-  run_ranks(3, [&](Communicator& comm) {
+  engine::run_ranks(3, [&](Communicator& comm) {
     Reducer first{comm, model.gradients(), options};
     Reducer second{comm, model.gradients(), options};
     Reference reference{model, 3, options};
@@ -81,7 +81,7 @@ TEST(Reducer, KeepsApartFromItsCommunicatorsOtherCallsAndFromOtherReducers) {
 void expect_same_bits(int ranks, const GradientOptions& options) {
   const Model model = mixed_model();
   std::vector<std::vector<Bytes>> results(static_cast<std::size_t>(ranks));
-  run_ranks(ranks, [&](Communicator& comm) {
+  engine::run_ranks(ranks, [&](Communicator& comm) {
     Reducer reducer{comm, model.gradients(), options};
     for (int step = 0; step < 3; ++step) {
       model.write_all(reducer, comm.rank(), step);
@@ -94,7 +94,7 @@ void expect_same_bits(int ranks, const GradientOptions& options) {
 }
 
 TEST(Reducer, GivesAllRanksTheSameBitsByEveryAlgorithm) {
-  for (const Algorithm& algorithm : algorithms()) {
+  for (const Algorithm& algorithm : built_in_algorithms()) {
     if (!algorithm.supports(Collective::AllReduce)) continue;
     for (const WireType wire : {WireType::F32, WireType::F16, WireType::BF16}) {
       for (const int ranks : {3, 4, 7}) {
@@ -119,7 +119,7 @@ TEST(Reducer, AGradientThatARankDoesNotHaveCountsAsZeroThere) {
     return (i + static_cast<std::size_t>(step)) % 3 != 0 || rank != 1;
   };
   const GradientOptions options{.theta = 2000, .algorithm = "direct"};
-  run_ranks(3, [&](Communicator& comm) {
+  engine::run_ranks(3, [&](Communicator& comm) {
     Reducer reducer{comm, model.gradients(), options};
     Reference reference{model, 3, options};
     for (int step = 0; step < 4; ++step) {
@@ -144,7 +144,7 @@ TEST(Reducer, TellsOnceOfGradientsThatNotAllRanksHave) {
     const std::lock_guard lock{mutex};
     heard.push_back(sentence);
   });
-  run_ranks(3, [&](Communicator& comm) {
+  engine::run_ranks(3, [&](Communicator& comm) {
     Reducer reducer{comm, model.gradients(), {}};
     for (int step = 0; step < 3; ++step) {
       model.write_all(reducer, comm.rank(), step);
@@ -161,7 +161,7 @@ TEST(Reducer, LaysSlotsAsRankZeroMarkedThemOnce) {
   const Model model = mixed_model();
   const GradientOptions options{.theta = 1000, .algorithm = "direct"};
   const std::vector<std::size_t> seen = {3, 1, 9, 0, 7, 5};
-  run_ranks(3, [&](Communicator& comm) {
+  engine::run_ranks(3, [&](Communicator& comm) {
     Reducer reducer{comm, model.gradients(), options};
     Reference reference{model, 3, options};
     const std::vector<std::size_t> reverse = {9, 8, 7, 6, 5, 4, 3, 2, 1, 0};
@@ -199,7 +199,7 @@ TEST(Reducer, LaysSlotsAsRankZeroMarkedThemOnce) {
 }
 
 TEST(Reducer, RefusesAGradientTwiceAndOneThatIsNoFloat) {
-  run_ranks(2, [](Communicator& comm) {
+  engine::run_ranks(2, [](Communicator& comm) {
     Reducer reducer{comm, {{"twice", 4}, {"once", 4}}, {}};
     reducer.mark_ready(0);
     try {
@@ -223,7 +223,7 @@ TEST(Reducer, RefusesAGradientTwiceAndOneThatIsNoFloat) {
 TEST(Reducer, ThatIsDroppedInTheMiddleOfAStepLeavesItsPeersAnError) {
   const Model model = mixed_model();
   for (const bool double_buffering : {false, true}) {
-    run_ranks(3, [&](Communicator& comm) {
+    engine::run_ranks(3, [&](Communicator& comm) {
       Reducer reducer{comm, model.gradients(), {.theta = 1, .double_buffering = double_buffering}};
       model.write_all(reducer, comm.rank(), 0);
       reducer.finish();
@@ -250,4 +250,4 @@ TEST(Reducer, ThatIsDroppedInTheMiddleOfAStepLeavesItsPeersAnError) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::gradient

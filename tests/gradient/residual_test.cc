@@ -11,7 +11,7 @@
 #include "gradient/sparse/selection.h"
 #include "kernels/convert.h"
 
-namespace sluice {
+namespace sluice::gradient {
 namespace {
 
 constexpr float kDecay = 0.01F;
@@ -101,7 +101,7 @@ class Ranks {
 
  private:
   SparseStep step_of(OneRank& rank) const { return {selected_, rank.norms}; }
-  Addend addend_of(const OneRank& rank, std::size_t offset) const {
+  kernels::Addend addend_of(const OneRank& rank, std::size_t offset) const {
     return {.gradient = rank.pool.data() + offset,
             .scale = 1,
             .weights = rank.weights.data() + offset,
@@ -121,7 +121,7 @@ class Ranks {
     std::size_t offset = 0;
     PackFaults faults;
     for (std::size_t i = 0; i < kGradients.size(); ++i) {
-      const Addend addend = addend_of(rank, offset);
+      const kernels::Addend addend = addend_of(rank, offset);
       if (way_ == Way::InPlace) {
         front = rank.residual.compact(i, addend, step_of(rank), front);
       } else {
@@ -149,7 +149,7 @@ class Ranks {
       if (type == DataType::F32) {
         std::copy_n(packed_floats(rank), sent, one.begin());
       } else {
-        widen(type, one.data(), rank.packed.data(), sent);
+        kernels::widen(type, one.data(), rank.packed.data(), sent);
       }
       for (std::size_t e = 0; e < sent; ++e) sum[e] += one[e];
     }
@@ -157,7 +157,7 @@ class Ranks {
       if (type == DataType::F32) {
         for (std::size_t e = 0; e < sent; ++e) packed_floats(rank)[e] = sum[e] / n;
       } else {
-        narrow(type, rank.packed.data(), sum.data(), sent);
+        kernels::narrow(type, rank.packed.data(), sum.data(), sent);
       }
     }
   }
@@ -258,7 +258,7 @@ TEST_F(OneGradient, NormIsTheMeanOfWhatStays) {
 }
 
 TEST_F(OneGradient, NothingMovesUntilItIsCommitted) {
-  const Addend addend{.gradient = gradient_.data()};
+  const kernels::Addend addend{.gradient = gradient_.data()};
   const SparseStep step{selected_, norms_};
   std::vector<float> to(4);
   PackFaults faults;
@@ -290,4 +290,4 @@ TEST_F(OneGradient, TellsOfWhatIsNotFinite) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::gradient

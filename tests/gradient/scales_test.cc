@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-namespace sluice {
+namespace sluice::gradient {
 namespace {
 
 TEST(WireScale, BringsTheLargestSumBetweenTwoToTheElevenAndTwelve) {
@@ -70,4 +70,4 @@ TEST(LossScale, LearnsOnlyFromStepsThatCarriedIt) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::gradient

@@ -9,7 +9,7 @@
 #include <random>
 #include <vector>
 
-namespace sluice {
+namespace sluice::gradient {
 namespace {
 
 using Flags = std::vector<std::uint8_t>;
@@ -139,4 +139,4 @@ TEST(SparsityAt, IsItsValueAtOnceWithoutWarmUp) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::gradient

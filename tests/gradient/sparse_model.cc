@@ -5,7 +5,7 @@
 #include <cstring>
 #include <numeric>
 
-namespace sluice {
+namespace sluice::gradient {
 namespace {
 
 bool has_chunks(const GradientSpec& spec) {
@@ -135,4 +135,4 @@ NaiveSparse::Step NaiveSparse::step(int number) {
   return step;
 }
 
-}  // namespace sluice
+}  // namespace sluice::gradient

@@ -7,7 +7,7 @@
 
 #include "tests/gradient/model.h"
 
-namespace sluice {
+namespace sluice::gradient {
 
 // Large and small tensors, some of less than a chunk, with vectors and other types between them.
 Model sparse_model();
@@ -48,4 +48,4 @@ class NaiveSparse {
   std::vector<std::vector<bool>> chosen_;   // likewise
 };
 
-}  // namespace sluice
+}  // namespace sluice::gradient

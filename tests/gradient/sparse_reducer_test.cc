@@ -9,7 +9,7 @@
 #include "tests/engine/in_process.h"
 #include "tests/gradient/sparse_model.h"
 
-namespace sluice {
+namespace sluice::gradient {
 namespace {
 
 constexpr float kDecay = 0.01F;
@@ -51,7 +51,7 @@ void expect_step(Reducer& reducer, const Model& model, const NaiveSparse::Step& 
 
 void expect_naive(const Model& model, int ranks, GradientOptions options, int steps = 12) {
   options.algorithm = "direct";
-  run_ranks(ranks, [&](Communicator& comm) {
+  engine::run_ranks(ranks, [&](Communicator& comm) {
     Reducer reducer{comm, model.gradients(), options};
     NaiveSparse naive{model, ranks, options, kDecay};
     Reference reference{model, ranks, {}};
@@ -119,7 +119,7 @@ TEST(SparseReducer, AGradientThatARankDoesNotHaveAddsNothingThere) {
 TEST(SparseReducer, WhatWasHeldBackCountsAsUsedWhenItArrives) {
   Model model{{{.name = "a", .count = 100}, {.name = "b", .count = 10, .may_be_sparse = false}}};
   model.has = [](std::size_t, int, int step) { return step < 2; };
-  run_ranks(2, [&](Communicator& comm) {
+  engine::run_ranks(2, [&](Communicator& comm) {
     Reducer reducer{comm, model.gradients(), {.sparse = {.sparsity = 0.5, .chunk = 50}}};
     std::vector<bool> used;
     for (int step = 0; step < 4; ++step) {
@@ -139,7 +139,7 @@ TEST(SparseReducer, AllSentThroughTheSparsePathIsDense) {
     GradientOptions options{.theta = 500, .wire = wire, .force_wire = true, .algorithm = "direct"};
     GradientOptions forced = options;
     forced.sparse = {.sparsity = 1e-9, .chunk = 48};
-    run_ranks(3, [&](Communicator& comm) {
+    engine::run_ranks(3, [&](Communicator& comm) {
       Reducer dense{comm, model.gradients(), options};
       Reducer sparse{comm, model.gradients(), forced};
       for (int step = 0; step < 6; ++step) {
@@ -168,7 +168,7 @@ void expect_nothing_lost(int ranks, const GradientOptions& options, double toler
                        .gradient = 4,
                        .element = 100,
                        .value = std::numeric_limits<double>::infinity()});
-  run_ranks(ranks, [&](Communicator& comm) {
+  engine::run_ranks(ranks, [&](Communicator& comm) {
     Reducer reducer{comm, model.gradients(), options};
     const std::vector<std::vector<float>> weights = weights_at(model, 0);
     std::vector<double> came;
@@ -265,7 +265,7 @@ TEST(SparseReducer, GivesAllRanksTheSameBits) {
   const Model model = sparse_model();
   for (const WireType wire : {WireType::F32, WireType::F16}) {
     std::vector<std::vector<Bytes>> results(4);
-    run_ranks(4, [&](Communicator& comm) {
+    engine::run_ranks(4, [&](Communicator& comm) {
       Reducer reducer{comm,
                       model.gradients(),
                       {.theta = 500,
@@ -290,7 +290,7 @@ void expect_skipped(GradientOptions options, double value, std::size_t element) 
   options.theta = 800;
   options.force_wire = true;
   options.sparse = {.sparsity = 0.7, .chunk = 48};
-  run_ranks(3, [&](Communicator& comm) {
+  engine::run_ranks(3, [&](Communicator& comm) {
     Reducer reducer{comm, model.gradients(), options};
     const std::vector<std::vector<float>> weights = weights_at(model, 0);
     set_decays(reducer, weights, kDecay);
@@ -327,7 +327,7 @@ TEST(SparseReducer, WarmUpIsTheDensePathItself) {
   const Model model = sparse_model();
   GradientOptions options{.theta = 500, .algorithm = "direct"};
   options.sparse = {.sparsity = 0.85, .chunk = 48, .dense_steps = 4};
-  run_ranks(3, [&](Communicator& comm) {
+  engine::run_ranks(3, [&](Communicator& comm) {
     Reducer reducer{comm, model.gradients(), options};
     Reference reference{model, 3, options};
     const std::vector<std::vector<float>> weights = weights_at(model, 0);
@@ -345,7 +345,7 @@ TEST(SparseReducer, WarmUpIsTheDensePathItself) {
 }
 
 TEST(SparseReducer, RefusesASparsityThatSendsNothing) {
-  run_ranks(2, [&](Communicator& comm) {
+  engine::run_ranks(2, [&](Communicator& comm) {
     for (const SparseOptions& sparse :
          {SparseOptions{.sparsity = 1}, SparseOptions{.sparsity = -0.1},
           SparseOptions{.sparsity = 0.5, .chunk = 0},
@@ -362,4 +362,4 @@ TEST(SparseReducer, RefusesASparsityThatSendsNothing) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::gradient

@@ -11,7 +11,7 @@
 #include "kernels/norms.h"
 #include "tests/engine/in_process.h"
 
-namespace sluice {
+namespace sluice::gradient {
 namespace {
 
 constexpr int kRanks = 3;
@@ -28,7 +28,7 @@ double slope(int rank, std::size_t element, double w) {
 double start(std::size_t element) { return 2 * std::sin(0.7 * static_cast<double>(element)); }
 
 struct Training {
-  MomentumStep step;
+  kernels::MomentumStep step;
   double eta = 0;  // of LARS; 0: none
 };
 
@@ -95,13 +95,13 @@ class Sparse {
       gradient()[e] = static_cast<float>(slope(rank_, e, static_cast<double>(w[e])));
     reducer_.mark_ready(0);
     reducer_.finish();
-    MomentumStep step = training_.step;
+    kernels::MomentumStep step = training_.step;
     if (training_.eta != 0) step.ratio = ratio();
     if (reducer_.holds_decay(0)) step.decay = 0;
     std::vector<std::uint32_t> steps(kCount, 0);
     for (const GradientPart& part : reducer_.arrived(0)) {
-      momentum_update(DataType::F32, w.data() + part.first, u_.data() + part.first,
-                      gradient() + part.first, part.count, step);
+      kernels::momentum_update(DataType::F32, w.data() + part.first, u_.data() + part.first,
+                               gradient() + part.first, part.count, step);
       for (std::size_t e = 0; e < part.count; ++e) steps[part.first + e] = part.steps;
     }
     return steps;
@@ -116,16 +116,16 @@ class Sparse {
 
   double ratio() {
     double arrived[(kCount + kChunk - 1) / kChunk];
-    squared_l2_norms(DataType::F32, gradient(), kCount, kChunk, arrived);
+    kernels::squared_l2_norms(DataType::F32, gradient(), kCount, kChunk, arrived);
     for (const GradientPart& part : reducer_.arrived(0)) {
       squared_[part.first / kChunk] = arrived[part.first / kChunk] / part.steps / part.steps;
     }
     double gradients = 0;
     for (const double each : squared_) gradients += each;
     double weights = 0;
-    squared_l2_norms(DataType::F32, w.data(), kCount, kCount, &weights);
-    return lars_ratio({.weights = std::sqrt(weights), .gradient = std::sqrt(gradients)},
-                      {.eta = training_.eta, .decay = training_.step.decay});
+    kernels::squared_l2_norms(DataType::F32, w.data(), kCount, kCount, &weights);
+    return kernels::lars_ratio({.weights = std::sqrt(weights), .gradient = std::sqrt(gradients)},
+                               {.eta = training_.eta, .decay = training_.step.decay});
   }
 
   Training training_;
@@ -136,7 +136,7 @@ class Sparse {
 };
 
 void expect_same_training(const Training& training) {
-  run_ranks(kRanks, [&](Communicator& comm) {
+  engine::run_ranks(kRanks, [&](Communicator& comm) {
     Naive naive{training};
     Sparse sparse{training, comm};
     double moved = 0;
@@ -174,4 +174,4 @@ TEST(SparseUpdate, Lars) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::gradient

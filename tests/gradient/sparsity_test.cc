@@ -4,7 +4,7 @@
 
 #include <vector>
 
-namespace sluice {
+namespace sluice::gradient {
 namespace {
 
 using Flags = std::vector<std::uint8_t>;
@@ -91,4 +91,4 @@ TEST(Sparsity, WithoutItAllIsWhole) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::gradient

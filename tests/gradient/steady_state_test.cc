@@ -8,7 +8,7 @@
 #include "tests/engine/counted_new.h"
 #include "tests/engine/in_process.h"
 
-namespace sluice {
+namespace sluice::gradient {
 namespace {
 
 TEST(GradientSteadyState, AllocatesNothing) {
@@ -24,7 +24,7 @@ TEST(GradientSteadyState, AllocatesNothing) {
   GradientOptions sparse_late = late;
   sparse_late.sparse = sparse.sparse;
   for (const GradientOptions& options : {plain, narrow, late, sparse, sparse_late}) {
-    run_ranks(3, [&](Communicator& comm) {
+    engine::run_ranks(3, [&](Communicator& comm) {
       Timeline timeline{10};  // which overflows
       Reducer reducer{comm, gradients, options};
       reducer.set_timeline(&timeline);
@@ -38,11 +38,11 @@ TEST(GradientSteadyState, AllocatesNothing) {
       };
       for (int k = 0; k < 10; ++k) step();
       comm.barrier();
-      const long before = allocations();
+      const long before = engine::allocations();
       comm.barrier();
       for (int k = 0; k < 50; ++k) step();
       comm.barrier();
-      const long during = allocations() - before;
+      const long during = engine::allocations() - before;
       comm.barrier();
       EXPECT_EQ(during, 0);
     });
@@ -50,4 +50,4 @@ TEST(GradientSteadyState, AllocatesNothing) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::gradient

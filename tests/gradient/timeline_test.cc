@@ -10,7 +10,7 @@
 #include "tests/engine/in_process.h"
 #include "tests/gradient/model.h"
 
-namespace sluice {
+namespace sluice::gradient {
 namespace {
 
 TEST(Timeline, KeepsWhatFitsAndCountsTheRest) {
@@ -66,7 +66,7 @@ TEST(Timeline, WritesWhatTraceViewersRead) {
 TEST(Timeline, HasEveryBucketOfEveryStep) {
   const Model model = plain_model();
   for (const bool double_buffering : {false, true}) {
-    run_ranks(2, [&](Communicator& comm) {
+    engine::run_ranks(2, [&](Communicator& comm) {
       Timeline timeline{1000};
       Reducer reducer{comm,
                       model.gradients(),
@@ -104,4 +104,4 @@ TEST(Timeline, HasEveryBucketOfEveryStep) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::gradient

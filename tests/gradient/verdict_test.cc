@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace sluice {
+namespace sluice::gradient {
 namespace {
 
 const std::vector<GradientSpec> kGradients = {{"w", 10}, {"b", 5}, {"d", 5, DataType::F64}};
@@ -73,4 +73,4 @@ TEST(Verdict, NamesFourRanksAndCountsTheOthers) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::gradient

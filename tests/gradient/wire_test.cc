@@ -9,7 +9,7 @@
 #include "tests/engine/in_process.h"
 #include "tests/gradient/model.h"
 
-namespace sluice {
+namespace sluice::gradient {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
@@ -22,7 +22,7 @@ void expect_as_reference(const Model& model, int ranks, const GradientOptions& o
   Reference reference{model, ranks, options};
   std::vector<Reference::Step> averages;
   for (int step = 0; step < steps; ++step) averages.push_back(reference.average(step));
-  run_ranks(ranks, [&](Communicator& comm) {
+  engine::run_ranks(ranks, [&](Communicator& comm) {
     Reducer reducer{comm, model.gradients(), options};
     for (int step = 0; step < steps; ++step) {
       SCOPED_TRACE(testing::Message() << "step " << step << ", rank " << comm.rank());
@@ -62,7 +62,7 @@ TEST(Wire, AveragesAsTheReferenceDoes) {
 TEST(Wire, IsNotUsedInsideANodeUnlessForced) {
   const Model model = plain_model();
   const GradientOptions options{.wire = WireType::F16, .algorithm = "direct"};
-  run_ranks(3, [&](Communicator& comm) {
+  engine::run_ranks(3, [&](Communicator& comm) {
     Reducer reducer{comm, model.gradients(), options};
     Reference exact{model, 3, {}};
     model.write_all(reducer, comm.rank(), 0);
@@ -86,7 +86,7 @@ TEST(Wire, AJumpBeyondItsReserveIsSkippedUntilTheScaleFits) {
   model.scale = [](int, int step) { return step < 2 ? 1e-3 : 1.0; };
   GradientOptions options = forced(WireType::F16);
   options.loss_scale = {.enabled = true, .initial = 16, .growth_steps = 3};
-  run_ranks(2, [&](Communicator& comm) {
+  engine::run_ranks(2, [&](Communicator& comm) {
     Reducer reducer{comm, model.gradients(), options};
     Reference reference{model, 2, options};
     int skipped = 0;
@@ -184,7 +184,7 @@ TEST(LossScale, NamesASumOfHalvesThatOverflows) {
     model.odd.push_back({.rank = rank, .step = 0, .gradient = 0, .element = 4, .value = 60'000});
   GradientOptions options{.algorithm = "ring"};
   options.loss_scale = {.enabled = true, .initial = 1, .growth_steps = 100};
-  run_ranks(3, [&](Communicator& comm) {
+  engine::run_ranks(3, [&](Communicator& comm) {
     Reducer reducer{comm, model.gradients(), options};
     model.write_all(reducer, comm.rank(), 0);
     const FinishedStep finished = reducer.finish();
@@ -197,7 +197,7 @@ TEST(LossScale, NamesASumOfHalvesThatOverflows) {
 TEST(LossScale, WithoutItNothingIsLookedAtInF32) {
   Model model = plain_model();
   model.odd = {{.rank = 1, .step = 0, .gradient = 4, .element = 3, .value = kNan}};
-  run_ranks(2, [&](Communicator& comm) {
+  engine::run_ranks(2, [&](Communicator& comm) {
     Reducer reducer{comm, model.gradients(), {}};
     model.write_all(reducer, comm.rank(), 0);
     const FinishedStep finished = reducer.finish();
@@ -208,4 +208,4 @@ TEST(LossScale, WithoutItNothingIsLookedAtInF32) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::gradient

@@ -13,7 +13,7 @@
 #include "tests/kernels/reference.h"
 #include "tests/kernels/samples.h"
 
-namespace sluice {
+namespace sluice::kernels {
 namespace {
 
 std::vector<std::uint16_t> all_halves() {
@@ -205,4 +205,4 @@ TEST(Convert, CountsNothingWhereAllIsWell) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::kernels

@@ -7,7 +7,7 @@
 
 #include "tests/kernels/instruction_sets.h"
 
-namespace sluice {
+namespace sluice::kernels {
 namespace {
 
 TEST(Copy, MovesExactlyTheBytesAskedFor) {
@@ -29,4 +29,4 @@ TEST(Copy, MovesExactlyTheBytesAskedFor) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::kernels

@@ -9,7 +9,7 @@
 #include "tests/kernels/reference.h"
 #include "tests/kernels/samples.h"
 
-namespace sluice {
+namespace sluice::kernels {
 namespace {
 
 constexpr std::array kFloatTypes = {DataType::F32, DataType::F64, DataType::F16, DataType::BF16};
@@ -63,4 +63,4 @@ TEST(Finite, FindsASingleOneWhereverItIs) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::kernels

@@ -9,7 +9,7 @@
 
 #include "kernels/targets.h"
 
-namespace sluice {
+namespace sluice::kernels {
 
 inline std::vector<std::int64_t> instruction_sets() { return hwy::SupportedAndGeneratedTargets(); }
 
@@ -26,4 +26,4 @@ void on_every_instruction_set(Check check) {
   }
 }
 
-}  // namespace sluice
+}  // namespace sluice::kernels

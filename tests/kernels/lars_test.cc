@@ -4,7 +4,7 @@
 
 #include <vector>
 
-namespace sluice {
+namespace sluice::kernels {
 namespace {
 
 TEST(Lars, TakesTheNormsOfManyTensorsAtOnce) {
@@ -34,4 +34,4 @@ TEST(Lars, RatioIsOneWhereANormIsZero) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::kernels

@@ -8,7 +8,7 @@
 #include "tests/kernels/instruction_sets.h"
 #include "tests/kernels/samples.h"
 
-namespace sluice {
+namespace sluice::kernels {
 namespace {
 
 template <class T>
@@ -99,4 +99,4 @@ TEST(Momentum, OutsideAndFoldedMoveAlikeWhileTheRateStays) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::kernels

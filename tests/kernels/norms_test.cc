@@ -12,7 +12,7 @@
 #include "tests/kernels/reference.h"
 #include "tests/kernels/samples.h"
 
-namespace sluice {
+namespace sluice::kernels {
 namespace {
 
 constexpr std::array kFloatTypes = {DataType::F32, DataType::F64, DataType::F16, DataType::BF16};
@@ -86,4 +86,4 @@ TEST(Norms, CarryNanAndInfinityToTheirChunkAlone) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::kernels

@@ -13,7 +13,7 @@
 #include "tests/kernels/reference.h"
 #include "tests/kernels/samples.h"
 
-namespace sluice {
+namespace sluice::kernels {
 namespace {
 
 constexpr std::array kOps = {ReduceOp::Sum, ReduceOp::Mean, ReduceOp::Min, ReduceOp::Max};
@@ -276,4 +276,4 @@ TEST(Reduce, TwoThreadsShareTheirBuffers) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::kernels

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <limits>
 
-namespace sluice::reference {
+namespace sluice::kernels::reference {
 namespace {
 
 struct Format {
@@ -177,4 +177,4 @@ double norm(DataType type, const void* chunk, std::size_t count, bool square) {
   return (sums[0] + sums[2]) + (sums[1] + sums[3]);
 }
 
-}  // namespace sluice::reference
+}  // namespace sluice::kernels::reference

@@ -9,7 +9,7 @@
 #include "kernels/convert.h"
 #include "kernels/reduce.h"
 
-namespace sluice::reference {
+namespace sluice::kernels::reference {
 
 // An f16 or bf16 as f32, and the nearest f16 or bf16 (ties to even) of an f32.
 float decode(DataType type, std::uint16_t bits);
@@ -24,4 +24,4 @@ ConvertCounts count_narrowed(DataType type, const std::vector<float>& from, floa
 // In the order that norms.h promises.
 double norm(DataType type, const void* chunk, std::size_t count, bool square);
 
-}  // namespace sluice::reference
+}  // namespace sluice::kernels::reference

@@ -5,12 +5,12 @@
 #include "base/random.h"
 #include "tests/kernels/instruction_sets.h"
 
-namespace sluice {
+namespace sluice::kernels {
 namespace {
 
 std::vector<float> some_floats(std::size_t count, std::uint64_t seed) {
   std::vector<float> values(count);
-  Random random{seed};
+  base::Random random{seed};
   for (float& value : values) value = static_cast<float>(random.below(1 << 20)) * 0x1p-12F;
   return values;
 }
@@ -19,7 +19,7 @@ std::vector<float> some_floats(std::size_t count, std::uint64_t seed) {
 TEST(Resample, BlendsRows) {
   constexpr std::size_t kStride = 211;
   std::vector<std::uint8_t> from(kStride * 9);
-  Random random{1};
+  base::Random random{1};
   for (std::uint8_t& value : from) value = static_cast<std::uint8_t>(random.below(256));
   for (const std::size_t rows : {1, 2, 5, 9}) {
     const std::vector<float> weights = some_floats(rows, rows);
@@ -50,7 +50,7 @@ TEST(Resample, BlendsPixels) {
   for (const std::size_t taps : {1, 2, 3, 6}) {
     for (const std::size_t outputs : {1, 5, 33}) {
       Taps table{taps, {}, some_floats(taps * outputs, taps)};
-      Random random{outputs};
+      base::Random random{outputs};
       for (std::size_t x = 0; x < outputs; ++x) {
         table.first.push_back(x == 0 ? kPixels - taps : random.below(kPixels - taps + 1));
       }
@@ -77,4 +77,4 @@ TEST(Resample, BlendsPixels) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::kernels

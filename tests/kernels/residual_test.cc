@@ -11,7 +11,7 @@
 #include "tests/kernels/reference.h"
 #include "tests/kernels/samples.h"
 
-namespace sluice {
+namespace sluice::kernels {
 namespace {
 
 float value(std::size_t i, int salt) {
@@ -119,4 +119,4 @@ TEST(Residual, TellsOfInfinityAndNan) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::kernels

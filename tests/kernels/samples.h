@@ -10,7 +10,7 @@
 
 #include "sluice/types.h"
 
-namespace sluice {
+namespace sluice::kernels {
 
 inline constexpr std::array kDataTypes = {DataType::F32,  DataType::F64, DataType::F16,
                                           DataType::BF16, DataType::I32, DataType::I64};
@@ -91,4 +91,4 @@ inline void fill(Sample& sample, DataType type, std::uint64_t seed) {
   }
 }
 
-}  // namespace sluice
+}  // namespace sluice::kernels

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace sluice {
+namespace sluice::kernels {
 namespace {
 
 TEST(Types, HaveSizesAndNames) {
@@ -17,4 +17,4 @@ TEST(Types, HaveSizesAndNames) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::kernels

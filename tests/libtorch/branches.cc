@@ -6,7 +6,7 @@
 #include "tests/libtorch/parameters.h"
 #include "tests/libtorch/training.h"
 
-namespace sluice::equivalence {
+namespace sluice::libtorch::equivalence {
 namespace {
 
 using torch::Tensor;
@@ -78,4 +78,4 @@ void branches_equal_one(Communicator& comm) {
   }
 }
 
-}  // namespace sluice::equivalence
+}  // namespace sluice::libtorch::equivalence

@@ -3,10 +3,10 @@
 
 #include "sluice/communicator.h"
 
-namespace sluice::equivalence {
+namespace sluice::libtorch::equivalence {
 
 // Called by every rank. Samples choose the branch, so that a rank may have none for either; one
 // layer has work in some steps only, at one rank, and one never has any.
 void branches_equal_one(Communicator& comm);
 
-}  // namespace sluice::equivalence
+}  // namespace sluice::libtorch::equivalence

@@ -8,7 +8,7 @@
 #include "tests/libtorch/torch_ranks.h"
 #include "tests/libtorch/training.h"
 
-namespace sluice {
+namespace sluice::libtorch {
 namespace {
 
 using torch::Tensor;
@@ -290,4 +290,4 @@ TEST(DataParallelErrors, APeerThatLeavesIsAnErrorOfBackwardOrFinish) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::libtorch

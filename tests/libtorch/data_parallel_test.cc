@@ -12,7 +12,7 @@
 #include "tests/libtorch/torch_ranks.h"
 #include "tests/libtorch/training.h"
 
-namespace sluice {
+namespace sluice::libtorch {
 namespace {
 
 using torch::Tensor;
@@ -406,4 +406,4 @@ TEST(DataParallel, TwoModelsInOneProcess) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::libtorch

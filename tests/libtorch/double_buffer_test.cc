@@ -5,7 +5,7 @@
 #include "tests/libtorch/torch_ranks.h"
 #include "tests/libtorch/training.h"
 
-namespace sluice {
+namespace sluice::libtorch {
 namespace {
 
 using torch::Tensor;
@@ -111,4 +111,4 @@ TEST(DoubleBuffering, GivesNothingToAParameterThatWasFrozenSince) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::libtorch

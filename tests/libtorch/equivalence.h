@@ -7,7 +7,7 @@
 #include "sluice/algorithms.h"
 #include "tests/libtorch/training.h"
 
-namespace sluice::equivalence {
+namespace sluice::libtorch::equivalence {
 
 inline constexpr std::size_t kThetas[] = {1, 900, std::size_t{1} << 40U};
 
@@ -53,7 +53,7 @@ inline void direct_has_the_same_bits_whatever_theta(Communicator& comm) {
 }
 
 inline void all_ranks_have_the_same_bits(Communicator& comm) {
-  for (const Algorithm& algorithm : algorithms()) {
+  for (const Algorithm& algorithm : built_in_algorithms()) {
     if (!algorithm.supports(Collective::AllReduce)) continue;
     for (const WireType wire : {WireType::F32, WireType::F16, WireType::BF16}) {
       for (const bool double_buffering : {false, true}) {
@@ -74,4 +74,4 @@ inline void all_ranks_have_the_same_bits(Communicator& comm) {
   }
 }
 
-}  // namespace sluice::equivalence
+}  // namespace sluice::libtorch::equivalence

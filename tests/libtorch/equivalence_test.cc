@@ -3,7 +3,7 @@
 #include "tests/libtorch/branches.h"
 #include "tests/libtorch/torch_ranks.h"
 
-namespace sluice {
+namespace sluice::libtorch {
 namespace {
 
 TEST(Equivalence, RanksEqualOne) {
@@ -35,4 +35,4 @@ TEST(Equivalence, AllRanksHaveTheSameBits) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::libtorch

@@ -7,7 +7,7 @@
 
 #include "sluice/status.h"
 
-namespace sluice {
+namespace sluice::libtorch {
 
 using Parameters = torch::OrderedDict<std::string, torch::Tensor>;
 
@@ -54,4 +54,4 @@ Status thrown_by(const Call& call) {
   }
 }
 
-}  // namespace sluice
+}  // namespace sluice::libtorch

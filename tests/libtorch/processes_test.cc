@@ -3,7 +3,7 @@
 #include "tests/libtorch/equivalence.h"
 #include "tests/libtorch/torch_ranks.h"
 
-namespace sluice {
+namespace sluice::libtorch {
 namespace {
 
 TEST(Processes, EqualOne) { equivalence::ranks_equal_one(torch_world(), false); }
@@ -20,4 +20,4 @@ TEST(Processes, DirectHasTheSameBitsWhateverTheta) {
 TEST(Processes, HaveTheSameBits) { equivalence::all_ranks_have_the_same_bits(torch_world()); }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::libtorch

@@ -13,7 +13,7 @@
 #include "tests/libtorch/torch_ranks.h"
 #include "tests/libtorch/training.h"
 
-namespace sluice {
+namespace sluice::libtorch {
 namespace {
 
 using torch::Tensor;
@@ -281,4 +281,4 @@ TEST(Sparse, NoSparsityIsTheDensePathItself) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::libtorch

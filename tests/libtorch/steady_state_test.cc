@@ -10,7 +10,7 @@
 #include "tests/libtorch/torch_ranks.h"
 #include "tests/libtorch/training.h"
 
-namespace sluice {
+namespace sluice::libtorch {
 namespace {
 
 using torch::Tensor;
@@ -63,11 +63,11 @@ long allocations_of_training(Communicator& comm, bool parallel, bool to_none,
   };
   for (int i = 0; i < 10; ++i) step();
   comm.barrier();
-  const long before = allocations();
+  const long before = engine::allocations();
   comm.barrier();
   for (int i = 0; i < 20; ++i) step();
   comm.barrier();
-  const long during = allocations() - before;
+  const long during = engine::allocations() - before;
   comm.barrier();
   return during;
 }
@@ -86,4 +86,4 @@ TEST(SteadyState, HooksAllocateNothing) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::libtorch

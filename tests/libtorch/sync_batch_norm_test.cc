@@ -8,7 +8,7 @@
 #include "tests/libtorch/torch_ranks.h"
 #include "tests/libtorch/training.h"
 
-namespace sluice {
+namespace sluice::libtorch {
 namespace {
 
 using torch::Tensor;
@@ -220,4 +220,4 @@ TEST(AverageRunningStatistics, AveragesEveryLayer) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::libtorch

@@ -13,7 +13,7 @@
 #include "tests/libtorch/torch_ranks.h"
 #include "tests/libtorch/training.h"
 
-namespace sluice {
+namespace sluice::libtorch {
 namespace {
 
 void step(Network& network, DataParallel& parallel, int number) {
@@ -167,4 +167,4 @@ TEST(ParallelTimeline, BucketsArriveWhileBackwardGoesOn) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::libtorch

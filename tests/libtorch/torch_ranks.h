@@ -6,10 +6,10 @@
 #include "tests/engine/in_process.h"
 #include "tests/engine/world.h"
 
-namespace sluice {
+namespace sluice::libtorch {
 
 inline void run_torch_ranks(int ranks, const std::function<void(Communicator&)>& body) {
-  run_ranks(ranks, [&](Communicator& comm) {
+  engine::run_ranks(ranks, [&](Communicator& comm) {
     at::set_num_threads(1);
     body(comm);
   });
@@ -18,9 +18,9 @@ inline void run_torch_ranks(int ranks, const std::function<void(Communicator&)>&
 inline Communicator& torch_world() {
   static Communicator& communicator = []() -> Communicator& {
     at::set_num_threads(1);
-    return world();
+    return engine::world();
   }();
   return communicator;
 }
 
-}  // namespace sluice
+}  // namespace sluice::libtorch

@@ -4,7 +4,7 @@
 
 #include "sluice/torch/data_parallel.h"
 
-namespace sluice {
+namespace sluice::libtorch {
 namespace {
 
 constexpr int kClasses = 5;
@@ -118,4 +118,4 @@ NamedTensors train(const Setting& setting, Communicator& communicator,
   return weights(*model);
 }
 
-}  // namespace sluice
+}  // namespace sluice::libtorch

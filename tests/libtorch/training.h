@@ -12,7 +12,7 @@
 #include "sluice/torch/sync_batch_norm.h"
 #include "tests/libtorch/parameters.h"
 
-namespace sluice {
+namespace sluice::libtorch {
 
 inline constexpr int kBatch = 84;  // divisible by 1, 2, 3, 4 and 7
 inline constexpr int kSteps = 10;
@@ -61,4 +61,4 @@ NamedTensors train_alone(const Setting& setting);
 NamedTensors train(const Setting& setting, Communicator& communicator,
                    const std::function<void(const torch::nn::Module&)>& after_step = {});
 
-}  // namespace sluice
+}  // namespace sluice::libtorch

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace sluice {
+namespace sluice::recipe {
 namespace {
 
 struct Published {
@@ -78,4 +78,4 @@ TEST(ModelTable, WrongInputIsOneSentence) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::recipe

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace sluice {
+namespace sluice::recipe {
 namespace {
 
 TEST(RateSchedule, IsConstantUnlessToldOtherwise) {
@@ -49,4 +49,4 @@ TEST(RateSchedule, FollowsThePolynomialOfAPublishedRun) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::recipe

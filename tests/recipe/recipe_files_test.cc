@@ -15,7 +15,7 @@
 #include "recipe/recipe_value.h"
 #include "recipe/training_plan.h"
 
-namespace sluice {
+namespace sluice::recipe {
 namespace {
 
 constexpr std::int64_t kImageNet = 1281167;
@@ -163,4 +163,4 @@ TEST(RecipeFiles, TheDocumentHasEveryKeyAndRecipe) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::recipe

@@ -4,7 +4,7 @@
 
 #include <fstream>
 
-namespace sluice {
+namespace sluice::recipe {
 namespace {
 
 constexpr const char* kSmall = R"(name = "small"
@@ -226,4 +226,4 @@ TEST(Recipe, APolynomialMayNotGrowWithItsEpochsLater) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::recipe

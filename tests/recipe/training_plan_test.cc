@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-namespace sluice {
+namespace sluice::recipe {
 namespace {
 
 Recipe recipe_with(double epochs, int batch, EpochEnd end = EpochEnd::Drop) {
@@ -232,4 +232,4 @@ TEST(TrainingPlan, EvaluatesByEpochsAndAtTheEnd) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::recipe

@@ -4,7 +4,7 @@
 
 #include <array>
 
-namespace sluice {
+namespace sluice::schedule {
 namespace {
 
 constexpr CostConstants kLinks{
@@ -59,4 +59,4 @@ TEST(Cost, RanksOfANodeShareItsLink) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::schedule

@@ -2,7 +2,7 @@
 
 #include "sluice/schedule.h"
 
-namespace sluice {
+namespace sluice::schedule {
 namespace {
 
 // Chunks must lie end to end over the whole buffer, whatever its length.
@@ -59,4 +59,4 @@ TEST(OwnerOfChunk, DealsChunksInOrder) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::schedule

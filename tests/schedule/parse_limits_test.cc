@@ -13,7 +13,7 @@
 #include "schedule/text_limits.h"
 #include "sluice/schedule_text.h"
 
-namespace sluice {
+namespace sluice::schedule {
 namespace {
 
 // `head`, then what `next` makes, again and again.
@@ -192,4 +192,4 @@ TEST(ParseLimits, AreTheDocumentedOnes) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::schedule

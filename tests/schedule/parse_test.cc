@@ -8,7 +8,7 @@
 
 #include "sluice/schedule_text.h"
 
-namespace sluice {
+namespace sluice::schedule {
 namespace {
 
 std::string refusal(std::istream& in) {
@@ -217,4 +217,4 @@ TEST(Parse, RefusesAWrongHashAndSaysTheRightOne) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::schedule

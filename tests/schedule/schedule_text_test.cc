@@ -9,7 +9,7 @@
 
 #include "sluice/verify.h"
 
-namespace sluice {
+namespace sluice::schedule {
 namespace {
 
 std::string printed(const Schedule& schedule) {
@@ -274,4 +274,4 @@ TEST(ScheduleText, RefusesToPrintWhatItCannotSay) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::schedule

@@ -4,7 +4,7 @@
 
 #include <array>
 
-namespace sluice {
+namespace sluice::schedule {
 namespace {
 
 constexpr Range kAll{};
@@ -137,4 +137,4 @@ TEST(Verify, OneRankAloneNeedsNoSteps) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::schedule

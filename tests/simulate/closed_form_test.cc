@@ -8,7 +8,7 @@
 #include "simulate/collective.h"
 #include "tests/simulate/fabrics.h"
 
-namespace sluice {
+namespace sluice::simulate {
 namespace {
 
 // Of flat_fabric(), and of the nodes of noded_fabric().
@@ -27,7 +27,7 @@ struct Question {
   int lanes = 1;
 };
 
-double seconds(const Cluster& cluster, std::string_view name, const Question& question,
+double seconds(const cluster::Cluster& cluster, std::string_view name, const Question& question,
                RunMethod method) {
   CollectiveSimulator simulator = CollectiveSimulator::on(cluster, question.ranks).value();
   const Algorithm& algorithm = *find_algorithm(name).value();
@@ -47,7 +47,7 @@ std::vector<int> rows(int count, int length) {
 
 class ClosedForms : public testing::TestWithParam<RunMethod> {
  protected:
-  void expect(const Cluster& cluster, std::string_view name, const Question& question,
+  void expect(const cluster::Cluster& cluster, std::string_view name, const Question& question,
               double expected) const {
     EXPECT_NEAR(seconds(cluster, name, question, GetParam()), expected, kClose * expected)
         << name << ", " << question.ranks << " ranks, " << question.bytes << " bytes, "
@@ -99,7 +99,7 @@ TEST_P(ClosedForms, HalvingDoublingOfOtherNumbers) {
 }
 
 TEST_P(ClosedForms, RecursiveDoublingSendsTheWholeBufferEachTime) {
-  Cluster cluster = flat_fabric();
+  cluster::Cluster cluster = flat_fabric();
   cluster.constants.reduce_s_per_byte = 1e-10;
   for (const int n : {2, 8, 32}) {
     const double bytes = 4e6;
@@ -182,7 +182,7 @@ TEST_P(ClosedForms, ADoubleTreeInManySegmentsTakesTwoBuffersAndPaysLatencyOnce) 
 }
 
 TEST_P(ClosedForms, TheReductionOfARingIsPaidOnce) {
-  Cluster cluster = flat_fabric();
+  cluster::Cluster cluster = flat_fabric();
   cluster.constants.reduce_s_per_byte = 1e-9;
   const int n = 8;
   const double bytes = 8e6;
@@ -244,4 +244,4 @@ TEST_P(ClosedForms, ARankThatComesLateHoldsUpTheOthers) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::simulate

@@ -5,11 +5,11 @@
 
 #include "cluster/cluster.h"
 
-namespace sluice {
+namespace sluice::simulate {
 
 // Every rank a node, one switch that carries everything: 1 GB/s, 10 us, adding up takes no time.
-inline Cluster flat_fabric() {
-  Cluster cluster;
+inline cluster::Cluster flat_fabric() {
+  cluster::Cluster cluster;
   cluster.name = "flat";
   cluster.constants.between = {10e-6, 1e9};
   cluster.constants.inside = {10e-6, 1e9};
@@ -17,8 +17,8 @@ inline Cluster flat_fabric() {
 }
 
 // Nodes of `ranks`: 10 GB/s and 2 us inside, 1 GB/s and 10 us between.
-inline Cluster noded_fabric(int ranks) {
-  Cluster cluster = flat_fabric();
+inline cluster::Cluster noded_fabric(int ranks) {
+  cluster::Cluster cluster = flat_fabric();
   cluster.name = "noded";
   cluster.ranks_per_node = ranks;
   cluster.constants.inside = {2e-6, 10e9};
@@ -26,11 +26,11 @@ inline Cluster noded_fabric(int ranks) {
 }
 
 // Switches of `nodes` single ranks with thin uplinks.
-inline Cluster thin_tree(int nodes, double oversubscription) {
-  Cluster cluster = flat_fabric();
+inline cluster::Cluster thin_tree(int nodes, double oversubscription) {
+  cluster::Cluster cluster = flat_fabric();
   cluster.name = "thin";
   cluster.network.levels = {{.nodes = nodes, .oversubscription = oversubscription}};
   return cluster;
 }
 
-}  // namespace sluice
+}  // namespace sluice::simulate

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <random>
 
-namespace sluice {
+namespace sluice::simulate {
 namespace {
 
 FlowSet flows_of(const std::vector<std::vector<LinkId>>& ways) {
@@ -76,4 +76,4 @@ TEST(FairShare, EveryFlowHasAFullLinkOnWhichNobodyHasMore) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::simulate

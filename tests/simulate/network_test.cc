@@ -4,7 +4,7 @@
 
 #include "tests/simulate/fabrics.h"
 
-namespace sluice {
+namespace sluice::simulate {
 namespace {
 
 struct Way {
@@ -38,7 +38,7 @@ TEST(Network, MessagesCrossPortsInsideAndNicsBetween) {
 }
 
 TEST(Network, DevicesUseTheirOwnNicUnlessStriped) {
-  Cluster cluster = noded_fabric(4);
+  cluster::Cluster cluster = noded_fabric(4);
   cluster.network.nics = 2;
   EXPECT_EQ(way(Network::of(cluster, 8).value(), 0, 4).rates, (std::vector<double>{1e9, 1e9}));
   cluster.network.striped = false;
@@ -52,7 +52,7 @@ TEST(Network, DevicesUseTheirOwnNicUnlessStriped) {
 }
 
 TEST(Network, UplinksCarryLessThanWhatIsBelow) {
-  Cluster cluster = thin_tree(4, 4);
+  cluster::Cluster cluster = thin_tree(4, 4);
   cluster.network.levels[0].latency_s = 1e-6;
   const Network network = Network::of(cluster, 16).value();
   EXPECT_EQ(way(network, 0, 3).rates, (std::vector<double>{1e9, 1e9}));
@@ -62,7 +62,7 @@ TEST(Network, UplinksCarryLessThanWhatIsBelow) {
 }
 
 TEST(Network, ATorusIsWalkedTheShortWay) {
-  Cluster cluster = flat_fabric();
+  cluster::Cluster cluster = flat_fabric();
   cluster.network.torus = {4, 4};
   cluster.network.hop_latency_s = 1e-6;
   const Network network = Network::of(cluster, 16).value();
@@ -74,7 +74,7 @@ TEST(Network, ATorusIsWalkedTheShortWay) {
 }
 
 TEST(Network, ASlowNodeOfATorusIsSlowFromAllSides) {
-  Cluster cluster = flat_fabric();
+  cluster::Cluster cluster = flat_fabric();
   cluster.network.torus = {4, 4};
   const Network network = Network::of(cluster, 16, {.slow_node = 5, .slow_part = 0.5}).value();
   for (const Rank neighbour : {1, 4, 6, 9}) {
@@ -86,7 +86,7 @@ TEST(Network, ASlowNodeOfATorusIsSlowFromAllSides) {
 }
 
 TEST(Network, StagingAndBridgeAreShared) {
-  Cluster cluster = noded_fabric(4);
+  cluster::Cluster cluster = noded_fabric(4);
   cluster.network.staging_bytes_per_s = 3e9;
   cluster.network.bridge_bytes_per_s = 4e9;
   const Network network = Network::of(cluster, 8).value();
@@ -112,4 +112,4 @@ TEST(Network, ConditionsOfTheDay) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::simulate

@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-namespace sluice {
+namespace sluice::simulate {
 namespace {
 
 namespace s4u = simgrid::s4u;
@@ -41,9 +41,9 @@ Zone* empty_fabric(Zone* root) {
 }
 
 // Every host has a link each way to its switch, every switch one each way to the one above.
-Hosts build_fabric(const Cluster& cluster, int ranks, double latency_s) {
+Hosts build_fabric(const cluster::Cluster& cluster, int ranks, double latency_s) {
   const Link host_link = cluster.constants.between;
-  const SwitchLevel level = cluster.network.levels.at(0);
+  const cluster::SwitchLevel level = cluster.network.levels.at(0);
   const double up_bytes_per_s =
       host_link.bandwidth_bytes_per_s * level.nodes / level.oversubscription;
   s4u::NetZone* const fabric = empty_fabric(s4u::Engine::get_instance()->get_netzone_root());
@@ -209,8 +209,8 @@ class Replay {
 bool has_simgrid() { return true; }
 
 // A process can run one simulation only, so each has its own.
-Result<double> replay_on_simgrid(const Schedule& schedule, const Cluster& cluster, double bytes,
-                                 NextMessage next) {
+Result<double> replay_on_simgrid(const Schedule& schedule, const cluster::Cluster& cluster,
+                                 double bytes, NextMessage next) {
   std::array<int, 2> ends{};
   if (pipe(ends.data()) != 0) return Status{Code::NoMemory, "no pipe"};
   std::fflush(nullptr);  // or the child would print it again
@@ -237,4 +237,4 @@ Result<double> replay_on_simgrid(const Schedule& schedule, const Cluster& cluste
   return seconds;
 }
 
-}  // namespace sluice
+}  // namespace sluice::simulate

@@ -12,7 +12,7 @@
 #include "sluice/schedule.h"
 #include "sluice/status.h"
 
-namespace sluice {
+namespace sluice::simulate {
 
 // Whether this build has it; else simgrid_replay is no_simgrid_replay.cc.
 bool has_simgrid();
@@ -24,7 +24,7 @@ enum class NextMessage : std::uint8_t { OnceLeft, OnceArrived };
 // Seconds until all ranks are done. REQUIRES: has_simgrid(); every rank of the cluster is a node,
 // with one level of switches without latency of its own; adding up takes no time; the schedule has
 // no local operations.
-Result<double> replay_on_simgrid(const Schedule& schedule, const Cluster& cluster, double bytes,
-                                 NextMessage next);
+Result<double> replay_on_simgrid(const Schedule& schedule, const cluster::Cluster& cluster,
+                                 double bytes, NextMessage next);
 
-}  // namespace sluice
+}  // namespace sluice::simulate

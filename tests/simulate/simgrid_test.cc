@@ -11,7 +11,7 @@
 #include "tests/simulate/fabrics.h"
 #include "tests/simulate/simgrid_replay.h"
 
-namespace sluice {
+namespace sluice::simulate {
 namespace {
 
 constexpr double kClose = 0.05;
@@ -47,7 +47,7 @@ TEST_P(SecondOpinion, AgreesOnFatAndThinTrees) {
       const Shape shape = complete_shape(algorithm, {.ranks = ranks, .segments = segments}).value();
       const Schedule schedule = build_schedule(algorithm, shape);
       for (const double oversubscription : kOversubscriptions) {
-        const Cluster fabric = thin_tree(8, oversubscription);
+        const cluster::Cluster fabric = thin_tree(8, oversubscription);
         const double theirs =
             replay_on_simgrid(schedule, fabric, bytes, NextMessage::OnceLeft).value();
         const double held_up =
@@ -68,4 +68,4 @@ TEST_P(SecondOpinion, AgreesOnFatAndThinTrees) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::simulate

@@ -10,7 +10,7 @@
 #include "sluice/select.h"
 #include "tests/simulate/fabrics.h"
 
-namespace sluice {
+namespace sluice::simulate {
 namespace {
 
 struct Both {
@@ -18,7 +18,7 @@ struct Both {
   double steps;
 };
 
-Both both(const Cluster& cluster, const Algorithm& algorithm, int ranks, double bytes) {
+Both both(const cluster::Cluster& cluster, const Algorithm& algorithm, int ranks, double bytes) {
   CollectiveSimulator simulator = CollectiveSimulator::on(cluster, ranks).value();
   Shape asked{.ranks = ranks};
   asked.segments = algorithm.uses_segments ? 4 : 1;
@@ -32,7 +32,7 @@ Both both(const Cluster& cluster, const Algorithm& algorithm, int ranks, double 
 
 TEST(StepRun, AgreesWithEventsOnRealClusters) {
   for (const char* name : {"mn-1", "abci", "sensetime-v", "tpu-v3-pod", "h200-hgx"}) {
-    const Cluster cluster = find_cluster(name).value();
+    const cluster::Cluster cluster = cluster::find_cluster(name).value();
     for (const char* algorithm : {"ring", "hierarchical:ring", "torus", "hierarchical",
                                   "halving_doubling", "recursive_doubling", "direct"}) {
       for (const int ranks : {8, 32}) {
@@ -50,7 +50,7 @@ TEST(StepRun, AgreesWithEventsOnTreesAboutWell) {
   // Event by event, what runs ahead takes its part of the links from what is waited for: the
   // pipeline is not as even as steps make it.
   for (const char* name : {"mn-1", "abci", "sensetime-v"}) {
-    const Cluster cluster = find_cluster(name).value();
+    const cluster::Cluster cluster = cluster::find_cluster(name).value();
     for (const char* algorithm : {"double_tree", "hierarchical:double_tree"}) {
       for (const int ranks : {8, 32, 64}) {
         for (const double bytes : {1e4, 1e6, 100e6}) {
@@ -67,7 +67,7 @@ TEST(StepRun, IsTooSlowWhereMessagesOfAStepWouldGetOutOfEachOthersWay) {
   // Short messages of a ring that all cross a node's host memory: each leaves it to the others
   // while it is on its way, which a step that goes at once cannot see.
   const Both times =
-      both(find_cluster("sensetime-p").value(), *find_algorithm("ring").value(), 32, 1e6);
+      both(cluster::find_cluster("sensetime-p").value(), *find_algorithm("ring").value(), 32, 1e6);
   EXPECT_GE(times.steps, times.events);
   EXPECT_LE(times.steps, 1.4 * times.events);
 }
@@ -111,4 +111,4 @@ TEST(SelfDoubt, RefusesWhatCannotBe) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::simulate

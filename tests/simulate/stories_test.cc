@@ -8,13 +8,13 @@
 #include "simulate/training.h"
 #include "sluice/select.h"
 
-namespace sluice {
+namespace sluice::simulate {
 namespace {
 
 TrainingTime train(const char* cluster, int ranks, const char* recipe,
                    const std::vector<std::string>& settings) {
-  return simulate_training({.world = {.cluster = find_cluster(cluster).value()},
-                            .recipe = load_recipe(recipe, settings).value(),
+  return simulate_training({.world = {.cluster = cluster::find_cluster(cluster).value()},
+                            .recipe = recipe::load_recipe(recipe, settings).value(),
                             .ranks = ranks})
       .value();
 }
@@ -59,7 +59,7 @@ TEST(Stories, DoubleBufferingAndF16TogetherRescue10GbitEthernet) {
 
 class AllReduceOn {
  public:
-  AllReduceOn(const Cluster& cluster, int ranks)
+  AllReduceOn(const cluster::Cluster& cluster, int ranks)
       : ranks_{ranks}, simulator_{CollectiveSimulator::on(cluster, ranks).value()} {}
 
   // On a grid of so many rows of ranks; 0: what suits the nodes.
@@ -93,7 +93,7 @@ class AllReduceOn {
 };
 
 TEST(Stories, OverTwoThousandRanksTheFlatRingIsForLongBuffersOnly) {
-  AllReduceOn abci{find_cluster("abci").value(), 2048};
+  AllReduceOn abci{cluster::find_cluster("abci").value(), 2048};
   const double hierarchical = abci.ring_wins_from("hierarchical:ring", 0);
   const double torus = abci.ring_wins_from("torus", 32);
   fmt::print(
@@ -109,9 +109,9 @@ TEST(Stories, OverTwoThousandRanksTheFlatRingIsForLongBuffersOnly) {
 }
 
 TEST(Stories, OnAThinTreeARingIsUnharmedAndFarFirstHalvingDoublingIsNot) {
-  const Cluster thin = find_cluster("mn-1").value();
-  Cluster full = thin;
-  for (SwitchLevel& level : full.network.levels) level.oversubscription = 1;
+  const cluster::Cluster thin = cluster::find_cluster("mn-1").value();
+  cluster::Cluster full = thin;
+  for (cluster::SwitchLevel& level : full.network.levels) level.oversubscription = 1;
   AllReduceOn on_thin{thin, 512};
   AllReduceOn on_full{full, 512};
   const auto harm = [&](const char* name) {
@@ -130,4 +130,4 @@ TEST(Stories, OnAThinTreeARingIsUnharmedAndFarFirstHalvingDoublingIsNot) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::simulate

@@ -8,16 +8,16 @@
 #include "simulate/backward.h"
 #include "tests/simulate/fabrics.h"
 
-namespace sluice {
+namespace sluice::simulate {
 namespace {
 
-Recipe recipe_with(std::vector<std::string> settings) {
-  return load_recipe("pfn-15min", settings).value();
+recipe::Recipe recipe_with(std::vector<std::string> settings) {
+  return recipe::load_recipe("pfn-15min", settings).value();
 }
 
 // A cluster whose ranks never lag, with one speed: 100 images/s whatever the batch.
-Cluster timed_fabric() {
-  Cluster cluster = flat_fabric();
+cluster::Cluster timed_fabric() {
+  cluster::Cluster cluster = flat_fabric();
   cluster.steady = true;
   cluster.speeds = {
       {.framework = "f", .precision = "f32", .model = "resnet50", .curve = {{32, 100}}}};
@@ -33,7 +33,7 @@ TEST(Straggler, TheLastOfManyIsTwoToThreeSpreadsLate) {
 }
 
 TEST(Backward, MostOfResNet50sBytesComeEarly) {
-  const ModelTable model = model_table("resnet50").value();
+  const recipe::ModelTable model = recipe::model_table("resnet50").value();
   const auto buckets = ready_buckets(model, recipe_with({"theta=1"}), 0).value();
   EXPECT_EQ(buckets.size(), 161U) << "theta 1 makes a bucket of each gradient";
   double bytes = 0;
@@ -49,12 +49,12 @@ TEST(Backward, MostOfResNet50sBytesComeEarly) {
 }
 
 TEST(Backward, SparsityThinsOutWhatIsNotOneDimensional) {
-  const ModelTable model = model_table("alexnet").value();
+  const recipe::ModelTable model = recipe::model_table("alexnet").value();
   const auto buckets = ready_buckets(model, recipe_with({"theta=1G"}), 0.85).value();
   ASSERT_EQ(buckets.size(), 1U);
   double weights = 0;
   double biases = 0;
-  for (const ModelLayer& layer : model.layers) {
+  for (const recipe::ModelLayer& layer : model.layers) {
     weights += static_cast<double>(layer.weights);
     biases += static_cast<double>(layer.biases);
   }
@@ -79,8 +79,8 @@ TEST(Training, WithoutOverlapComputeAndCommunicationAddUp) {
 }
 
 TEST(Training, DoubleBufferingTakesTheLongerOfTheTwo) {
-  Cluster cluster = timed_fabric();
-  const auto iteration = [&](const Cluster& on) {
+  cluster::Cluster cluster = timed_fabric();
+  const auto iteration = [&](const cluster::Cluster& on) {
     return simulate_training({.world = {.cluster = on},
                               .recipe = recipe_with({"double_buffering=true"}),
                               .ranks = 4})
@@ -106,11 +106,12 @@ TEST(Training, BucketsHideBehindBackward) {
 
 TEST(Training, PhasesOfTheBatchAreSummedNotAveraged) {
   // 64 a rank to epoch 30, then 128: twice the compute a step, half the steps.
-  Cluster cluster = timed_fabric();
-  const TrainingTime time = simulate_training({.world = {.cluster = cluster},
-                                               .recipe = load_recipe("chainermn-cloud").value(),
-                                               .ranks = 4})
-                                .value();
+  cluster::Cluster cluster = timed_fabric();
+  const TrainingTime time =
+      simulate_training({.world = {.cluster = cluster},
+                         .recipe = recipe::load_recipe("chainermn-cloud").value(),
+                         .ranks = 4})
+          .value();
   EXPECT_NEAR(time.steps_s, 90 * 1281167.0 / 400, 0.001 * time.steps_s);
 }
 
@@ -132,7 +133,7 @@ TEST(Training, JitterIsTheSameForTheSameSeedAndCosts) {
 }
 
 TEST(Training, TheOptimizerComesAfterCommunication) {
-  Cluster cluster = timed_fabric();
+  cluster::Cluster cluster = timed_fabric();
   const auto iteration = [&] {
     return simulate_training(
                {.world = {.cluster = cluster}, .recipe = recipe_with({"theta=1G"}), .ranks = 4})
@@ -148,7 +149,7 @@ TEST(Training, TheOptimizerComesAfterCommunication) {
 }
 
 TEST(Training, SlowInputIsWaitedFor) {
-  Cluster cluster = timed_fabric();
+  cluster::Cluster cluster = timed_fabric();
   cluster.speeds[0].input_images_per_s = 50;
   const TrainingTime time =
       simulate_training({.world = {.cluster = cluster}, .recipe = recipe_with({}), .ranks = 4})
@@ -160,7 +161,7 @@ TEST(Training, SlowInputIsWaitedFor) {
 
 TEST(Training, StrongScalingSharesTheGlobalBatch) {
   // 5 ms and 10 ms an image: halves of a batch take more than half its time.
-  Cluster cluster = timed_fabric();
+  cluster::Cluster cluster = timed_fabric();
   cluster.speeds[0].curve = {{1, 1 / 0.015}, {101, 101 / 1.015}};
   const auto on = [&](int ranks) {
     return simulate_training({.world = {.cluster = cluster},
@@ -180,15 +181,15 @@ TEST(Training, StrongScalingSharesTheGlobalBatch) {
 
 TEST(Training, EvaluationsAreCountedAsTheTrainerTakesThem) {
   for (const char* name : {"pfn-15min", "fujitsu-mlperf-70s", "chainermn-cloud"}) {
-    Recipe recipe = load_recipe(name).value();
-    recipe.compute = Compute::F32;
-    Cluster cluster = timed_fabric();
+    recipe::Recipe recipe = recipe::load_recipe(name).value();
+    recipe.compute = recipe::Compute::F32;
+    cluster::Cluster cluster = timed_fabric();
     cluster.speeds[0].evaluation_s = 1;
     constexpr std::int64_t kSamples = 20000;
-    const TrainingPlan plan = plan_training(recipe, 4, kSamples).value();
+    const recipe::TrainingPlan plan = recipe::plan_training(recipe, 4, kSamples).value();
     double evaluations = 0;
     for (std::int64_t step = 0; step < plan.steps; ++step)
-      evaluations += evaluates_after(recipe, plan, step) ? 1 : 0;
+      evaluations += recipe::evaluates_after(recipe, plan, step) ? 1 : 0;
     EXPECT_EQ(
         simulate_training(
             {.world = {.cluster = cluster}, .recipe = recipe, .ranks = 4, .samples = kSamples})
@@ -209,7 +210,7 @@ TEST(Training, ASpreadThatIsGivenReplacesTheClustersOwn) {
 
 // On one node only what was measured there is a candidate.
 TEST(Training, AnAlgorithmThatIsNoCandidateIsRefused) {
-  Cluster cluster = timed_fabric();
+  cluster::Cluster cluster = timed_fabric();
   cluster.ranks_per_node = 4;
   cluster.constants.measured = {{.algorithm = "ring", .inside = {1e-6, 1e9}}};
   const Result<TrainingTime> time =
@@ -227,4 +228,4 @@ TEST(Training, ASpeedThatIsNotThereIsRefused) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::simulate

@@ -4,7 +4,7 @@
 
 #include "tests/simulate/fabrics.h"
 
-namespace sluice {
+namespace sluice::simulate {
 namespace {
 
 TEST(WhatIf, ChangesTheClusterAndTheDay) {
@@ -47,4 +47,4 @@ TEST(WhatIf, LeavesTheRecipesKeysToTheRecipe) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::simulate

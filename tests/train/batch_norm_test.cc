@@ -8,7 +8,7 @@
 #include "train/loop/averaged_statistics.h"
 #include "train/models/models.h"
 
-namespace sluice {
+namespace sluice::train {
 namespace {
 
 using torch::Tensor;
@@ -29,7 +29,7 @@ TEST(BatchNorm, SynchronisedIsThatOfOneLargeBatch) {
   const auto alone = network();
   const Tensor whole = alone->forward(torch::cat({batch(0), batch(1)}));
   whole.square().mean().backward();
-  run_torch_ranks(2, [&](Communicator& communicator) {
+  libtorch::run_torch_ranks(2, [&](Communicator& communicator) {
     const auto shared = network();
     synchronise_batch_norms(*shared, communicator.split(0, communicator.rank()));
     const Tensor own = shared->forward(batch(communicator.rank()));
@@ -64,7 +64,7 @@ TEST(AveragedStatistics, AreTheMeanForAWhileAndThenAsTheyWere) {
     model->forward(batch(rank));
     own[static_cast<std::size_t>(rank)] = running_mean(*model).clone();
   }
-  run_torch_ranks(2, [&](Communicator& communicator) {
+  libtorch::run_torch_ranks(2, [&](Communicator& communicator) {
     const auto model = network();
     model->forward(batch(communicator.rank()));
     {
@@ -77,4 +77,4 @@ TEST(AveragedStatistics, AreTheMeanForAWhileAndThenAsTheyWere) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::train

@@ -2,11 +2,11 @@
 
 #include <gtest/gtest.h>
 
-namespace sluice {
+namespace sluice::train {
 namespace {
 
 TEST(BatchNumbers, CountThroughStepsAndTheirParts) {
-  TrainingPlan plan;
+  recipe::TrainingPlan plan;
   plan.epochs = {{.first_step = 0, .steps = 3, .batch = 4, .accumulate = 1},
                  {.first_step = 3, .steps = 2, .batch = 4, .accumulate = 3},
                  {.first_step = 5, .steps = 2, .batch = 4, .accumulate = 2}};
@@ -24,4 +24,4 @@ TEST(BatchNumbers, CountThroughStepsAndTheirParts) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::train

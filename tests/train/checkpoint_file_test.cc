@@ -9,7 +9,7 @@
 #include "bench/allreduce/temporary_folder.h"
 #include "train/checkpoint/section_list.h"
 
-namespace sluice {
+namespace sluice::train {
 namespace {
 
 namespace fs = std::filesystem;
@@ -138,4 +138,4 @@ TEST_F(CheckpointFile, AFolderThatIsNotThereIsAnErrorThatNamesIt) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::train

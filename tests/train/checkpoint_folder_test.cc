@@ -10,7 +10,7 @@
 #include "train/checkpoint/mean_part.h"
 #include "train/checkpoint/section_list.h"
 
-namespace sluice {
+namespace sluice::train {
 namespace {
 
 namespace fs = std::filesystem;
@@ -72,7 +72,7 @@ TEST_F(CheckpointFolder, EveryFileOfACheckpointCounts) {
   write(5);
   write(9, -1, PartHeader::kCommon);
   EXPECT_EQ(refusal(), "common: it is missing");
-  remove_folder(checkpoint_path(path_, 9));
+  base::remove_folder(checkpoint_path(path_, 9));
   write(9, -1, 1);
   EXPECT_EQ(refusal(), "rank-1: it is missing");
   write(9);
@@ -85,7 +85,7 @@ TEST_F(CheckpointFolder, EveryFileOfACheckpointCounts) {
   EXPECT_EQ(refusal(), "rank-0: it is another file of a checkpoint");
   std::ofstream{file} << "# a recipe";
   EXPECT_EQ(refusal(), "rank-0: it is no checkpoint of Sluice's");
-  remove_folder(checkpoint_path(path_, 9));
+  base::remove_folder(checkpoint_path(path_, 9));
   fs::copy(checkpoint_path(path_, 5), checkpoint_path(path_, 9));
   EXPECT_EQ(refusal(), "it is of step 5");
 }
@@ -124,4 +124,4 @@ TEST_F(CheckpointFolder, TheMeanOfFloatsIsOverAllRanks) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::train

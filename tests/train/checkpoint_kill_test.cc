@@ -15,7 +15,7 @@
 #include "train/checkpoint/checkpoint_folder.h"
 #include "train/checkpoint/checkpoint_writer.h"
 
-namespace sluice {
+namespace sluice::train {
 namespace {
 
 namespace fs = std::filesystem;
@@ -31,7 +31,7 @@ void set_weights(CheckpointTraining& training, std::int64_t step) {
 
 // Goes on from where it was, without end. Tells every step that is on the disk at both ranks.
 [[noreturn]] void write_without_end(const fs::path& folder, int told) {
-  run_torch_ranks(kRanks, [&](Communicator& comm) {
+  libtorch::run_torch_ranks(kRanks, [&](Communicator& comm) {
     CheckpointTraining training{comm, {.double_buffering = true}};
     const FoundCheckpoint found = load_latest(folder, comm).value();
     std::int64_t step = 0;
@@ -58,7 +58,7 @@ TEST(CheckpointKill, ThereIsAlwaysOneThatCanBeLoaded) {
   at::set_num_threads(1);  // threads would not be there after a fork
   const bench::TemporaryFolder temporary;
   const fs::path folder = temporary.make("checkpoints");
-  Random random{static_cast<std::uint64_t>(getpid())};
+  base::Random random{static_cast<std::uint64_t>(getpid())};
   std::int64_t last = 0;
   int refused = 0;
   for (int kill_number = 0; kill_number < kKills; ++kill_number) {
@@ -95,9 +95,9 @@ TEST(CheckpointKill, ThereIsAlwaysOneThatCanBeLoaded) {
     refused += newest.refused.empty() ? 0 : 1;
     const Result<LoadedCheckpoint> loaded = load_checkpoint(*newest.path);
     ASSERT_TRUE(loaded.ok()) << loaded.status().message();
-    Network network{Setting{.type = torch::kFloat, .normalise = true}, std::nullopt};
+    libtorch::Network network{libtorch::Setting{.type = torch::kFloat, .normalise = true}, std::nullopt};
     ASSERT_TRUE(loaded.value().apply_weights(*network).ok());
-    for (const auto& [name, tensor] : weights(*network))
+    for (const auto& [name, tensor] : libtorch::weights(*network))
       ASSERT_TRUE((tensor == static_cast<double>(newest.step)).all().item<bool>()) << name;
   }
   RecordProperty("interrupted", refused);
@@ -105,4 +105,4 @@ TEST(CheckpointKill, ThereIsAlwaysOneThatCanBeLoaded) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::train

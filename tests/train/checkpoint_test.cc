@@ -12,7 +12,7 @@
 #include "train/checkpoint/checkpoint_folder.h"
 #include "train/checkpoint/checkpoint_writer.h"
 
-namespace sluice {
+namespace sluice::train {
 namespace {
 
 namespace fs = std::filesystem;
@@ -66,7 +66,7 @@ TEST(Checkpoint, AResumedTrainingHasTheBitsOfOneThatWasNotInterrupted) {
                      << name << ", " << ranks << " ranks, optimizer " << static_cast<int>(way));
         const bench::TemporaryFolder folder;
         const fs::path path = folder.make("run");
-        run_torch_ranks(ranks, [&, &options = options](Communicator& comm) {
+        libtorch::run_torch_ranks(ranks, [&, &options = options](Communicator& comm) {
           Training undisturbed{comm, options, way};
           for (int step = 0; step < kHalf; ++step) undisturbed.step(step);
           go_on(undisturbed);
@@ -74,14 +74,15 @@ TEST(Checkpoint, AResumedTrainingHasTheBitsOfOneThatWasNotInterrupted) {
           Training saved{comm, options, way};
           train_half(comm, saved, path);
           go_on(saved);
-          EXPECT_TRUE(same_bits(saved.everything(), undisturbed.everything())) << "saved";
+          EXPECT_TRUE(libtorch::same_bits(saved.everything(), undisturbed.everything())) << "saved";
 
           Training resumed{comm, options, way};
           const FoundCheckpoint found = resume(comm, resumed, path);
           EXPECT_EQ(found.checkpoint->ranks(), ranks);
           EXPECT_TRUE(found.refused.empty());
           go_on(resumed);
-          EXPECT_TRUE(same_bits(resumed.everything(), undisturbed.everything())) << "resumed";
+          EXPECT_TRUE(libtorch::same_bits(resumed.everything(), undisturbed.everything()))
+              << "resumed";
         });
         if (HasFailure()) return;
       }
@@ -92,7 +93,7 @@ TEST(Checkpoint, AResumedTrainingHasTheBitsOfOneThatWasNotInterrupted) {
 TEST(Checkpoint, RemembersWhatItWasTold) {
   const bench::TemporaryFolder folder;
   const fs::path path = folder.make("run");
-  run_torch_ranks(2, [&](Communicator& comm) {
+  libtorch::run_torch_ranks(2, [&](Communicator& comm) {
     Training training{comm, {}};
     train_half(comm, training, path);
     const FoundCheckpoint found = load_latest(path, comm).value();
@@ -130,28 +131,28 @@ TEST(Checkpoint, AnotherNumberOfRanksGoesOnWithTheMeanOfTheOldOnes) {
     const bench::TemporaryFolder folder;
     const fs::path path = folder.make("run");
     std::vector<Values> before(3);
-    NamedTensors weights_before;
-    NamedTensors gradients_before;
+    libtorch::NamedTensors weights_before;
+    libtorch::NamedTensors gradients_before;
     const auto gradients = [](Training& training) {
-      NamedTensors all;
+      libtorch::NamedTensors all;
       training.parallel->flush();
       for (const auto& item : training.network->named_parameters())
         all.emplace_back(item.key(), item.value().grad().clone());
       return all;
     };
-    run_torch_ranks(3, [&](Communicator& comm) {
+    libtorch::run_torch_ranks(3, [&](Communicator& comm) {
       Training training{comm, options};
       train_half(comm, training, path);
       before[static_cast<std::size_t>(comm.rank())] = own_values(training);
-      const NamedTensors own = weights(*training.network);
-      const NamedTensors in_flight = gradients(training);
+      const libtorch::NamedTensors own = libtorch::weights(*training.network);
+      const libtorch::NamedTensors in_flight = gradients(training);
       if (comm.rank() == 0) weights_before = own, gradients_before = in_flight;
     });
-    run_torch_ranks(ranks, [&](Communicator& comm) {
+    libtorch::run_torch_ranks(ranks, [&](Communicator& comm) {
       Training training{comm, options};
       const FoundCheckpoint found = resume(comm, training, path);
       EXPECT_EQ(found.checkpoint->ranks(), 3);
-      EXPECT_TRUE(same_bits(weights(*training.network), weights_before));
+      EXPECT_TRUE(libtorch::same_bits(libtorch::weights(*training.network), weights_before));
       int different = 0;
       for (const auto& [name, values] : own_values(training)) {
         ASSERT_EQ(values.size(), before[0][name].size());
@@ -162,7 +163,8 @@ TEST(Checkpoint, AnotherNumberOfRanksGoesOnWithTheMeanOfTheOldOnes) {
         }
       }
       EXPECT_GT(different, 100);
-      EXPECT_TRUE(same_bits(gradients(training), gradients_before)) << "the mean in flight";
+      EXPECT_TRUE(libtorch::same_bits(gradients(training), gradients_before))
+          << "the mean in flight";
       for (int step = kHalf; step < kWhole; ++step) training.step(step);
     });
   }
@@ -171,7 +173,7 @@ TEST(Checkpoint, AnotherNumberOfRanksGoesOnWithTheMeanOfTheOldOnes) {
 TEST(Checkpoint, ADamagedOneIsRefusedByNameAndTheOneBeforeIsUsed) {
   const bench::TemporaryFolder folder;
   const fs::path path = folder.make("run");
-  run_torch_ranks(2, [&](Communicator& comm) {
+  libtorch::run_torch_ranks(2, [&](Communicator& comm) {
     Training training{comm, {}};
     CheckpointWriter writer{{.folder = path, .rank = comm.rank(), .ranks = 2, .run = 5}};
     for (int step = 1; step <= 3; ++step) {
@@ -203,7 +205,7 @@ TEST(Checkpoint, ADamagedOneIsRefusedByNameAndTheOneBeforeIsUsed) {
 TEST(Checkpoint, OfAnotherNetworkItIsRefused) {
   const bench::TemporaryFolder folder;
   const fs::path path = folder.make("run");
-  run_torch_ranks(1, [&](Communicator& comm) {
+  libtorch::run_torch_ranks(1, [&](Communicator& comm) {
     Training training{comm, {}};
     train_half(comm, training, path);
     const LoadedCheckpoint loaded = load_checkpoint(checkpoint_path(path, kHalf)).value();
@@ -218,7 +220,7 @@ TEST(Checkpoint, OfAnotherNetworkItIsRefused) {
 
 TEST(Checkpoint, WithNoneThereIsNothingToGoOnFrom) {
   const bench::TemporaryFolder folder;
-  run_torch_ranks(2, [&](Communicator& comm) {
+  libtorch::run_torch_ranks(2, [&](Communicator& comm) {
     const FoundCheckpoint found = load_latest(fs::path{folder.make("run")} / "none", comm).value();
     EXPECT_FALSE(found.checkpoint);
     EXPECT_NE(found.run, 0U);
@@ -226,7 +228,7 @@ TEST(Checkpoint, WithNoneThereIsNothingToGoOnFrom) {
 }
 
 TEST(Checkpoint, AFullOrMissingDiskIsToldAtTheNextSave) {
-  run_torch_ranks(1, [&](Communicator& comm) {
+  libtorch::run_torch_ranks(1, [&](Communicator& comm) {
     Training training{comm, {}};
     training.step(0);
     CheckpointWriter writer{{.folder = "/proc/nothing"}};
@@ -241,18 +243,19 @@ TEST(Checkpoint, AFullOrMissingDiskIsToldAtTheNextSave) {
 TEST(Checkpoint, WeightsAreExportedForTorchLoad) {
   const bench::TemporaryFolder folder;
   const fs::path path = folder.make("run");
-  run_torch_ranks(2, [&](Communicator& comm) {
+  libtorch::run_torch_ranks(2, [&](Communicator& comm) {
     Training training{comm, {}};
     train_half(comm, training, path);
     if (comm.rank() != 0) return;
     const LoadedCheckpoint loaded = load_checkpoint(checkpoint_path(path, kHalf)).value();
-    Network network{Setting{.type = torch::kFloat, .normalise = true}, std::nullopt};
+    libtorch::Network network{libtorch::Setting{.type = torch::kFloat, .normalise = true}, std::nullopt};
     ASSERT_TRUE(loaded.apply_weights(*network).ok());
     ASSERT_TRUE(export_weights(*network, path / "weights.pt").ok());
 
-    Network other{Setting{.type = torch::kFloat, .normalise = true}, std::nullopt};
+    libtorch::Network other{libtorch::Setting{.type = torch::kFloat, .normalise = true}, std::nullopt};
     torch::load(other, (path / "weights.pt").string());
-    EXPECT_TRUE(same_bits(weights(*other), weights(*training.network)));
+    EXPECT_TRUE(
+        libtorch::same_bits(libtorch::weights(*other), libtorch::weights(*training.network)));
     EXPECT_TRUE(torch::equal(other->named_buffers()["norm.running_mean"],
                              network->named_buffers()["norm.running_mean"]));
     EXPECT_FALSE(export_weights(*network, "/nowhere/weights.pt").ok());
@@ -260,4 +263,4 @@ TEST(Checkpoint, WeightsAreExportedForTorchLoad) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::train

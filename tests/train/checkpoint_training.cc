@@ -4,10 +4,10 @@
 #include "sluice/torch/rmsprop_warm_up.h"
 #include "sluice/torch/sgd.h"
 
-namespace sluice {
+namespace sluice::train {
 
 CheckpointTraining::CheckpointTraining(Communicator& comm, const GradientOptions& options, Way way)
-    : network{Setting{.type = torch::kFloat, .normalise = true}, std::nullopt},
+    : network{libtorch::Setting{.type = torch::kFloat, .normalise = true}, std::nullopt},
       rank_{comm.rank()},
       ranks_{comm.size()} {
   const std::vector<torch::Tensor> parameters = network->parameters();
@@ -29,8 +29,9 @@ CheckpointTraining::CheckpointTraining(Communicator& comm, const GradientOptions
 }
 
 void CheckpointTraining::step(int number) {
-  const Samples batch =
-      samples(torch::kFloat, number, kBatch * rank_ / ranks_, kBatch * (rank_ + 1) / ranks_);
+  const libtorch::Samples batch =
+      libtorch::samples(torch::kFloat, number, libtorch::kBatch * rank_ / ranks_,
+                        libtorch::kBatch * (rank_ + 1) / ranks_);
   optimizer->zero_grad(true);
   const torch::Tensor loss =
       torch::nn::functional::cross_entropy(network->forward(batch.inputs), batch.labels);
@@ -39,8 +40,8 @@ void CheckpointTraining::step(int number) {
   optimizer->step();
 }
 
-NamedTensors CheckpointTraining::everything() const {
-  NamedTensors all = weights(*network);
+libtorch::NamedTensors CheckpointTraining::everything() const {
+  libtorch::NamedTensors all = libtorch::weights(*network);
   for (const auto& item : network->named_buffers())
     all.emplace_back(item.key(), item.value().clone());
   for (const torch::Tensor& velocity : optimizer->velocities())
@@ -67,4 +68,4 @@ std::map<std::string, GradientOptions> ways_to_travel() {
   return ways;
 }
 
-}  // namespace sluice
+}  // namespace sluice::train

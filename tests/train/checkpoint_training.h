@@ -11,7 +11,7 @@
 #include "tests/libtorch/training.h"
 #include "train/checkpoint/checkpoint.h"
 
-namespace sluice {
+namespace sluice::train {
 
 // With plain batch norm, whose running statistics differ from rank to rank.
 class CheckpointTraining {
@@ -22,9 +22,9 @@ class CheckpointTraining {
   void step(int number);
   TrainingObjects objects() { return {*network, *optimizer, *parallel}; }
   // Weights, running statistics, velocities: all that a step leaves.
-  NamedTensors everything() const;
+  libtorch::NamedTensors everything() const;
 
-  Network network;
+  libtorch::Network network;
   std::unique_ptr<MomentumOptimizer> optimizer;
   std::optional<DataParallel> parallel;
 
@@ -36,4 +36,4 @@ class CheckpointTraining {
 // Every way in which gradients travel, by name.
 std::map<std::string, GradientOptions> ways_to_travel();
 
-}  // namespace sluice
+}  // namespace sluice::train

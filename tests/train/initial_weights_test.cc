@@ -7,7 +7,7 @@
 
 #include "bench/allreduce/temporary_folder.h"
 
-namespace sluice {
+namespace sluice::train {
 namespace {
 
 std::shared_ptr<Model> network(const std::string& name, int classes, std::uint64_t seed) {
@@ -71,4 +71,4 @@ TEST(InitialWeights, WhatDoesNotFitIsNamed) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::train

@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-namespace sluice {
+namespace sluice::train {
 namespace {
 
 TEST(SmoothedCrossEntropy, IsItsDefinition) {
@@ -28,4 +28,4 @@ TEST(SmoothedCrossEntropy, IsItsDefinition) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::train

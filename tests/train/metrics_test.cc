@@ -9,7 +9,7 @@
 
 #include "tests/train/tiny_training.h"
 
-namespace sluice {
+namespace sluice::train {
 namespace {
 
 std::vector<nlohmann::json> lines(const std::filesystem::path& path) {
@@ -67,4 +67,4 @@ TEST(Metrics, RefuseAFolderThatIsNotThere) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::train

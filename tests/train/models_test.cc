@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace sluice {
+namespace sluice::train {
 namespace {
 
 std::shared_ptr<Model> made(std::string_view name, const ModelOptions& options = {}) {
@@ -15,13 +15,13 @@ std::shared_ptr<Model> made(std::string_view name, const ModelOptions& options =
 }
 
 // Images that are small for the network, but of which something is left at its end.
-ModelInput quick(std::string_view name) {
-  ModelInput input = model_input(name).value();
+recipe::ModelInput quick(std::string_view name) {
+  recipe::ModelInput input = recipe::model_input(name).value();
   if (input.image == 224) input.image = 96;
   return input;
 }
 
-torch::Tensor images_for(const ModelInput& input, std::int64_t count) {
+torch::Tensor images_for(const recipe::ModelInput& input, std::int64_t count) {
   torch::manual_seed(7);
   return torch::randn({count, input.channels, input.image, input.image});
 }
@@ -30,10 +30,10 @@ class EachModel : public testing::TestWithParam<std::string_view> {};
 
 // Parameters by name, as a table has them: a layer's weight, then its bias.
 TEST_P(EachModel, HasTheParametersOfItsTable) {
-  const ModelTable table = model_table(GetParam()).value();
+  const recipe::ModelTable table = recipe::model_table(GetParam()).value();
   const auto parameters = made(GetParam())->named_parameters();
   std::size_t next = 0;
-  for (const ModelLayer& layer : table.layers) {
+  for (const recipe::ModelLayer& layer : table.layers) {
     ASSERT_LT(next, parameters.size());
     EXPECT_EQ(parameters[next].key(), layer.name + ".weight");
     EXPECT_EQ(parameters[next].value().numel(), layer.weights) << layer.name;
@@ -60,8 +60,8 @@ void record(const at::RecordFunction& function, at::ObserverContext*) {
 }
 
 TEST_P(EachModel, ComputesWhatItsTableSaysInThatOrder) {
-  const ModelInput input = quick(GetParam());
-  const ModelTable table = model_table(GetParam(), input).value();
+  const recipe::ModelInput input = quick(GetParam());
+  const recipe::ModelTable table = recipe::model_table(GetParam(), input).value();
   const std::shared_ptr<Model> model = made(GetParam(), {.input = input});
   model->eval();
   recorded.clear();
@@ -72,7 +72,7 @@ TEST_P(EachModel, ComputesWhatItsTableSaysInThatOrder) {
   EXPECT_EQ(scores.sizes(), (std::vector<std::int64_t>{1, input.classes}));
 
   std::size_t next = 0;
-  for (const ModelLayer& layer : table.layers) {
+  for (const recipe::ModelLayer& layer : table.layers) {
     if (layer.one_dimensional) continue;
     ASSERT_LT(next, recorded.size()) << layer.name;
     const std::vector<std::int64_t>& shape = recorded[next++];
@@ -87,7 +87,7 @@ TEST_P(EachModel, ComputesWhatItsTableSaysInThatOrder) {
 }
 
 TEST_P(EachModel, GivesEveryParameterAFiniteGradient) {
-  const ModelInput input = quick(GetParam());
+  const recipe::ModelInput input = quick(GetParam());
   const std::shared_ptr<Model> model = made(GetParam(), {.input = input});
   const torch::Tensor labels = torch::arange(2);
   const torch::Tensor loss =
@@ -103,7 +103,8 @@ TEST_P(EachModel, GivesEveryParameterAFiniteGradient) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, EachModel,
-                         testing::ValuesIn(model_names().begin(), model_names().end()),
+                         testing::ValuesIn(cluster::model_names().begin(),
+                                           cluster::model_names().end()),
                          [](const auto& test) { return std::string{test.param}; });
 
 struct Published {
@@ -161,7 +162,7 @@ TEST(ResNet, WithLastScalesOfZeroABlockIsItsShortcut) {
 }
 
 TEST(AlexNet, DropsOutAsTheSeedSays) {
-  const ModelInput input{.classes = 10, .channels = 3, .image = 64};
+  const recipe::ModelInput input{.classes = 10, .channels = 3, .image = 64};
   const std::shared_ptr<Model> model = made("alexnet", {.input = input});
   const torch::Tensor images = images_for(input, 2);
   const auto scores = [&](std::uint64_t seed) {
@@ -179,7 +180,7 @@ TEST(AlexNet, DropsOutAsTheSeedSays) {
 
 TEST(AlexNet, DropsOutOnAGpuAsTheSeedSays) {
   if (!torch::cuda::is_available()) GTEST_SKIP() << "no GPU, or a libtorch without CUDA";
-  const ModelInput input{.classes = 10, .channels = 3, .image = 64};
+  const recipe::ModelInput input{.classes = 10, .channels = 3, .image = 64};
   const std::shared_ptr<Model> model = made("alexnet", {.input = input});
   model->to(torch::kCUDA);
   const torch::Tensor images = images_for(input, 2).to(torch::kCUDA);
@@ -196,4 +197,4 @@ TEST(Models, AnUnknownNameIsOneSentence) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::train

@@ -7,7 +7,7 @@
 
 #include "tests/engine/in_process.h"
 
-namespace sluice {
+namespace sluice::train {
 namespace {
 
 // What rank r has at step s.
@@ -27,7 +27,7 @@ struct Taken {
 std::vector<Taken> beats_of(int ranks, int steps, double seconds) {
   std::mutex mutex;
   std::vector<Taken> taken(static_cast<std::size_t>(ranks));
-  run_ranks(ranks, [&](Communicator& communicator) {
+  engine::run_ranks(ranks, [&](Communicator& communicator) {
     Pulse pulse{communicator};
     Taken own;
     for (int step = 0; step < steps; ++step) {
@@ -78,4 +78,4 @@ TEST(Pulse, IsRareWhereStepsAreQuickAndAtOnceWhereTheyAreSlow) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::train

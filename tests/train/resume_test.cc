@@ -6,7 +6,7 @@
 #include "tests/train/tiny_training.h"
 #include "train/loop/trainer.h"
 
-namespace sluice {
+namespace sluice::train {
 namespace {
 
 // Interrupted after each of `stops` steps.
@@ -24,7 +24,7 @@ TrainingSummary in_pieces(TinyRun run, const std::vector<std::int64_t>& stops) {
   return train_tiny(run);
 }
 
-void expect_same_in_pieces(const Recipe& recipe, int ranks) {
+void expect_same_in_pieces(const recipe::Recipe& recipe, int ranks) {
   TinyRun run{.options = {.recipe = recipe}, .ranks = ranks};
   const TrainingSummary whole = train_tiny(run);
   const TrainingSummary pieces = in_pieces(run, {3, 8});
@@ -39,14 +39,14 @@ void expect_same_in_pieces(const Recipe& recipe, int ranks) {
 TEST(Resume, HasTheSameBits) { expect_same_in_pieces(tiny_recipe(), 2); }
 
 TEST(Resume, HasTheSameBitsWithOwnRunningStatistics) {
-  Recipe recipe = tiny_recipe();
+  recipe::Recipe recipe = tiny_recipe();
   recipe.model = "smallconv";
-  recipe.augmentation = AugmentationKind::Shift;
+  recipe.augmentation = recipe::AugmentationKind::Shift;
   expect_same_in_pieces(recipe, 2);
 }
 
 TEST(Resume, HasTheSameBitsWithSparseGradientsAndDoubleBuffering) {
-  Recipe recipe = tiny_recipe();
+  recipe::Recipe recipe = tiny_recipe();
   recipe.sparsity = 0.6;
   recipe.sparse_chunk = 128;
   recipe.weight_decay = 1e-3;
@@ -57,8 +57,8 @@ TEST(Resume, HasTheSameBitsWithSparseGradientsAndDoubleBuffering) {
 }
 
 TEST(Resume, HasTheSameBitsWithLarsAccumulationAndLossScaling) {
-  Recipe recipe = tiny_recipe();
-  recipe.optimizer = OptimizerKind::Lars;
+  recipe::Recipe recipe = tiny_recipe();
+  recipe.optimizer = recipe::OptimizerKind::Lars;
   recipe.rate = 2;
   recipe.rate_place = RatePlace::Folded;
   recipe.batch = 4;
@@ -69,8 +69,9 @@ TEST(Resume, HasTheSameBitsWithLarsAccumulationAndLossScaling) {
 }
 
 TEST(Resume, HasTheSameBitsWhicheverWayAnEpochEnds) {
-  for (const EpochEnd end : {EpochEnd::Drop, EpochEnd::Fill, EpochEnd::RunOn}) {
-    Recipe recipe = tiny_recipe();
+  for (const recipe::EpochEnd end :
+       {recipe::EpochEnd::Drop, recipe::EpochEnd::Fill, recipe::EpochEnd::RunOn}) {
+    recipe::Recipe recipe = tiny_recipe();
     recipe.epochs = 3;
     recipe.batch = 7;
     recipe.epoch_end = end;
@@ -158,7 +159,7 @@ TEST(Resume, KeepsTheLastGoodCheckpointOfARunThatFailed) {
   TinyRun run{.options = {.recipe = tiny_recipe()}, .ranks = 2};
   run.options.run_folder = folder.path() / "run";
   run.options.recipe.epochs = 30;
-  run.options.recipe.decay = DecayKind::Step;
+  run.options.recipe.decay = recipe::DecayKind::Step;
   run.options.recipe.drops = {{.at = 1, .factor = 1e20}};
   const TrainingSummary failed = train_tiny(run);
   EXPECT_EQ(failed.end, TrainingEnd::NotFinite);
@@ -190,4 +191,4 @@ TEST(Init, StartsFromWeightsWithANewHeadWhereClassesDiffer) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::train

@@ -14,7 +14,7 @@
 #include "sluice/torch/sgd.h"
 #include "tests/libtorch/torch_ranks.h"
 
-namespace sluice {
+namespace sluice::train {
 namespace {
 
 constexpr int kSteps = 25;
@@ -262,7 +262,7 @@ void expect_what_the_rule_says(int ranks, double sparsity, const Rule& rule, boo
   Reference reference{ranks, sparsity, rule, late};
   for (int step = 0; step < kSteps; ++step) reference.step(step);
   reference.flush();
-  run_torch_ranks(ranks, [&](Communicator& comm) {
+  libtorch::run_torch_ranks(ranks, [&](Communicator& comm) {
     torch::nn::Sequential model = network();
     DataParallel parallel{
         *model,
@@ -294,7 +294,7 @@ TEST(SparseTraining, IsWhatTheRulesSay) {
 }
 
 TEST(SparseTraining, NeedsAnOptimizerThatFollows) {
-  run_torch_ranks(2, [](Communicator& comm) {
+  libtorch::run_torch_ranks(2, [](Communicator& comm) {
     torch::nn::Sequential model = network();
     DataParallel parallel{*model, comm, {.sparse = {.sparsity = 0.5}}};
     loss(model, comm.rank(), 0).backward();
@@ -310,7 +310,7 @@ TEST(SparseTraining, NeedsAnOptimizerThatFollows) {
 TEST(SparseTraining, EndsWithTheSameWeightsEverywhere) {
   for (const bool double_buffering : {false, true}) {
     for (const WireType wire : {WireType::F32, WireType::F16, WireType::BF16}) {
-      run_torch_ranks(3, [&](Communicator& comm) {
+      libtorch::run_torch_ranks(3, [&](Communicator& comm) {
         torch::nn::Sequential model = network();
         DataParallel parallel{*model,
                               comm,
@@ -340,4 +340,4 @@ TEST(SparseTraining, EndsWithTheSameWeightsEverywhere) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::train

@@ -9,7 +9,7 @@
 #include "sluice/torch/sgd.h"
 #include "tests/engine/counted_new.h"
 
-namespace sluice {
+namespace sluice::train {
 namespace {
 
 std::vector<torch::Tensor> parameters() {
@@ -41,12 +41,12 @@ void expect_no_allocation(MomentumOptimizer& optimizer) {
     optimizer.set_arrivals(half ? std::make_shared<HalfArrives>() : nullptr);
     optimizer.step();
     optimizer.step();
-    const long before = allocations();
+    const long before = engine::allocations();
     for (int i = 0; i < 10; ++i) {
       optimizer.set_lr(0.1 * i);
       optimizer.step();
     }
-    EXPECT_EQ(allocations() - before, 0);
+    EXPECT_EQ(engine::allocations() - before, 0);
   }
 }
 
@@ -61,4 +61,4 @@ TEST(SteadyState, LarsAllocatesNothing) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::train

@@ -12,15 +12,15 @@
 #include "tests/libtorch/torch_ranks.h"
 #include "train/loop/train_on.h"
 
-namespace sluice {
+namespace sluice::train {
 namespace {
 
-std::unique_ptr<Dataset> images(const TinyData& wanted, int first, int count) {
-  auto set = std::make_unique<MemoryDataset>(wanted.classes);
-  Image image{.channels = 1, .height = wanted.side, .width = wanted.side};
+std::unique_ptr<data::Dataset> images(const TinyData& wanted, int first, int count) {
+  auto set = std::make_unique<data::MemoryDataset>(wanted.classes);
+  data::Image image{.channels = 1, .height = wanted.side, .width = wanted.side};
   for (int number = first; number < first + count; ++number) {
     const int label = number % wanted.classes;
-    Random random{mixed({17, static_cast<std::uint64_t>(number)})};
+    base::Random random{base::mixed({17, static_cast<std::uint64_t>(number)})};
     image.pixels.assign(image.size(), 0);
     for (int y = 0; y < wanted.side; ++y) {
       for (int x = 0; x < wanted.side; ++x) {
@@ -36,8 +36,8 @@ std::unique_ptr<Dataset> images(const TinyData& wanted, int first, int count) {
 
 }  // namespace
 
-Data tiny_data(const TinyData& wanted) {
-  Data data;
+data::Data tiny_data(const TinyData& wanted) {
+  data::Data data;
   data.train = images(wanted, 0, wanted.train);
   data.validation = images(wanted, 100'000, wanted.validation);
   for (int label = 0; label < wanted.classes; ++label)
@@ -49,8 +49,8 @@ Data tiny_data(const TinyData& wanted) {
   return data;
 }
 
-Recipe tiny_recipe() {
-  Recipe recipe;
+recipe::Recipe tiny_recipe() {
+  recipe::Recipe recipe;
   recipe.name = "tiny";
   recipe.model = "lenet";
   recipe.image = 28;
@@ -58,8 +58,8 @@ Recipe tiny_recipe() {
   recipe.batch = 8;
   recipe.rate = 0.05;
   recipe.rate_batch = 8;
-  recipe.rate_scaling = RateScaling::None;
-  recipe.decay = DecayKind::Constant;
+  recipe.rate_scaling = recipe::RateScaling::None;
+  recipe.decay = recipe::DecayKind::Constant;
   recipe.seed = 5;
   return recipe;
 }
@@ -72,10 +72,10 @@ void Heard::stepped(const StepReport& report) {
 std::vector<Result<TrainingSummary>> try_tiny(const TinyRun& run) {
   const std::atomic<int> no_stop{0};
   std::vector<std::optional<Result<TrainingSummary>>> ends(static_cast<std::size_t>(run.ranks));
-  run_torch_ranks(run.ranks, [&](Communicator& communicator) {
+  libtorch::run_torch_ranks(run.ranks, [&](Communicator& communicator) {
     const auto rank = static_cast<std::size_t>(communicator.rank());
     ends[rank] =
-        train_on([&]() -> Result<Data> { return tiny_data(run.data); },
+        train_on([&]() -> Result<data::Data> { return tiny_data(run.data); },
                  [&] { return communicator; }, run.options, rank == 0 ? run.heard : nullptr,
                  run.stops == nullptr ? no_stop : (*run.stops)[rank]);
   });
@@ -91,4 +91,4 @@ TrainingSummary train_tiny(const TinyRun& run) {
   return results[0].ok() ? results[0].value() : TrainingSummary{};
 }
 
-}  // namespace sluice
+}  // namespace sluice::train

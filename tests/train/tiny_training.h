@@ -10,7 +10,7 @@
 #include "sluice/status.h"
 #include "train/loop/trainer.h"
 
-namespace sluice {
+namespace sluice::train {
 
 struct TinyData {
   int train = 96;
@@ -20,10 +20,10 @@ struct TinyData {
 };
 
 // A class is where the image is bright, under noise; a function of the numbers alone.
-Data tiny_data(const TinyData& wanted = {});
+data::Data tiny_data(const TinyData& wanted = {});
 
 // lenet on tiny_data(), a rank's batch 8, two epochs of 12 global steps of 8 at one rank.
-Recipe tiny_recipe();
+recipe::Recipe tiny_recipe();
 
 using bench::TemporaryFolder;
 
@@ -56,4 +56,4 @@ std::vector<Result<TrainingSummary>> try_tiny(const TinyRun& run);
 // Rank 0's; fails the test unless every rank's training went well.
 TrainingSummary train_tiny(const TinyRun& run);
 
-}  // namespace sluice
+}  // namespace sluice::train

@@ -8,14 +8,14 @@
 #include "tests/train/tiny_training.h"
 #include "train/loop/train_on.h"
 
-namespace sluice {
+namespace sluice::train {
 namespace {
 
-TrainingSummary train_here(const Recipe& recipe) {
+TrainingSummary train_here(const recipe::Recipe& recipe) {
   const std::atomic<int> no_stop{0};
   const Result<TrainingSummary> end =
-      train_on([]() -> Result<Data> { return tiny_data(); }, [] { return torch_world(); },
-               {.recipe = recipe}, nullptr, no_stop);
+      train_on([]() -> Result<data::Data> { return tiny_data(); },
+               [] { return libtorch::torch_world(); }, {.recipe = recipe}, nullptr, no_stop);
   EXPECT_TRUE(end.ok()) << end.status().message();
   return end.ok() ? end.value() : TrainingSummary{};
 }
@@ -23,20 +23,22 @@ TrainingSummary train_here(const Recipe& recipe) {
 void expect_same_at_all_ranks(std::uint64_t hash) {
   const auto number = static_cast<std::int64_t>(hash >> 1U);
   std::array<std::int64_t, 2> ends{number, -number};
-  torch_world().all_reduce(ends.data(), 2, {.type = DataType::I64, .op = ReduceOp::Max}).wait();
+  libtorch::torch_world()
+      .all_reduce(ends.data(), 2, {.type = DataType::I64, .op = ReduceOp::Max})
+      .wait();
   EXPECT_EQ(ends[0], -ends[1]);
 }
 
 TEST(TrainerProcesses, EndWithTheSameWeights) {
   const TrainingSummary summary = train_here(tiny_recipe());
-  EXPECT_EQ(summary.steps, 2 * (96 / (8 * torch_world().size())));
+  EXPECT_EQ(summary.steps, 2 * (96 / (8 * libtorch::torch_world().size())));
   ASSERT_TRUE(summary.last);
   EXPECT_EQ(summary.last->samples, 37);
   expect_same_at_all_ranks(summary.weights_hash);
 }
 
 TEST(TrainerProcesses, EndWithTheSameWeightsWhenGradientsAreSparseAndLate) {
-  Recipe recipe = tiny_recipe();
+  recipe::Recipe recipe = tiny_recipe();
   recipe.sparsity = 0.6;
   recipe.sparse_chunk = 128;
   recipe.double_buffering = true;
@@ -46,4 +48,4 @@ TEST(TrainerProcesses, EndWithTheSameWeightsWhenGradientsAreSparseAndLate) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::train

@@ -9,7 +9,7 @@
 #include "tests/libtorch/torch_ranks.h"
 #include "tests/train/tiny_training.h"
 
-namespace sluice {
+namespace sluice::train {
 namespace {
 
 TEST(Trainer, TwoRanksLearnSomethingAndSayWhatTheyDid) {
@@ -67,8 +67,9 @@ TEST(Trainer, TheSameRunTwiceHasTheSameBits) {
 
 TEST(Trainer, EveryEpochEndComesToItsEnd) {
   // 96 samples, 2 ranks x 10: 4.8 steps an epoch.
-  for (const auto& [kind, steps] : {std::pair{EpochEnd::Drop, 12}, std::pair{EpochEnd::Fill, 15},
-                                    std::pair{EpochEnd::RunOn, 15}}) {
+  for (const auto& [kind, steps] :
+       {std::pair{recipe::EpochEnd::Drop, 12}, std::pair{recipe::EpochEnd::Fill, 15},
+        std::pair{recipe::EpochEnd::RunOn, 15}}) {
     TrainerOptions options{.recipe = tiny_recipe()};
     options.recipe.epochs = 3;
     options.recipe.batch = 10;
@@ -152,7 +153,7 @@ TEST(Trainer, ARankThatIsToldToStopStopsAll) {
 TEST(Trainer, TellsOnceThatTheProcessorComputesInF32) {
   Heard heard;
   TrainerOptions options{.recipe = tiny_recipe(), .step_limit = 3};
-  options.recipe.compute = Compute::F16;
+  options.recipe.compute = recipe::Compute::F16;
   const TrainingSummary summary = train_tiny({.options = options, .ranks = 2, .heard = &heard});
   EXPECT_EQ(summary.end, TrainingEnd::StepLimit);
   EXPECT_EQ(summary.steps, 3);
@@ -195,7 +196,7 @@ TEST(Trainer, ACheckpointIsEvaluatedAsTheRunWas) {
   std::vector<EvaluationReport> evaluated(3);
   std::int64_t right = 0;
   std::int64_t steps = 0;
-  run_torch_ranks(2, [&](Communicator& communicator) {
+  libtorch::run_torch_ranks(2, [&](Communicator& communicator) {
     const Result<TrainingSummary> trained =
         train([&] { return communicator; }, options, nullptr, no_stop);
     ASSERT_TRUE(trained.ok()) << trained.status().message();
@@ -203,7 +204,7 @@ TEST(Trainer, ACheckpointIsEvaluatedAsTheRunWas) {
     right = trained.value().last->right;
     steps = trained.value().steps;
   });
-  run_torch_ranks(3, [&](Communicator& communicator) {
+  libtorch::run_torch_ranks(3, [&](Communicator& communicator) {
     const Result<EvaluationReport> report = evaluate_checkpoint(
         [&] { return communicator; }, {.checkpoint = options.run_folder}, nullptr);
     ASSERT_TRUE(report.ok()) << report.status().message();
@@ -217,8 +218,9 @@ TEST(Trainer, ACheckpointIsEvaluatedAsTheRunWas) {
 }
 
 TEST(Trainer, EveryBatchNormTrains) {
-  for (const BatchNormMode mode :
-       {BatchNormMode::Local, BatchNormMode::Synchronised, BatchNormMode::LastBatch}) {
+  for (const recipe::BatchNormMode mode :
+       {recipe::BatchNormMode::Local, recipe::BatchNormMode::Synchronised,
+        recipe::BatchNormMode::LastBatch}) {
     TrainerOptions options{.recipe = tiny_recipe()};
     options.recipe.model = "smallconv";
     options.recipe.batch_norm = mode;
@@ -229,4 +231,4 @@ TEST(Trainer, EveryBatchNormTrains) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::train

@@ -8,7 +8,7 @@
 #include <random>
 #include <vector>
 
-namespace sluice {
+namespace sluice::transport {
 namespace {
 
 std::int64_t file_bytes(int fd) {
@@ -77,4 +77,4 @@ TEST(Arena, SaysWhenThereIsNotSoMuch) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::transport

@@ -15,7 +15,7 @@
 
 #include "tests/engine/counted_new.h"
 
-namespace sluice {
+namespace sluice::transport {
 namespace {
 
 constexpr std::array<std::size_t, 8> kSizes{0, 1, 13, 4096, 4097, 300'000, 3'000'000, 5};
@@ -364,10 +364,10 @@ TEST_F(Mpi, TheSteadyStateAllocatesNothing) {
     network->hear(last, note);
   };
   for (int i = 0; i < 20; ++i) round();
-  const auto before = allocations();
+  const auto before = engine::allocations();
   for (int i = 0; i < 20; ++i) round();
-  EXPECT_EQ(allocations(), before);
+  EXPECT_EQ(engine::allocations(), before);
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::transport

@@ -13,7 +13,7 @@
 
 #include "transport/network.h"
 
-namespace sluice::network_conformance {
+namespace sluice::transport::network_conformance {
 
 inline constexpr std::chrono::seconds kDeadline{30};
 inline constexpr std::size_t kSizes[] = {0, 1, 13, 4096, 4097, 300'000, 3'000'000};
@@ -185,4 +185,4 @@ inline std::string leaves(std::unique_ptr<Network> network, Rank own,
   return network->death_of(0).find("left") != std::string::npos ? "" : network->death_of(0);
 }
 
-}  // namespace sluice::network_conformance
+}  // namespace sluice::transport::network_conformance

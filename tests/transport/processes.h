@@ -17,7 +17,7 @@
 
 #include "transport/memory/mesh.h"
 
-namespace sluice::testing_processes {
+namespace sluice::transport::testing_processes {
 
 inline std::string unique_job() {
   return fmt::format("test-{}-{}", getpid(),
@@ -84,4 +84,4 @@ inline std::vector<std::string> run_ranks(int ranks, const std::function<std::st
   return said;
 }
 
-}  // namespace sluice::testing_processes
+}  // namespace sluice::transport::testing_processes

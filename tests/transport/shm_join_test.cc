@@ -11,7 +11,7 @@
 #include "tests/transport/processes.h"
 #include "transport/memory/shm.h"
 
-namespace sluice {
+namespace sluice::transport {
 namespace {
 
 using namespace std::chrono_literals;
@@ -27,7 +27,7 @@ TEST(ShmJoin, SaysWhichRanksAreMissing) {
   });
   EXPECT_LT(Clock::now() - begin, 20s);
   for (const std::string& text : said)
-    EXPECT_TRUE(has(text, "5 of 8 ranks joined, waiting for ranks 2, 6, 7")) << text;
+    EXPECT_TRUE(base::has(text, "5 of 8 ranks joined, waiting for ranks 2, 6, 7")) << text;
 }
 
 TEST(ShmJoin, ALateRankIsWaitedFor) {
@@ -44,10 +44,11 @@ TEST(ShmJoin, AWrongTokenIsRefused) {
     if (me == 2) join.token = "guess";
     return connect_shm(join).status().message();
   });
-  EXPECT_TRUE(has(said[2], "refused this process: its token is not that of this job")) << said[2];
+  EXPECT_TRUE(base::has(said[2], "refused this process: its token is not that of this job"))
+      << said[2];
   for (const Rank rank : {0, 1}) {
-    EXPECT_TRUE(has(said[rank], "2 of 3 ranks joined, waiting for rank 2")) << said[rank];
-    EXPECT_TRUE(has(said[rank], "was refused: its token")) << said[rank];
+    EXPECT_TRUE(base::has(said[rank], "2 of 3 ranks joined, waiting for rank 2")) << said[rank];
+    EXPECT_TRUE(base::has(said[rank], "was refused: its token")) << said[rank];
   }
 }
 
@@ -55,7 +56,7 @@ TEST(ShmJoin, RanksThatCountDifferentlyAreToldSo) {
   const auto said = run_ranks(2, [job = unique_job()](Rank me) {
     return connect_shm(as(me, 2 + me, job, 1s)).status().message();
   });
-  EXPECT_TRUE(has(said[1], "it counts 3 ranks, not 2")) << said[1];
+  EXPECT_TRUE(base::has(said[1], "it counts 3 ranks, not 2")) << said[1];
 }
 
 TEST(ShmJoin, ARankThatIsThereTwiceIsToldSo) {
@@ -63,7 +64,7 @@ TEST(ShmJoin, ARankThatIsThereTwiceIsToldSo) {
     std::this_thread::sleep_for(200ms * i);
     return connect_shm(as(0, 2, job, 1s)).status().message();
   });
-  EXPECT_TRUE(has(said[1], "another process of this machine is rank 0 already")) << said[1];
+  EXPECT_TRUE(base::has(said[1], "another process of this machine is rank 0 already")) << said[1];
 }
 
 TEST(ShmJoin, ARankThatDiesWhileJoiningEndsTheWaitAtOnce) {
@@ -78,7 +79,7 @@ TEST(ShmJoin, ARankThatDiesWhileJoiningEndsTheWaitAtOnce) {
     return connect_shm(as(me, 3, job)).status().message();
   });
   EXPECT_LT(Clock::now() - begin, 20s) << "not the deadline of 30 s";
-  EXPECT_TRUE(has(said[0], "was lost before all 3 ranks had joined")) << said[0];
+  EXPECT_TRUE(base::has(said[0], "was lost before all 3 ranks had joined")) << said[0];
 }
 
 TEST(ShmJoin, AStrangerThatTalksNonsenseOrNothingDoesNoHarm) {
@@ -132,4 +133,4 @@ TEST(ShmJoin, RefusesRanksThatCannotBe) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::transport

@@ -12,7 +12,7 @@
 
 #include "tests/transport/processes.h"
 
-namespace sluice {
+namespace sluice::transport {
 namespace {
 
 using namespace std::chrono_literals;
@@ -258,4 +258,4 @@ TEST(Shm, ThreadsOfARankMayAllAskAtOnce) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::transport

@@ -13,25 +13,25 @@
 #include "tests/transport/network_conformance.h"
 #include "transport/tcp/socket_address.h"
 
-namespace sluice {
+namespace sluice::transport {
 namespace {
 
 using namespace std::chrono_literals;
 
-Fd listen_somewhere(std::uint16_t& port) {
-  Fd listener = listen_at(*SocketAddress::numeric("127.0.0.1", 0));
+base::Fd listen_somewhere(std::uint16_t& port) {
+  base::Fd listener = listen_at(*SocketAddress::numeric("127.0.0.1", 0));
   port = SocketAddress::of_socket(listener.number()).port();
   return listener;
 }
 
 struct Rig {
-  std::vector<Fd> wakers;
+  std::vector<base::Fd> wakers;
   std::vector<TcpOptions> options;
 
   // Ranks by node: those of the same node have no connection.
   explicit Rig(const std::vector<int>& nodes, const std::string& token = "secret") {
     std::vector<TcpAddress> addresses;
-    std::vector<Fd> listeners;
+    std::vector<base::Fd> listeners;
     for (std::size_t rank = 0; rank < nodes.size(); ++rank) {
       addresses.push_back({"127.0.0.1", 0});
       listeners.push_back(listen_somewhere(addresses.back().port));
@@ -135,7 +135,7 @@ TEST(TcpJoin, AStrangerIsHungUpOnAndHoldsNobodyUp) {
   Rig rig{{0, 1}};
   const std::uint16_t port = rig.options[1].addresses[0].port;
   const auto door = *SocketAddress::numeric("127.0.0.1", port);
-  const Fd stranger{socket(door.family(), SOCK_STREAM | SOCK_CLOEXEC, 0)};
+  const base::Fd stranger{socket(door.family(), SOCK_STREAM | SOCK_CLOEXEC, 0)};
   ASSERT_EQ(connect(stranger.number(), door.address(), door.bytes()), 0);
   const std::string garbage(sizeof(TcpHello), 'x');
   ASSERT_GT(send(stranger.number(), garbage.data(), garbage.size(), 0), 0);
@@ -195,4 +195,4 @@ TEST(TcpSleep, ASleeperWakesForMessagesNotesAndTheRingsOfItsNode) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::transport

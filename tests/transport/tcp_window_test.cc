@@ -11,7 +11,7 @@
 #include "base/fd.h"
 #include "transport/tcp/socket_address.h"
 
-namespace sluice {
+namespace sluice::transport {
 namespace {
 
 constexpr std::size_t kMost = 212'992;  // as most systems have it
@@ -34,15 +34,15 @@ TEST(TcpWindow, IsTheSystemsWhereItMustBeLargerThanItCanBeSet) {
 }
 
 struct Connection {
-  Fd sender;
-  Fd receiver;
+  base::Fd sender;
+  base::Fd receiver;
 
   Connection() {
-    const Fd listener = listen_at(*SocketAddress::numeric("127.0.0.1", 0));
+    const base::Fd listener = listen_at(*SocketAddress::numeric("127.0.0.1", 0));
     const SocketAddress to = SocketAddress::of_socket(listener.number());
-    sender = Fd{socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+    sender = base::Fd{socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
     if (connect(sender.number(), to.address(), to.bytes()) == 0)
-      receiver = Fd{accept(listener.number(), nullptr, nullptr)};
+      receiver = base::Fd{accept(listener.number(), nullptr, nullptr)};
   }
 
   // As a message that is read while it comes.
@@ -94,4 +94,4 @@ TEST(TcpWindow, BoundsWhatComesInUnread) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::transport

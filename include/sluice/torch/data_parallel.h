@@ -31,7 +31,9 @@
 
 namespace sluice {
 
+namespace gradient {
 class Reducer;
+}
 
 class DataParallel {
  public:
@@ -88,7 +90,7 @@ class DataParallel {
   void set_timeline(Timeline* timeline);
 
   // What averages the gradients, for Sluice's own training loop; its header is not installed.
-  Reducer& reducer();
+  gradient::Reducer& reducer();
 
  private:
   class Impl;

@@ -18,7 +18,7 @@
 
 namespace sluice {
 
-namespace detail {
+namespace libtorch {
 struct BatchStatistics;
 }
 
@@ -40,7 +40,7 @@ class SyncBatchNormImpl
   void _check_input_dim(const torch::Tensor& input) override;
   double begin_batch();
 
-  std::shared_ptr<detail::BatchStatistics> statistics_;
+  std::shared_ptr<libtorch::BatchStatistics> statistics_;
 };
 TORCH_MODULE(SyncBatchNorm);
 

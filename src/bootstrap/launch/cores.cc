@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <array>
 
-namespace sluice {
+namespace sluice::bootstrap {
 namespace {
 
 // cpu_set_t alone ends at 1,024 cores.
@@ -41,4 +41,4 @@ bool pin_to(std::span<const int> cores) {
   return sched_setaffinity(0, sizeof set, set.data()) == 0;
 }
 
-}  // namespace sluice
+}  // namespace sluice::bootstrap

@@ -6,7 +6,7 @@
 
 #include "sluice/schedule.h"
 
-namespace sluice {
+namespace sluice::bootstrap {
 
 // Those a process may run on, which a container or taskset may have made fewer; 0: this one.
 std::vector<int> usable_cores(int process = 0);
@@ -18,4 +18,4 @@ std::span<const int> share_of_cores(std::span<const int> cores, int ranks, Rank 
 // False where the system does not allow it. Async-signal-safe.
 bool pin_to(std::span<const int> cores);
 
-}  // namespace sluice
+}  // namespace sluice::bootstrap

@@ -6,7 +6,7 @@
 
 #include "base/text.h"
 
-namespace sluice {
+namespace sluice::bootstrap {
 namespace {
 
 bool runnable(const std::string& path) {
@@ -22,7 +22,7 @@ Result<std::string> find_program(const std::string& name, const Environment& env
     if (runnable(name)) return name;
     const bool there = access(name.c_str(), F_OK) == 0;
     return Status{Code::InvalidArgument,
-                  fmt::format("{} {}", quote(name),
+                  fmt::format("{} {}", base::quote(name),
                               there ? "is not a program that can be run" : "does not exist")};
   }
   const std::string folders =
@@ -36,8 +36,8 @@ Result<std::string> find_program(const std::string& name, const Environment& env
   }
   return Status{
       Code::InvalidArgument,
-      fmt::format("there is no program {} on PATH{}", quote(name),
+      fmt::format("there is no program {} on PATH{}", base::quote(name),
                   !name.empty() && runnable("./" + name) ? fmt::format(": write ./{}", name) : "")};
 }
 
-}  // namespace sluice
+}  // namespace sluice::bootstrap

@@ -6,10 +6,10 @@
 #include "bootstrap/environment.h"
 #include "sluice/status.h"
 
-namespace sluice {
+namespace sluice::bootstrap {
 
 // As a shell does it: a name with a slash is a path, any other is looked for on PATH. Fails with a
 // sentence that says what to write instead.
 Result<std::string> find_program(const std::string& name, const Environment& environment);
 
-}  // namespace sluice
+}  // namespace sluice::bootstrap

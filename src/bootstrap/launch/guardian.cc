@@ -7,7 +7,7 @@
 #include <cerrno>
 #include <csignal>
 
-namespace sluice {
+namespace sluice::bootstrap {
 namespace {
 
 constexpr std::size_t kMostGroups = 4096;
@@ -40,7 +40,7 @@ constexpr pid_t kDismissed = 0;
 Guardian::Guardian() {
   std::array<int, 2> ends{-1, -1};
   if (pipe2(ends.data(), O_CLOEXEC) != 0) return;
-  Fd read_end{ends[0]};
+  base::Fd read_end{ends[0]};
   pipe_.reset(ends[1]);
   process_ = fork();
   if (process_ == 0) {
@@ -62,4 +62,4 @@ void Guardian::watch(pid_t group) {
   if (pipe_.open()) (void)!write(pipe_.number(), &group, sizeof group);
 }
 
-}  // namespace sluice
+}  // namespace sluice::bootstrap

@@ -9,7 +9,7 @@
 
 #include "base/fd.h"
 
-namespace sluice {
+namespace sluice::bootstrap {
 
 class Guardian {
  public:
@@ -22,8 +22,8 @@ class Guardian {
   void watch(pid_t group);
 
  private:
-  Fd pipe_;
+  base::Fd pipe_;
   pid_t process_ = -1;
 };
 
-}  // namespace sluice
+}  // namespace sluice::bootstrap

@@ -19,7 +19,7 @@
 #include "transport/tcp/socket_address.h"
 #include "transport/wait.h"
 
-namespace sluice {
+namespace sluice::bootstrap {
 namespace {
 
 Result<std::string> random_hex(std::size_t bytes) {
@@ -57,9 +57,9 @@ bool is_answer(const LaunchOptions& options, int status) {
 
 // One of the times that all ranks are started.
 struct Attempt {
-  int restarts = 0;             // that came before
-  std::int64_t started_ns = 0;  // when the first began, since 1970
-  Clock::time_point deadline;   // of all of them
+  int restarts = 0;                       // that came before
+  std::int64_t started_ns = 0;            // when the first began, since 1970
+  transport::Clock::time_point deadline;  // of all of them
 };
 
 class Launch {
@@ -156,7 +156,7 @@ class Launch {
       shared.emplace_back(variable::kJob.name, random_job.value());
     } else {
       // The launchers of the other hosts must come to the same name by themselves.
-      const std::string place = show_address(options_.master, options_.port);
+      const std::string place = transport::show_address(options_.master, options_.port);
       // A restarted one is another job, so that nobody meets ranks of the one that failed.
       const std::string again =
           attempt_.restarts > 0 ? fmt::format("-{}", attempt_.restarts) : std::string{};
@@ -180,11 +180,12 @@ class Launch {
         if (relay->open()) polled.push_back({relay->source(), POLLIN, 0});
       }
     }
-    const Clock::time_point until = std::min(deadline_, kill_at_);
+    const transport::Clock::time_point until = std::min(deadline_, kill_at_);
     int milliseconds = -1;
-    if (until != Clock::time_point::max()) {
+    if (until != transport::Clock::time_point::max()) {
       constexpr std::int64_t kHour = 3'600'000;
-      const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now()).count();
+      const auto left =
+          std::chrono::ceil<std::chrono::milliseconds>(until - transport::Clock::now()).count();
       milliseconds = static_cast<int>(std::clamp<std::int64_t>(left, 0, kHour));
     }
     poll(polled.data(), polled.size(), milliseconds);
@@ -230,16 +231,16 @@ class Launch {
   }
 
   void keep_time() {
-    const auto now = Clock::now();
+    const auto now = transport::Clock::now();
     if (now >= deadline_) {
-      deadline_ = Clock::time_point::max();
+      deadline_ = transport::Clock::time_point::max();
       if (!all_ended() && !stopping()) {
         outcome_.out_of_time = outcome_.signal == 0;
         stop();
       }
     }
     if (now >= kill_at_) {
-      kill_at_ = Clock::time_point::max();
+      kill_at_ = transport::Clock::time_point::max();
       send_all(SIGKILL);
     }
   }
@@ -252,7 +253,7 @@ class Launch {
 
   void stop() {
     stopped_ = true;
-    kill_at_ = Clock::now() + options_.grace;
+    kill_at_ = transport::Clock::now() + options_.grace;
     send_all(SIGTERM);
   }
   bool stopping() const { return stopped_; }
@@ -268,8 +269,8 @@ class Launch {
   Guardian guardian_;  // goes first: it must not act on numbers that mean others by then
   std::optional<std::size_t> first_failed_;
   bool stopped_ = false;
-  Clock::time_point deadline_;
-  Clock::time_point kill_at_ = Clock::time_point::max();
+  transport::Clock::time_point deadline_;
+  transport::Clock::time_point kill_at_ = transport::Clock::time_point::max();
   LaunchOutcome outcome_;
 };
 
@@ -314,16 +315,17 @@ Result<LaunchOutcome> launch(const LaunchOptions& options) {
   const Status hosts = check_hosts(options);
   if (!hosts.ok()) return hosts;
   const LaunchSignals signals;  // over all attempts, so that none is lost between two
-  Attempt attempt{
-      .started_ns = options.started_ns != 0 ? options.started_ns : now_ns(),
-      .deadline = options.deadline ? Clock::now() + *options.deadline : Clock::time_point::max()};
+  Attempt attempt{.started_ns = options.started_ns != 0 ? options.started_ns : now_ns(),
+                  .deadline = options.deadline ? transport::Clock::now() + *options.deadline
+                                               : transport::Clock::time_point::max()};
   while (true) {
     Launch launch{options, signals, attempt};
     Status status = launch.start();
     if (!status.ok()) return status;
     LaunchOutcome outcome = launch.see_to_the_end();
     outcome.restarts = attempt.restarts;
-    if (!worth_a_restart(options, outcome) || Clock::now() >= attempt.deadline) return outcome;
+    if (!worth_a_restart(options, outcome) || transport::Clock::now() >= attempt.deadline)
+      return outcome;
     ++attempt.restarts;
     options.tell(fmt::format("restart {} of {}: rank {} {}; all {} ranks start again",
                              attempt.restarts, options.max_restarts, outcome.first_failure->rank,
@@ -331,4 +333,4 @@ Result<LaunchOutcome> launch(const LaunchOptions& options) {
   }
 }
 
-}  // namespace sluice
+}  // namespace sluice::bootstrap

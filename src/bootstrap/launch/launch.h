@@ -17,7 +17,7 @@
 #include "sluice/schedule.h"
 #include "sluice/status.h"
 
-namespace sluice {
+namespace sluice::bootstrap {
 
 inline constexpr int kMostLocalRanks = 256;
 
@@ -71,4 +71,4 @@ Result<LaunchOutcome> launch(const LaunchOptions& options);
 // (status 2) nor with an answer, nobody asked for an end, and a restart is left.
 bool worth_a_restart(const LaunchOptions& options, const LaunchOutcome& outcome);
 
-}  // namespace sluice
+}  // namespace sluice::bootstrap

@@ -3,7 +3,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-namespace sluice {
+namespace sluice::bootstrap {
 
 LaunchSignals::LaunchSignals() {
   sigset_t taken;
@@ -33,4 +33,4 @@ bool asks_to_end(int signal) {
   return signal == SIGINT || signal == SIGTERM || signal == SIGHUP || signal == SIGQUIT;
 }
 
-}  // namespace sluice
+}  // namespace sluice::bootstrap

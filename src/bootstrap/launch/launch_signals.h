@@ -5,7 +5,7 @@
 
 #include "base/fd.h"
 
-namespace sluice {
+namespace sluice::bootstrap {
 
 // While this lives, SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2 and SIGPIPE are read here
 // and strike nobody, and ends of children are not lost to SIG_IGN. Those not read by then are
@@ -24,10 +24,10 @@ class LaunchSignals {
  private:
   sigset_t before_{};
   struct sigaction child_before_ {};
-  Fd fd_;
+  base::Fd fd_;
 };
 
 // Whether it asks a program to end.
 bool asks_to_end(int signal);
 
-}  // namespace sluice
+}  // namespace sluice::bootstrap

@@ -5,7 +5,7 @@
 #include <array>
 #include <cerrno>
 
-namespace sluice {
+namespace sluice::bootstrap {
 
 bool write_all(int fd, std::string_view text) {
   while (!text.empty()) {
@@ -73,4 +73,4 @@ void LineRelay::keep(std::string_view line) {
   last_lines_.emplace_back(line.substr(0, kKeptBytes));
 }
 
-}  // namespace sluice
+}  // namespace sluice::bootstrap

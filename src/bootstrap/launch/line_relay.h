@@ -11,7 +11,7 @@
 
 #include "base/fd.h"
 
-namespace sluice {
+namespace sluice::bootstrap {
 
 class LineRelay {
  public:
@@ -19,7 +19,7 @@ class LineRelay {
 
   // Reads from `source`, which must not block; writes to `target`. Keeps that many of the last
   // lines.
-  LineRelay(Fd source, int target, std::string prefix, std::size_t kept_lines)
+  LineRelay(base::Fd source, int target, std::string prefix, std::size_t kept_lines)
       : source_{std::move(source)},
         target_{target},
         prefix_{std::move(prefix)},
@@ -41,7 +41,7 @@ class LineRelay {
   bool write_lines(bool also_partial);
   void keep(std::string_view line);
 
-  Fd source_;
+  base::Fd source_;
   int target_;
   std::string prefix_;
   std::size_t kept_lines_;
@@ -52,4 +52,4 @@ class LineRelay {
 // Blocks; false where it cannot be written.
 bool write_all(int fd, std::string_view text);
 
-}  // namespace sluice
+}  // namespace sluice::bootstrap

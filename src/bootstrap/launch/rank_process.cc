@@ -13,12 +13,12 @@
 #include "base/text.h"
 #include "bootstrap/launch/cores.h"
 
-namespace sluice {
+namespace sluice::bootstrap {
 namespace {
 
 struct Pipe {
-  Fd read_end;
-  Fd write_end;
+  base::Fd read_end;
+  base::Fd write_end;
 };
 
 Result<Pipe> make_pipe() {
@@ -27,7 +27,7 @@ Result<Pipe> make_pipe() {
     return Status{Code::NoMemory,
                   fmt::format("no pipe for a rank's output: {}", std::strerror(errno))};
   }
-  return Pipe{Fd{ends[0]}, Fd{ends[1]}};
+  return Pipe{base::Fd{ends[0]}, base::Fd{ends[1]}};
 }
 
 std::vector<char*> pointers(const std::vector<std::string>& texts) {
@@ -67,7 +67,7 @@ struct Child {
   _exit(127);
 }
 
-Fd without_blocking(Fd fd) {
+base::Fd without_blocking(base::Fd fd) {
   fcntl(fd.number(), F_SETFL, O_NONBLOCK);
   return fd;
 }
@@ -111,7 +111,7 @@ Result<RankProcess> RankProcess::start(const RankCommand& command) {
   if (pid == 0) become(child);
   setpgid(pid, pid);  // whoever of the two comes first
   RankProcess rank{
-      pid, Fd{static_cast<int>(syscall(SYS_pidfd_open, pid, 0))},
+      pid, base::Fd{static_cast<int>(syscall(SYS_pidfd_open, pid, 0))},
       LineRelay{without_blocking(std::move(out.value().read_end)), command.out, command.prefix, 0},
       LineRelay{without_blocking(std::move(err.value().read_end)), command.err, command.prefix,
                 kKeptLines}};
@@ -127,8 +127,9 @@ Result<RankProcess> RankProcess::start(const RankCommand& command) {
         read(trouble.value().read_end.number(), &why, sizeof why);  // ends at once: exec closes it
   } while (got < 0 && errno == EINTR);
   if (got == static_cast<ssize_t>(sizeof why)) {
-    return Status{Code::InvalidArgument,
-                  fmt::format("{} cannot be run: {}", quote(command.path), std::strerror(why))};
+    return Status{
+        Code::InvalidArgument,
+        fmt::format("{} cannot be run: {}", base::quote(command.path), std::strerror(why))};
   }
   return rank;
 }
@@ -158,4 +159,4 @@ bool RankProcess::look_for_end() {
   return true;
 }
 
-}  // namespace sluice
+}  // namespace sluice::bootstrap

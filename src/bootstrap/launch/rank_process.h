@@ -18,7 +18,7 @@
 #include "sluice/schedule.h"
 #include "sluice/status.h"
 
-namespace sluice {
+namespace sluice::bootstrap {
 
 struct RankCommand {
   Rank rank = 0;
@@ -63,11 +63,11 @@ class RankProcess {
   const std::optional<RankEnd>& end() const { return end_; }
 
  private:
-  RankProcess(pid_t pid, Fd process, LineRelay out, LineRelay err)
+  RankProcess(pid_t pid, base::Fd process, LineRelay out, LineRelay err)
       : pid_{pid}, process_{std::move(process)}, out_{std::move(out)}, err_{std::move(err)} {}
 
   pid_t pid_;
-  Fd process_;
+  base::Fd process_;
   LineRelay out_;
   LineRelay err_;
   std::optional<RankEnd> end_;
@@ -76,4 +76,4 @@ class RankProcess {
 // "SIGTERM".
 std::string signal_name(int signal);
 
-}  // namespace sluice
+}  // namespace sluice::bootstrap

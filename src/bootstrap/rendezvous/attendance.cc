@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <map>
 
-namespace sluice {
+namespace sluice::bootstrap {
 
 void Attendance::add(Rank rank, Participant participant, int local_ranks) {
   present_[static_cast<std::size_t>(rank)] = Entry{std::move(participant), local_ranks};
@@ -85,4 +85,4 @@ std::string show_ranks(const std::vector<Rank>& ranks) {
   return text;
 }
 
-}  // namespace sluice
+}  // namespace sluice::bootstrap

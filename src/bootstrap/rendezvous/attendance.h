@@ -7,7 +7,7 @@
 
 #include "bootstrap/rendezvous/rendezvous.h"
 
-namespace sluice {
+namespace sluice::bootstrap {
 
 class Attendance {
  public:
@@ -41,4 +41,4 @@ class Attendance {
 // "rank 3", "ranks 5, 6, 7", "ranks 1, 5-12". REQUIRES: not empty, rising.
 std::string show_ranks(const std::vector<Rank>& ranks);
 
-}  // namespace sluice
+}  // namespace sluice::bootstrap

@@ -9,7 +9,7 @@
 
 #include "bootstrap/rendezvous/interfaces.h"
 
-namespace sluice {
+namespace sluice::bootstrap {
 namespace {
 
 constexpr auto kFirstRetry = std::chrono::milliseconds{5};  // twice that each time, up to:
@@ -19,9 +19,9 @@ constexpr auto kTellAfter = std::chrono::seconds{2};
 
 }  // namespace
 
-Result<Own> open_own(const Meeting& meeting, const SocketAddress& towards_master) {
+Result<Own> open_own(const Meeting& meeting, const transport::SocketAddress& towards_master) {
   Own own;
-  SocketAddress address = towards_master.with_port(0);
+  transport::SocketAddress address = towards_master.with_port(0);
   if (meeting.interface.empty()) {
     own.interface = interface_with(address);
   } else {
@@ -30,7 +30,7 @@ Result<Own> open_own(const Meeting& meeting, const SocketAddress& towards_master
     own.interface = found.value().name;
     address = found.value().address.with_port(0);
   }
-  own.listener = listen_at(address);
+  own.listener = transport::listen_at(address);
   if (!own.listener.open()) {
     return Status{Code::InvalidInput,
                   fmt::format("rank {} cannot listen at {} ({}): {}", meeting.rank, address.host(),
@@ -39,29 +39,29 @@ Result<Own> open_own(const Meeting& meeting, const SocketAddress& towards_master
   own.self = {.host = host_name(),
               .node = meeting.node,
               .address = address.host(),
-              .port = SocketAddress::of_socket(own.listener.number()).port(),
+              .port = transport::SocketAddress::of_socket(own.listener.number()).port(),
               .process = getpid()};
   return own;
 }
 
 Result<Company> Call::run() {
   while (true) {
-    const auto addresses = resolve(meeting_.master, meeting_.port);
+    const auto addresses = transport::resolve(meeting_.master, meeting_.port);
     if (addresses.ok()) {
-      for (const SocketAddress& master : addresses.value()) {
+      for (const transport::SocketAddress& master : addresses.value()) {
         auto outcome = attempt(master);
         if (outcome) return std::move(*outcome);
       }
     } else {
       why_not_ = addresses.status().message();
     }
-    if (Clock::now() >= meeting_.deadline) return too_late();
+    if (transport::Clock::now() >= meeting_.deadline) return too_late();
     nap();
   }
 }
 
-std::optional<Result<Company>> Call::attempt(const SocketAddress& master) {
-  Fd socket = new_stream_socket(master.family());
+std::optional<Result<Company>> Call::attempt(const transport::SocketAddress& master) {
+  base::Fd socket = transport::new_stream_socket(master.family());
   if (!socket.open()) {
     if (errno == EAFNOSUPPORT) return std::nullopt;
     return failure(Code::NoMemory, fmt::format("no socket: {}", std::strerror(errno)));
@@ -70,7 +70,7 @@ std::optional<Result<Company>> Call::attempt(const SocketAddress& master) {
   if (connect(socket.number(), master.address(), master.bytes()) != 0) {
     error = errno;
     if (error == EINPROGRESS) {
-      const auto until = std::min(meeting_.deadline, Clock::now() + kConnecting);
+      const auto until = std::min(meeting_.deadline, transport::Clock::now() + kConnecting);
       error = ETIMEDOUT;
       socklen_t bytes = sizeof error;
       if (wait(socket.number(), POLLOUT, until))
@@ -83,15 +83,18 @@ std::optional<Result<Company>> Call::attempt(const SocketAddress& master) {
   }
   // While nobody listens, a caller of its own machine may happen to be given that very port, and
   // then meets itself.
-  if (SocketAddress::of_socket(socket.number()).text() == master.text()) return std::nullopt;
+  if (transport::SocketAddress::of_socket(socket.number()).text() == master.text())
+    return std::nullopt;
   return introduce(std::move(socket), master);
 }
 
-std::optional<Result<Company>> Call::introduce(Fd socket, const SocketAddress& master) {
-  auto own = open_own(meeting_, SocketAddress::of_socket(socket.number()));
+std::optional<Result<Company>> Call::introduce(base::Fd socket,
+                                               const transport::SocketAddress& master) {
+  auto own = open_own(meeting_, transport::SocketAddress::of_socket(socket.number()));
   if (!own.ok()) return own.status();
   MessageStream stream{std::move(socket), longest_table(meeting_.ranks)};
-  const auto left = std::chrono::floor<std::chrono::milliseconds>(meeting_.deadline - Clock::now());
+  const auto left =
+      std::chrono::floor<std::chrono::milliseconds>(meeting_.deadline - transport::Clock::now());
   const Hello hello{.rank = meeting_.rank,
                     .ranks = meeting_.ranks,
                     .local_ranks = meeting_.local_ranks,
@@ -104,7 +107,7 @@ std::optional<Result<Company>> Call::introduce(Fd socket, const SocketAddress& m
     Message message;
     switch (stream.read(message)) {
       case MessageStream::State::Nothing:
-        if (Clock::now() >= meeting_.deadline) return too_late();
+        if (transport::Clock::now() >= meeting_.deadline) return too_late();
         wait(stream.number(), POLLIN, meeting_.deadline);
         break;
       case MessageStream::State::Arrived: {
@@ -132,7 +135,7 @@ std::optional<Result<Company>> Call::introduce(Fd socket, const SocketAddress& m
 }
 
 std::optional<Result<Company>> Call::answer(const Message& message, Own& own,
-                                            const SocketAddress& master) {
+                                            const transport::SocketAddress& master) {
   // A refusal reads the same in every version.
   if (message.kind == MessageKind::Refusal) {
     return failure(Code::InvalidArgument, fmt::format("rank 0 at {} refused this process: {}",
@@ -160,14 +163,14 @@ std::optional<Result<Company>> Call::answer(const Message& message, Own& own,
 }
 
 // True: something happened there.
-bool Call::wait(int socket, short events, Clock::time_point until) {
+bool Call::wait(int socket, short events, transport::Clock::time_point until) {
   while (true) {
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now());
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - transport::Clock::now());
     pollfd polled{socket, events, 0};
     const auto slice = std::clamp<std::int64_t>(left.count(), 0, kRetry.count());
     if (poll(&polled, 1, static_cast<int>(slice)) > 0) return true;
     tell_once();
-    if (Clock::now() >= until) return false;
+    if (transport::Clock::now() >= until) return false;
   }
 }
 
@@ -178,9 +181,9 @@ void Call::nap() {
 }
 
 void Call::tell_once() {
-  if (told_ || welcome_ || Clock::now() < began_ + kTellAfter) return;
+  if (told_ || welcome_ || transport::Clock::now() < began_ + kTellAfter) return;
   told_ = true;
-  meeting_.tell(fmt::format("calling {}", show_address(meeting_.master, meeting_.port)));
+  meeting_.tell(fmt::format("calling {}", transport::show_address(meeting_.master, meeting_.port)));
 }
 
 Status Call::failure(Code code, const std::string& what) const {
@@ -188,7 +191,7 @@ Status Call::failure(Code code, const std::string& what) const {
 }
 
 Status Call::too_late() const {
-  const std::string master = show_address(meeting_.master, meeting_.port);
+  const std::string master = transport::show_address(meeting_.master, meeting_.port);
   if (welcome_) {
     return failure(Code::DeadlineExceeded,
                    fmt::format("rank 0 at {} answered, but not all {} ranks joined in time", master,
@@ -200,4 +203,4 @@ Status Call::too_late() const {
                              master, why_not_));
 }
 
-}  // namespace sluice
+}  // namespace sluice::bootstrap

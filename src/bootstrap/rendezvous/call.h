@@ -8,43 +8,43 @@
 #include "bootstrap/rendezvous/rendezvous_message.h"
 #include "transport/tcp/socket_address.h"
 
-namespace sluice {
+namespace sluice::bootstrap {
 
 // Where a rank can be called, and what it says of itself.
 struct Own {
   Participant self;
-  Fd listener;
+  base::Fd listener;
   std::string interface;
 };
 
 // Listens at `towards_master`, or at the interface that the meeting names.
-Result<Own> open_own(const Meeting& meeting, const SocketAddress& towards_master);
+Result<Own> open_own(const Meeting& meeting, const transport::SocketAddress& towards_master);
 
 class Call {
  public:
-  explicit Call(const Meeting& meeting) : meeting_{meeting}, began_{Clock::now()} {}
+  explicit Call(const Meeting& meeting) : meeting_{meeting}, began_{transport::Clock::now()} {}
 
   // Blocks until rank 0 has told of everybody.
   Result<Company> run();
 
  private:
   // None: worth another call, and why_not_ says why.
-  std::optional<Result<Company>> attempt(const SocketAddress& master);
-  std::optional<Result<Company>> introduce(Fd socket, const SocketAddress& master);
+  std::optional<Result<Company>> attempt(const transport::SocketAddress& master);
+  std::optional<Result<Company>> introduce(base::Fd socket, const transport::SocketAddress& master);
   std::optional<Result<Company>> answer(const Message& message, Own& own,
-                                        const SocketAddress& master);
-  bool wait(int socket, short events, Clock::time_point until);
+                                        const transport::SocketAddress& master);
+  bool wait(int socket, short events, transport::Clock::time_point until);
   void nap();
   void tell_once();
   Status failure(Code code, const std::string& what) const;
   Status too_late() const;
 
   const Meeting& meeting_;
-  Clock::time_point began_;
+  transport::Clock::time_point began_;
   std::chrono::milliseconds pause_{0};  // before the next call
   bool told_ = false;
   bool welcome_ = false;
   std::string why_not_ = "no answer";
 };
 
-}  // namespace sluice
+}  // namespace sluice::bootstrap

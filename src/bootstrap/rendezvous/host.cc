@@ -7,7 +7,7 @@
 #include <array>
 #include <fstream>
 
-namespace sluice {
+namespace sluice::bootstrap {
 
 std::string host_name() {
   std::array<char, 256> name{};
@@ -25,4 +25,4 @@ std::string node_identity() {
   return fmt::format("{}/{}", boot, space.st_ino);
 }
 
-}  // namespace sluice
+}  // namespace sluice::bootstrap

@@ -3,7 +3,7 @@
 
 #include <string>
 
-namespace sluice {
+namespace sluice::bootstrap {
 
 std::string host_name();
 
@@ -11,4 +11,4 @@ std::string host_name();
 // see the same text exactly when they are on one machine and in one network namespace.
 std::string node_identity();
 
-}  // namespace sluice
+}  // namespace sluice::bootstrap

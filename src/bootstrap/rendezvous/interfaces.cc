@@ -10,7 +10,7 @@
 
 #include "base/text.h"
 
-namespace sluice {
+namespace sluice::bootstrap {
 
 std::vector<Interface> interfaces() {
   std::vector<Interface> all;
@@ -20,7 +20,7 @@ std::vector<Interface> interfaces() {
     if (entry->ifa_addr == nullptr || (entry->ifa_flags & IFF_UP) == 0) continue;
     const int family = entry->ifa_addr->sa_family;
     if (family != AF_INET && family != AF_INET6) continue;
-    all.push_back({entry->ifa_name, SocketAddress::of(*entry->ifa_addr)});
+    all.push_back({entry->ifa_name, transport::SocketAddress::of(*entry->ifa_addr)});
   }
   freeifaddrs(first);
   return all;
@@ -38,14 +38,14 @@ std::string list_interfaces() {
 
 Result<Interface> find_interface(const std::string& name_or_address, int family) {
   std::vector<Interface> found = interfaces();
-  const auto address = SocketAddress::numeric(name_or_address, 0);
+  const auto address = transport::SocketAddress::numeric(name_or_address, 0);
   std::erase_if(found, [&](const Interface& interface) {
     return interface.name != name_or_address &&
            !(address && interface.address.host() == address->host());
   });
   if (found.empty()) {
     return Status{Code::InvalidInput, fmt::format("this machine has no interface {}: there are {}",
-                                                  quote(name_or_address), list_interfaces())};
+                                                  base::quote(name_or_address), list_interfaces())};
   }
   const auto worth = [&](const Interface& interface) {
     return (interface.address.link_local() ? 0 : 2) +
@@ -56,7 +56,7 @@ Result<Interface> find_interface(const std::string& name_or_address, int family)
   });
 }
 
-std::string interface_with(const SocketAddress& address) {
+std::string interface_with(const transport::SocketAddress& address) {
   const std::string host = address.host();
   for (const Interface& interface : interfaces()) {
     if (interface.address.host() == host) return interface.name;
@@ -65,4 +65,4 @@ std::string interface_with(const SocketAddress& address) {
   return address.loopback() ? "lo" : "";
 }
 
-}  // namespace sluice
+}  // namespace sluice::bootstrap

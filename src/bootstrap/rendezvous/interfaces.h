@@ -7,11 +7,11 @@
 #include "sluice/status.h"
 #include "transport/tcp/socket_address.h"
 
-namespace sluice {
+namespace sluice::bootstrap {
 
 struct Interface {
   std::string name;
-  SocketAddress address;
+  transport::SocketAddress address;
 };
 
 // One for each address of each interface that is up.
@@ -25,6 +25,6 @@ std::string list_interfaces();
 Result<Interface> find_interface(const std::string& name_or_address, int family);
 
 // The name of the one that has that address; empty where none has.
-std::string interface_with(const SocketAddress& address);
+std::string interface_with(const transport::SocketAddress& address);
 
-}  // namespace sluice
+}  // namespace sluice::bootstrap

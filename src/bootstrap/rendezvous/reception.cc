@@ -9,7 +9,7 @@
 
 #include "base/secret.h"
 
-namespace sluice {
+namespace sluice::bootstrap {
 namespace {
 
 constexpr auto kNap = std::chrono::milliseconds{100};         // between looks at the clock
@@ -18,21 +18,22 @@ constexpr auto kTellAfter = std::chrono::seconds{1};
 constexpr auto kTellAgainAfter = std::chrono::seconds{5};
 constexpr std::size_t kSpareStrangers = 64;
 
-int milliseconds_until(Clock::time_point until) {
-  const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now());
+int milliseconds_until(transport::Clock::time_point until) {
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - transport::Clock::now());
   return static_cast<int>(
       std::clamp<std::int64_t>(left.count(), 0, std::chrono::milliseconds{kNap}.count()));
 }
 
 }  // namespace
 
-Reception::Reception(const Meeting& meeting, Fd listener, const SocketAddress& address)
+Reception::Reception(const Meeting& meeting, base::Fd listener,
+                     const transport::SocketAddress& address)
     : meeting_{meeting},
       listener_{std::move(listener)},
       address_{address},
       attendance_{meeting.ranks},
       deadline_{meeting.deadline},
-      told_at_{Clock::now()} {}
+      told_at_{transport::Clock::now()} {}
 
 Result<std::vector<Participant>> Reception::run(const Participant& self) {
   attendance_.add(0, self, meeting_.local_ranks);
@@ -47,7 +48,7 @@ Result<std::vector<Participant>> Reception::run(const Participant& self) {
 
 Status Reception::gather() {
   while (!attendance_.complete()) {
-    if (Clock::now() >= deadline_) return too_late();
+    if (transport::Clock::now() >= deadline_) return too_late();
     wait();
     Status status = accept_callers();
     if (!status.ok()) return status;
@@ -75,7 +76,7 @@ Status Reception::hand_out() {
       if (guest.stream.sending()) polled.push_back({guest.stream.number(), POLLOUT, 0});
     }
     if (polled.empty()) return {};
-    if (Clock::now() >= deadline_) {
+    if (transport::Clock::now() >= deadline_) {
       return {Code::DeadlineExceeded,
               fmt::format("{}: all ranks joined, but {} of them took too long to read where the "
                           "others are",
@@ -98,7 +99,7 @@ void Reception::wait() {
 
 Status Reception::accept_callers() {
   while (true) {
-    Fd socket{accept4(listener_.number(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK)};
+    base::Fd socket{accept4(listener_.number(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK)};
     if (!socket.open()) {
       if (errno != EMFILE && errno != ENFILE) return {};  // nobody there, or gone again
       return {Code::NoMemory, fmt::format("{}: too many open files: raise ulimit -n", who())};
@@ -106,12 +107,13 @@ Status Reception::accept_callers() {
     // The oldest has had the most time; if it is a rank after all it calls again.
     if (strangers_.size() >= static_cast<std::size_t>(meeting_.ranks) + kSpareStrangers)
       strangers_.erase(strangers_.begin());
-    strangers_.push_back({MessageStream{std::move(socket)}, Clock::now() + kStrangerPatience});
+    strangers_.push_back(
+        {MessageStream{std::move(socket)}, transport::Clock::now() + kStrangerPatience});
   }
 }
 
 void Reception::hear_strangers() {
-  const auto now = Clock::now();
+  const auto now = transport::Clock::now();
   std::erase_if(strangers_, [&](Stranger& stranger) {
     if (!stranger.ready) return now >= stranger.until;
     Message message;
@@ -135,8 +137,9 @@ void Reception::admit(Stranger& stranger, const Message& message) {
                          : std::nullopt;
   const std::string why = reason_to_refuse(message, hello);
   if (!why.empty()) {
-    last_refused_ = fmt::format("a caller from {} was refused: {}",
-                                SocketAddress::of_peer(stranger.stream.number()).host(), why);
+    last_refused_ =
+        fmt::format("a caller from {} was refused: {}",
+                    transport::SocketAddress::of_peer(stranger.stream.number()).host(), why);
     (void)stranger.stream.send(std::make_shared<const std::string>(refusal_message(why)));
     return;
   }
@@ -148,7 +151,7 @@ void Reception::admit(Stranger& stranger, const Message& message) {
   // Whoever waits shortest should still hear who is missing.
   const std::chrono::milliseconds patience{hello->patience_ms};
   const auto margin = std::min(patience / 4, std::chrono::milliseconds{500});
-  deadline_ = std::min(deadline_, Clock::now() + patience - margin);
+  deadline_ = std::min(deadline_, transport::Clock::now() + patience - margin);
 }
 
 std::string Reception::reason_to_refuse(const Message& message,
@@ -160,7 +163,7 @@ std::string Reception::reason_to_refuse(const Message& message,
         message.version, kRendezvousVersion);
   }
   if (!hello) return "it does not speak as a rank does";
-  if (!same_secret(hello->token, meeting_.token)) return "its token is not that of this job";
+  if (!base::same_secret(hello->token, meeting_.token)) return "its token is not that of this job";
   if (hello->ranks != meeting_.ranks)
     return fmt::format("it counts {} ranks, not {}", hello->ranks, meeting_.ranks);
   if (hello->rank >= meeting_.ranks)
@@ -192,7 +195,7 @@ void Reception::give_up(const Status& status) {
 }
 
 void Reception::tell_progress() {
-  const auto now = Clock::now();
+  const auto now = transport::Clock::now();
   if (now < told_at_ + kTellAfter) return;
   std::string text = attendance_.text();
   if (!last_refused_.empty()) text += fmt::format(" ({})", last_refused_);
@@ -210,7 +213,7 @@ Status Reception::left(Rank rank) const {
 Status Reception::too_late() const {
   std::string text = fmt::format("{}: {}", who(), attendance_.text());
   if (!last_refused_.empty()) text += fmt::format(" ({})", last_refused_);
-  const bool by_name = !SocketAddress::numeric(meeting_.master, meeting_.port);
+  const bool by_name = !transport::SocketAddress::numeric(meeting_.master, meeting_.port);
   if (address_.loopback() && by_name && meeting_.local_ranks != meeting_.ranks) {
     text += fmt::format(
         "; {} is {} here, where no other machine can call: give the address of "
@@ -222,4 +225,4 @@ Status Reception::too_late() const {
 
 std::string Reception::who() const { return fmt::format("rank 0 at {}", address_.text()); }
 
-}  // namespace sluice
+}  // namespace sluice::bootstrap

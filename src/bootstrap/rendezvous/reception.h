@@ -13,12 +13,12 @@
 #include "bootstrap/rendezvous/rendezvous_message.h"
 #include "transport/tcp/socket_address.h"
 
-namespace sluice {
+namespace sluice::bootstrap {
 
 class Reception {
  public:
   // REQUIRES: the meeting outlives it; `listener` listens at `address`.
-  Reception(const Meeting& meeting, Fd listener, const SocketAddress& address);
+  Reception(const Meeting& meeting, base::Fd listener, const transport::SocketAddress& address);
 
   // Blocks until all have come and have been told of each other; `self` is rank 0.
   Result<std::vector<Participant>> run(const Participant& self);
@@ -26,7 +26,7 @@ class Reception {
  private:
   struct Stranger {
     MessageStream stream;
-    Clock::time_point until;
+    transport::Clock::time_point until;
     bool ready = true;  // there may be something to read
   };
   struct Guest {
@@ -50,15 +50,15 @@ class Reception {
   std::string who() const;
 
   const Meeting& meeting_;
-  Fd listener_;
-  SocketAddress address_;
+  base::Fd listener_;
+  transport::SocketAddress address_;
   Attendance attendance_;
   std::vector<Stranger> strangers_;
   std::vector<Guest> guests_;
-  Clock::time_point deadline_;  // the earliest of all who wait
+  transport::Clock::time_point deadline_;  // the earliest of all who wait
   std::string last_refused_;
   std::string last_told_;
-  Clock::time_point told_at_;
+  transport::Clock::time_point told_at_;
 };
 
-}  // namespace sluice
+}  // namespace sluice::bootstrap

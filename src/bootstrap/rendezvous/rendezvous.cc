@@ -11,7 +11,7 @@
 #include "bootstrap/rendezvous/interfaces.h"
 #include "bootstrap/rendezvous/reception.h"
 
-namespace sluice {
+namespace sluice::bootstrap {
 namespace {
 
 constexpr auto kRetry = std::chrono::milliseconds{100};
@@ -38,18 +38,18 @@ Status check(const Meeting& meeting) {
   return meeting.interface.empty() ? Status{} : find_interface(meeting.interface, 0).status();
 }
 
-bool nap_until(Clock::time_point deadline) {
-  if (Clock::now() >= deadline) return false;
+bool nap_until(transport::Clock::time_point deadline) {
+  if (transport::Clock::now() >= deadline) return false;
   poll(nullptr, 0, static_cast<int>(kRetry.count()));
   return true;
 }
 
 struct Desk {
-  Fd listener;
-  SocketAddress address;
+  base::Fd listener;
+  transport::SocketAddress address;
 };
 
-Status cannot_listen(const Meeting& meeting, const SocketAddress& address, int error) {
+Status cannot_listen(const Meeting& meeting, const transport::SocketAddress& address, int error) {
   if (error == EADDRNOTAVAIL) {
     return {Code::InvalidInput,
             fmt::format("rank 0 must run on the machine that the others call, but {} ({}) is not "
@@ -68,23 +68,24 @@ Status cannot_listen(const Meeting& meeting, const SocketAddress& address, int e
 // The first of the master's addresses that is this machine's.
 Result<Desk> listen_as_master(const Meeting& meeting) {
   // A rank of this machine that calls already may have met itself and hold the port for a moment.
-  const auto taken_until = std::min(meeting.deadline, Clock::now() + std::chrono::seconds{1});
+  const auto taken_until =
+      std::min(meeting.deadline, transport::Clock::now() + std::chrono::seconds{1});
   while (true) {
-    const auto addresses = resolve(meeting.master, meeting.port);
+    const auto addresses = transport::resolve(meeting.master, meeting.port);
     if (!addresses.ok()) {
       if (nap_until(meeting.deadline)) continue;
       return addresses.status();
     }
     Status failure;
     bool taken = false;
-    for (const SocketAddress& address : addresses.value()) {
+    for (const transport::SocketAddress& address : addresses.value()) {
       if (address.unspecified()) {
         failure = {Code::InvalidInput, fmt::format("{} is no address that others can call: give "
                                                    "one of this machine, which has {}",
                                                    meeting.master, list_interfaces())};
         continue;
       }
-      Fd listener = listen_at(address);
+      base::Fd listener = transport::listen_at(address);
       if (listener.open()) return Desk{std::move(listener), address};
       const int error = errno;
       // That the port is taken says more than that another address is elsewhere.
@@ -115,4 +116,4 @@ Result<Company> meet(const Meeting& meeting) {
   return meeting.rank == 0 ? receive(meeting) : Call{meeting}.run();
 }
 
-}  // namespace sluice
+}  // namespace sluice::bootstrap

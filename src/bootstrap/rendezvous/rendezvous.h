@@ -18,7 +18,7 @@
 #include "sluice/status.h"
 #include "transport/wait.h"
 
-namespace sluice {
+namespace sluice::bootstrap {
 
 struct Meeting {
   Rank rank = 0;
@@ -29,7 +29,7 @@ struct Meeting {
   std::uint16_t port = 0;
   std::string interface;  // by its name or its address; empty: the one that leads to the master
   std::string node = node_identity();  // equal for ranks that share memory
-  Clock::time_point deadline;
+  transport::Clock::time_point deadline;
   // Hears how it goes: "5 of 8 ranks joined, waiting for 3 on host b".
   std::function<void(const std::string&)> tell = [](const std::string&) {};
 };
@@ -45,7 +45,7 @@ struct Participant {
 
 struct Company {
   std::vector<Participant> participants;  // by rank
-  Fd listener;                            // this rank's: where its address and port say
+  base::Fd listener;                      // this rank's: where its address and port say
   std::string interface;                  // the name of what was chosen, as "eth0"
 };
 
@@ -54,4 +54,4 @@ struct Company {
 // system's resolver has times of its own.
 Result<Company> meet(const Meeting& meeting);
 
-}  // namespace sluice
+}  // namespace sluice::bootstrap

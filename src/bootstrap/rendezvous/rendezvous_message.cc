@@ -8,7 +8,7 @@
 
 #include "transport/tcp/socket_address.h"
 
-namespace sluice {
+namespace sluice::bootstrap {
 namespace {
 
 constexpr std::string_view kMagic = "SLCR";
@@ -61,7 +61,7 @@ class Reader {
     read.process = static_cast<int>(number(4));
     const auto printable = [](unsigned char c) { return c > ' ' && c != 127; };
     well_ = well_ && std::all_of(read.host.begin(), read.host.end(), printable) && read.port != 0 &&
-            SocketAddress::numeric(read.address, read.port);
+            transport::SocketAddress::numeric(read.address, read.port);
     return read;
   }
   bool at_end() const { return well_ && rest_.empty(); }
@@ -206,4 +206,4 @@ bool MessageStream::send_more() {
   return true;
 }
 
-}  // namespace sluice
+}  // namespace sluice::bootstrap

@@ -22,7 +22,7 @@
 
 #include "bootstrap/rendezvous/rendezvous.h"
 
-namespace sluice {
+namespace sluice::bootstrap {
 
 constexpr std::uint16_t kRendezvousVersion = 1;
 constexpr std::size_t kLongestText = 255;
@@ -62,7 +62,7 @@ std::size_t longest_table(int ranks);
 // One end of a connection. Never blocks.
 class MessageStream {
  public:
-  explicit MessageStream(Fd socket, std::size_t longest_body = kLongestShortMessage)
+  explicit MessageStream(base::Fd socket, std::size_t longest_body = kLongestShortMessage)
       : socket_{std::move(socket)}, longest_body_{longest_body} {}
 
   enum class State : std::uint8_t { Nothing, Arrived, Closed, Garbage };
@@ -78,11 +78,11 @@ class MessageStream {
   int number() const { return socket_.number(); }
 
  private:
-  Fd socket_;
+  base::Fd socket_;
   std::size_t longest_body_;
   std::string in_;
   std::shared_ptr<const std::string> out_;
   std::size_t sent_ = 0;
 };
 
-}  // namespace sluice
+}  // namespace sluice::bootstrap

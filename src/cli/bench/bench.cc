@@ -52,13 +52,15 @@ T named(const std::string& text, const T (&all)[N], std::string_view what) {
     if (name(each) == text) return each;
     names.push_back(name(each));
   }
-  throw Error{Status{Code::InvalidArgument, fmt::format("there is no {} {}: choose from {}", what,
-                                                        quote(text), fmt::join(names, ", "))}};
+  throw Error{
+      Status{Code::InvalidArgument, fmt::format("there is no {} {}: choose from {}", what,
+                                                base::quote(text), fmt::join(names, ", "))}};
 }
 
 int ranks_of(const Options& options) {
-  if (options.ranks.empty()) return std::max(2, static_cast<int>(usable_cores().size()));
-  return static_cast<int>(parse_whole(options.ranks, 2, kMostLocalRanks, "--ranks").value());
+  if (options.ranks.empty()) return std::max(2, static_cast<int>(bootstrap::usable_cores().size()));
+  return static_cast<int>(
+      base::parse_whole(options.ranks, 2, bootstrap::kMostLocalRanks, "--ranks").value());
 }
 
 AllReduceBench bench_of(const Options& options, int ranks) {
@@ -71,8 +73,8 @@ AllReduceBench bench_of(const Options& options, int ranks) {
                        .foreign = options.foreign};
   bench.sizes = parse_sizes(options.sizes, size_of(bench.type));
   if (!options.iterations.empty()) {
-    bench.iterations =
-        static_cast<int>(parse_whole(options.iterations, 1, 1'000'000, "--iterations").value());
+    bench.iterations = static_cast<int>(
+        base::parse_whole(options.iterations, 1, 1'000'000, "--iterations").value());
   }
   if (!options.algorithm.empty()) {
     const Algorithm& algorithm = *find_algorithm(options.algorithm).value();
@@ -96,7 +98,7 @@ class Report {
   void add(const AllReduceRow& row) {
     if (!json_) {
       fmt::print("{:>10}  {:<20} {:>11.2f} {:>11.2f} {:>9.3f} {:>9.3f}  {}\n",
-                 format_bytes(static_cast<double>(row.bytes)), row.algorithm, row.p50_us,
+                 base::format_bytes(static_cast<double>(row.bytes)), row.algorithm, row.p50_us,
                  row.p99_us, row.algbw_gbps, row.busbw_gbps, row.verified ? "right" : "WRONG");
       std::fflush(stdout);
       return;
@@ -138,7 +140,7 @@ bool run_rank(Communicator& comm, const Options& options) {
 
 int run_threads(const Options& options, int ranks) {
   std::vector<Communicator> comms = Communicator::in_process(ranks);
-  const std::vector<int> cores = usable_cores();
+  const std::vector<int> cores = bootstrap::usable_cores();
   std::mutex mutex;
   std::exception_ptr failure;
   bool right = true;
@@ -147,7 +149,7 @@ int run_threads(const Options& options, int ranks) {
     for (int rank = 0; rank < ranks; ++rank) {
       threads.emplace_back(
           [&, rank, comm = std::move(comms[static_cast<std::size_t>(rank)])]() mutable {
-            pin_to(share_of_cores(cores, ranks, rank));
+            bootstrap::pin_to(bootstrap::share_of_cores(cores, ranks, rank));
             try {
               const bool mine = run_rank(comm, options);
               const std::lock_guard lock{mutex};
@@ -181,8 +183,8 @@ int run_processes(const Options& options, int ranks) {
     program.insert(program.end(), {"--iterations", options.iterations});
   if (options.foreign) program.emplace_back("--foreign");
   if (options.json) program.emplace_back("--json");
-  const LaunchOutcome outcome =
-      launch({.ranks = ranks, .program = program, .prefix = false}).value();
+  const bootstrap::LaunchOutcome outcome =
+      bootstrap::launch({.ranks = ranks, .program = program, .prefix = false}).value();
   if (outcome.signal != 0) return 128 + outcome.signal;
   if (outcome.first_failure) {
     // A wrong result has been told by the rank that has it.
@@ -194,20 +196,23 @@ int run_processes(const Options& options, int ranks) {
 
 // Every rank counts as a node of its own, on the loopback interface.
 void pretend_to_be_hosts() {
-  const Fd free = listen_at(*SocketAddress::numeric("127.0.0.1", 0));
-  const std::string port = std::to_string(SocketAddress::of_socket(free.number()).port());
-  setenv(variable::kMasterAddress.name.data(), "127.0.0.1", 1);
-  setenv(variable::kPort.name.data(), port.c_str(), 1);
-  setenv(variable::kTransport.name.data(), "tcp", 1);
+  const base::Fd free = transport::listen_at(*transport::SocketAddress::numeric("127.0.0.1", 0));
+  const std::string port =
+      std::to_string(transport::SocketAddress::of_socket(free.number()).port());
+  setenv(bootstrap::variable::kMasterAddress.name.data(), "127.0.0.1", 1);
+  setenv(bootstrap::variable::kPort.name.data(), port.c_str(), 1);
+  setenv(bootstrap::variable::kTransport.name.data(), "tcp", 1);
 }
 
 // How many ranks a launcher started this process among; 1: none did.
-int launched_ranks() { return placement_of(Environment::of_process()).value().ranks; }
+int launched_ranks() {
+  return bootstrap::placement_of(bootstrap::Environment::of_process()).value().ranks;
+}
 
 Communicator join(const Options& options) {
   if (options.as_rank && options.transport == "tcp") {
-    const Rank rank = placement_of(Environment::of_process()).value().rank;
-    setenv(variable::kNode.name.data(), std::to_string(rank).c_str(), 1);
+    const Rank rank = bootstrap::placement_of(bootstrap::Environment::of_process()).value().rank;
+    setenv(bootstrap::variable::kNode.name.data(), std::to_string(rank).c_str(), 1);
   }
   return Communicator::from_env();
 }
@@ -218,7 +223,7 @@ int run(const Options& options) {
         Code::InvalidArgument,
         fmt::format("there is no transport {} to measure: choose from shm, inproc, tcp; for mpi "
                     "start it with mpirun -n 4 sluice bench allreduce",
-                    quote(options.transport))}};
+                    base::quote(options.transport))}};
   }
   const int launched = launched_ranks();
   const bool is_rank = options.as_rank || launched > 1;
@@ -259,8 +264,9 @@ void add_bench(CLI::App& app, int& exit_status) {
   add_bench_train(*bench, exit_status);
   CLI::App* const command =
       bench->add_subcommand("allreduce", "Time all-reduces of many sizes and check each result");
-  command->add_option("--ranks", options->ranks,
-                      fmt::format("2 to {} (default: as many as cores)", kMostLocalRanks));
+  command->add_option(
+      "--ranks", options->ranks,
+      fmt::format("2 to {} (default: as many as cores)", bootstrap::kMostLocalRanks));
   command
       ->add_option("--transport", options->transport,
                    "shm: processes; inproc: threads; tcp: processes that do\n"

@@ -83,8 +83,8 @@ void bench_all_reduce(Communicator& comm, const AllReduceBench& bench,
       if (found && wrong == 0) {
         wrong = 1;
         complain(fmt::format("at {} rank {} holds {} instead of {} at element {} after {} {}",
-                             format_bytes(static_cast<double>(bytes)), comm.rank(), found->found,
-                             found->expected, found->element, operations,
+                             base::format_bytes(static_cast<double>(bytes)), comm.rank(),
+                             found->found, found->expected, found->element, operations,
                              operations == 1 ? "all-reduce" : "all-reduces"));
       }
     }

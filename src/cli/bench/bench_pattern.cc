@@ -180,7 +180,7 @@ void BenchPattern::fill(void* data, std::size_t count, Rank rank) const {
   for (std::size_t i = 0; i < count; i += kBlock) {
     const std::size_t part = std::min(kBlock, count - i);
     fill_values(block.data(), i, part, rank);
-    narrow(type_, static_cast<std::uint16_t*>(data) + i, block.data(), part);
+    kernels::narrow(type_, static_cast<std::uint16_t*>(data) + i, block.data(), part);
   }
 }
 
@@ -202,7 +202,7 @@ std::optional<BenchPattern::Wrong> BenchPattern::check(const void* data, std::si
   std::array<float, kBlock> block{};
   for (std::size_t i = 0; i < count; i += kBlock) {
     const std::size_t part = std::min(kBlock, count - i);
-    widen(type_, block.data(), static_cast<const std::uint16_t*>(data) + i, part);
+    kernels::widen(type_, block.data(), static_cast<const std::uint16_t*>(data) + i, part);
     if (auto wrong = check_values(block.data(), i, part, operations)) return wrong;
   }
   return std::nullopt;

@@ -39,7 +39,7 @@ void say(const std::string& sentence) { fmt::print(stderr, "sluice bench: {}\n",
 
 // Each doubling up to the cores, and the cores.
 std::vector<int> default_ranks() {
-  const int cores = static_cast<int>(usable_cores().size());
+  const int cores = static_cast<int>(bootstrap::usable_cores().size());
   std::vector<int> ranks;
   for (int n = 1; n < cores; n *= 2) ranks.push_back(n);
   ranks.push_back(cores);
@@ -47,14 +47,14 @@ std::vector<int> default_ranks() {
 }
 
 // A file without a name, for what a rank prints.
-Fd nameless_file() {
-  Fd fd{memfd_create("sluice-bench", MFD_CLOEXEC)};
+base::Fd nameless_file() {
+  base::Fd fd{memfd_create("sluice-bench", MFD_CLOEXEC)};
   if (!fd.open())
     throw Error{Status{Code::NoMemory, fmt::format("no memory file: {}", std::strerror(errno))}};
   return fd;
 }
 
-std::string content_of(const Fd& fd) {
+std::string content_of(const base::Fd& fd) {
   std::string text(static_cast<std::size_t>(lseek(fd.number(), 0, SEEK_END)), '\0');
   const ssize_t got = pread(fd.number(), text.data(), text.size(), 0);
   text.resize(static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
@@ -75,17 +75,17 @@ Measurement measure(const Options& options, const ScalingRow& row, int threads) 
   train.steps = options.steps;
   train.json = true;
   train.keep_nothing = true;
-  if (!Environment::of_process().has(variable::kThreads))
-    setenv(variable::kThreads.name.data(), std::to_string(threads).c_str(), 1);
-  const Fd out = nameless_file();
-  const Fd err = nameless_file();
-  LaunchOptions launched{.ranks = row.ranks,
-                         .program = arguments_of_rank(train),
-                         .prefix = false,
-                         .out = out.number(),
-                         .err = err.number()};
+  if (!bootstrap::Environment::of_process().has(bootstrap::variable::kThreads))
+    setenv(bootstrap::variable::kThreads.name.data(), std::to_string(threads).c_str(), 1);
+  const base::Fd out = nameless_file();
+  const base::Fd err = nameless_file();
+  bootstrap::LaunchOptions launched{.ranks = row.ranks,
+                                    .program = arguments_of_rank(train),
+                                    .prefix = false,
+                                    .out = out.number(),
+                                    .err = err.number()};
   launched.program.insert(launched.program.begin(), train_program());
-  const LaunchOutcome outcome = launch(launched).value();
+  const bootstrap::LaunchOutcome outcome = bootstrap::launch(launched).value();
   if (outcome.signal != 0) return {.failed = 128 + outcome.signal};
   if (!outcome.all_well()) {
     fmt::print(stderr, "{}", content_of(err));
@@ -107,23 +107,24 @@ double median(std::vector<double> values) {
 int run(const Options& options) {
   constexpr int kMostBatch = 1 << 20;
   if (options.scaling != "weak" && options.scaling != "strong") {
-    throw Error{Status{Code::InvalidArgument,
-                       fmt::format("--scaling is weak or strong, not {}", quote(options.scaling))}};
+    throw Error{Status{Code::InvalidArgument, fmt::format("--scaling is weak or strong, not {}",
+                                                          base::quote(options.scaling))}};
   }
   const bool strong = options.scaling == "strong";
   const std::vector<int> ranks =
-      options.ranks.empty() ? default_ranks()
-                            : parse_list(options.ranks, 1, kMostLocalRanks, "--ranks").value();
+      options.ranks.empty()
+          ? default_ranks()
+          : base::parse_list(options.ranks, 1, bootstrap::kMostLocalRanks, "--ranks").value();
   const TrainJob job = job_of(options.train);
   require_data(job);
   const std::vector<int> batches =
       options.batch.empty() ? std::vector<int>{job.recipe.batch}
-                            : parse_list(options.batch, 1, kMostBatch, "--batch").value();
-  (void)parse_whole(options.steps, 20, 1'000'000, "--steps").value();
-  const auto repeats = parse_whole(options.repeats, 1, 1000, "--repeats").value();
+                            : base::parse_list(options.batch, 1, kMostBatch, "--batch").value();
+  (void)base::parse_whole(options.steps, 20, 1'000'000, "--steps").value();
+  const auto repeats = base::parse_whole(options.repeats, 1, 1000, "--repeats").value();
   std::vector<ScalingRow> rows = scaling_rows(ranks, batches, strong);
 
-  const auto cores = static_cast<int>(usable_cores().size());
+  const auto cores = static_cast<int>(bootstrap::usable_cores().size());
   const int threads = std::max(1, cores / *std::max_element(ranks.begin(), ranks.end()));
   // Rounds over all rows: what else the machine does meets them all alike.
   std::vector<std::vector<double>> speeds(rows.size());

@@ -24,7 +24,7 @@ void require_memory(double bytes) {
   throw Error{Status{Code::InvalidArgument,
                      fmt::format("this needs {} of memory and {} are available: ask for smaller "
                                  "sizes or fewer ranks",
-                                 format_bytes(bytes), format_bytes(available))}};
+                                 base::format_bytes(bytes), base::format_bytes(available))}};
 }
 
 }  // namespace sluice::cli

@@ -47,7 +47,7 @@ struct Question {
   Collective collective;
   int ranks;
   std::int64_t bytes;
-  Cluster cluster;
+  cluster::Cluster cluster;
   std::vector<int> grid;  // as given
   Topology topology;
   bool this_machine = false;                 // about what the engine does here
@@ -55,11 +55,11 @@ struct Question {
 };
 
 // The links of this machine as the engine has measured them for so many ranks.
-Cluster this_machine(int ranks) {
-  const auto path = constants_path(Environment::of_process(), ranks);
-  const auto constants = load_constants(path);
+cluster::Cluster this_machine(int ranks) {
+  const auto path = engine::constants_path(bootstrap::Environment::of_process(), ranks);
+  const auto constants = engine::load_constants(path);
   if (!constants) {
-    refuse(
+    base::refuse(
         fmt::format("this machine has not been measured for {} ranks: 'sluice bench allreduce "
                     "--ranks {}' does it in passing",
                     ranks, ranks));
@@ -70,30 +70,32 @@ Cluster this_machine(int ranks) {
 Question question_of(const Options& options) {
   Question question;
   question.collective = parse_collective(options.collective);
-  question.bytes = parse_bytes(options.bytes).value();
+  question.bytes = base::parse_bytes(options.bytes).value();
   question.this_machine = options.cluster == kThisMachine;
-  if (!question.this_machine) question.cluster = find_cluster(options.cluster).value();
+  if (!question.this_machine) question.cluster = cluster::find_cluster(options.cluster).value();
   if (!options.grid.empty()) question.grid = parse_grid(options.grid);
   int sum = 0;
   for (const int ranks : question.grid) sum += ranks;
-  if (options.ranks.empty() && sum == 0) refuse("give --ranks, or a --grid such as 4x8");
+  if (options.ranks.empty() && sum == 0) base::refuse("give --ranks, or a --grid such as 4x8");
   question.ranks =
       options.ranks.empty()
           ? sum
-          : static_cast<int>(parse_whole(options.ranks, 1, kMostExplainedRanks, "--ranks").value());
+          : static_cast<int>(
+                base::parse_whole(options.ranks, 1, kMostExplainedRanks, "--ranks").value());
   if (sum != 0 && sum != question.ranks) {
-    refuse(fmt::format("grid {} has {} ranks, not {}: give a grid that fits", options.grid, sum,
-                       question.ranks));
+    base::refuse(fmt::format("grid {} has {} ranks, not {}: give a grid that fits", options.grid,
+                             sum, question.ranks));
   }
   if (question.ranks > kMostExplainedRanks) {
-    refuse(fmt::format("--ranks must be a whole number from 1 to {}, not {}", kMostExplainedRanks,
-                       question.ranks));
+    base::refuse(fmt::format("--ranks must be a whole number from 1 to {}, not {}",
+                             kMostExplainedRanks, question.ranks));
   }
   if (question.this_machine) {
-    if (!question.grid.empty()) refuse("this machine is one node: leave out --grid");
+    if (!question.grid.empty()) base::refuse("this machine is one node: leave out --grid");
     question.cluster = this_machine(question.ranks);
-    question.overriding_it = overriding(overrides_of(Environment::of_process()).value(),
-                                        question.collective, question.bytes);
+    question.overriding_it =
+        engine::overriding(engine::overrides_of(bootstrap::Environment::of_process()).value(),
+                           question.collective, question.bytes);
   }
   question.topology =
       question.grid.empty() ? question.cluster.topology(question.ranks) : Topology{question.grid};
@@ -175,7 +177,7 @@ void print_choice(const Question& question, const Options& options, const Select
   const auto nodes = question.topology.nodes.size();
   fmt::print(
       "{} of {} over {} ranks on {} {}, links of cluster {} ({})\n\n", name(question.collective),
-      format_bytes(static_cast<double>(question.bytes)), question.ranks, nodes,
+      base::format_bytes(static_cast<double>(question.bytes)), question.ranks, nodes,
       nodes == 1 ? "node" : "nodes", question.cluster.name,
       question.this_machine ? "predicted from measured constants" : "predicted, not measured");
   fmt::print("  {:<34} {:>10} {:>7} {:>6} {:>8}\n", "algorithm", "predicted", "x best", "steps",
@@ -183,7 +185,7 @@ void print_choice(const Question& question, const Options& options, const Select
   for (const Candidate& candidate : candidates) {
     fmt::print(
         "{} {:<34} {:>10} {:>7.2f} {}\n", &candidate == asked && !not_priced ? "*" : " ",
-        candidate.algorithm->name, format_seconds(candidate.seconds),
+        candidate.algorithm->name, base::format_seconds(candidate.seconds),
         candidates.front().seconds > 0 ? candidate.seconds / candidates.front().seconds : 1.0,
         show_load(candidate, question));
   }
@@ -194,20 +196,20 @@ void print_choice(const Question& question, const Options& options, const Select
   } else if (wanted.empty()) {
     fmt::print("\nChosen: {}", best.algorithm->name);
     if (candidates.size() > 1) {
-      fmt::print(", {} before {}", format_seconds(candidates[1].seconds - best.seconds),
+      fmt::print(", {} before {}", base::format_seconds(candidates[1].seconds - best.seconds),
                  candidates[1].algorithm->name);
     }
     fmt::print(".\n");
   } else {
     fmt::print("\n{}: {}, {} behind the cheapest, {}.\n", who, wanted,
-               format_seconds(asked->seconds - best.seconds), best.algorithm->name);
+               base::format_seconds(asked->seconds - best.seconds), best.algorithm->name);
   }
   fmt::print("The choice by size:\n");
   for (std::size_t i = 0; i < flips.size(); ++i) {
     fmt::print(
-        "  from {:>10}{}  {}\n", format_bytes(static_cast<double>(flips[i].bytes)),
+        "  from {:>10}{}  {}\n", base::format_bytes(static_cast<double>(flips[i].bytes)),
         i + 1 < flips.size()
-            ? fmt::format(" to {:>10}", format_bytes(static_cast<double>(flips[i + 1].bytes)))
+            ? fmt::format(" to {:>10}", base::format_bytes(static_cast<double>(flips[i + 1].bytes)))
             : std::string(14, ' '),
         flips[i].candidate.algorithm->name);
   }
@@ -228,12 +230,13 @@ void print_schedule_of(const Question& question, const Options& options, const S
   }
   constexpr int kMostPrintedRanks = 1024;
   if (question.ranks > kMostPrintedRanks) {
-    refuse(fmt::format("a schedule of {} ranks is too long to print: ask for at most {}",
-                       question.ranks, kMostPrintedRanks));
+    base::refuse(fmt::format("a schedule of {} ranks is too long to print: ask for at most {}",
+                             question.ranks, kMostPrintedRanks));
   }
   if (options.draw && question.ranks > kMostDrawnRanks) {
-    refuse(fmt::format("a drawing of {} ranks is too wide: ask for at most {}, or leave out --draw",
-                       question.ranks, kMostDrawnRanks));
+    base::refuse(
+        fmt::format("a drawing of {} ranks is too wide: ask for at most {}, or leave out --draw",
+                    question.ranks, kMostDrawnRanks));
   }
   const Schedule schedule = build_schedule(*chosen.algorithm, chosen.shape);
   if (options.draw) {
@@ -255,11 +258,12 @@ void run(const Options& options) {
         .value();
   }
   if (options.root < 0 || options.root >= question.ranks) {
-    refuse(fmt::format("root {} is not one of {} ranks", options.root, question.ranks));
+    base::refuse(fmt::format("root {} is not one of {} ranks", options.root, question.ranks));
   }
-  if (options.draw && !options.schedule) refuse("--draw goes with --schedule");
+  if (options.draw && !options.schedule) base::refuse("--draw goes with --schedule");
   if (!(options.sparsity >= 0 && options.sparsity < 1))
-    refuse(fmt::format("--sparsity is a part from 0 to less than 1, not {}", options.sparsity));
+    base::refuse(
+        fmt::format("--sparsity is a part from 0 to less than 1, not {}", options.sparsity));
   const Selector selector{
       question.collective,
       question.topology,

@@ -52,7 +52,7 @@ constexpr std::int64_t kMostTransfers = std::int64_t{1} << 24;
 std::vector<const Algorithm*> chosen_algorithms(const std::string& name) {
   if (name != "all") return {find_algorithm(name).value()};
   std::vector<const Algorithm*> all;
-  for (const Algorithm& algorithm : algorithms()) all.push_back(&algorithm);
+  for (const Algorithm& algorithm : built_in_algorithms()) all.push_back(&algorithm);
   return all;
 }
 
@@ -77,9 +77,10 @@ std::vector<Task> tasks_of(const Options& options) {
 
   std::vector<Shape> shapes;
   std::vector<int> ranks;
-  if (!options.ranks.empty()) ranks = parse_list(options.ranks, 1, kMostRanks, "ranks").value();
+  if (!options.ranks.empty())
+    ranks = base::parse_list(options.ranks, 1, kMostRanks, "ranks").value();
   if (options.grid.empty()) {
-    if (ranks.empty()) ranks = parse_list("1-64", 1, kMostRanks, "ranks").value();
+    if (ranks.empty()) ranks = base::parse_list("1-64", 1, kMostRanks, "ranks").value();
     for (const int n : ranks) shapes.push_back({.ranks = n});
   } else {
     for (const std::vector<int>& grid : parse_grids(options.grid)) {

@@ -4,10 +4,10 @@
 
 #include "cli/simulate/reproduction.h"
 
-namespace sluice {
+namespace sluice::cli {
 namespace {
 
-double value_of(Constant kind, const DeviceSpeed& speed, const WhatIf& world) {
+double value_of(Constant kind, const cluster::DeviceSpeed& speed, const simulate::WhatIf& world) {
   switch (kind) {
     case Constant::Speed:
       return speed.curve.front().images_per_s;
@@ -16,7 +16,7 @@ double value_of(Constant kind, const DeviceSpeed& speed, const WhatIf& world) {
     case Constant::LinkEfficiency:
       return world.cluster.between_efficiency;
     case Constant::Spread:
-      return spread_of(world).fixed_s;
+      return simulate::spread_of(world).fixed_s;
     case Constant::None:
       break;
   }
@@ -27,9 +27,10 @@ double value_of(Constant kind, const DeviceSpeed& speed, const WhatIf& world) {
 class Trial {
  public:
   static Result<Trial> of(const PublishedFigure& figure) {
-    Result<TrainingQuestion> question = question_of(run_of(figure.row));
+    Result<simulate::TrainingQuestion> question = question_of(run_of(figure.row));
     if (!question.ok()) return question.status();
-    Result<TrainingSimulator> simulator = TrainingSimulator::of(question.value());
+    Result<simulate::TrainingSimulator> simulator =
+        simulate::TrainingSimulator::of(question.value());
     if (!simulator.ok()) return simulator.status();
     return Trial{figure, std::move(question).value(), std::move(simulator).value()};
   }
@@ -39,12 +40,12 @@ class Trial {
   }
 
   Result<double> with(double constant) {
-    DeviceSpeed speed = simulator_.speed();
-    Spread spread = simulator_.spread();
+    cluster::DeviceSpeed speed = simulator_.speed();
+    simulate::Spread spread = simulator_.spread();
     switch (figure_.solved.kind) {
       case Constant::Speed: {
         const double times = constant / speed.curve.front().images_per_s;
-        for (SpeedPoint& point : speed.curve) point.images_per_s *= times;
+        for (cluster::SpeedPoint& point : speed.curve) point.images_per_s *= times;
         break;
       }
       case Constant::StartUp:
@@ -55,8 +56,9 @@ class Trial {
         break;
       case Constant::LinkEfficiency: {
         const std::string setting = fmt::format("between.efficiency={}", constant);
-        if (Status status = apply(question_.world, {setting}, false); !status.ok()) return status;
-        Result<TrainingSimulator> changed = TrainingSimulator::of(question_);
+        if (Status status = simulate::apply(question_.world, {setting}, false); !status.ok())
+          return status;
+        Result<simulate::TrainingSimulator> changed = simulate::TrainingSimulator::of(question_);
         if (!changed.ok()) return changed.status();
         simulator_ = std::move(changed).value();
         break;
@@ -64,18 +66,19 @@ class Trial {
       case Constant::None:
         break;
     }
-    const Result<TrainingTime> time = simulator_.time(speed, spread);
+    const Result<simulate::TrainingTime> time = simulator_.time(speed, spread);
     if (!time.ok()) return time.status();
     return figure_of(figure_.metric, time.value());
   }
 
  private:
-  Trial(const PublishedFigure& figure, TrainingQuestion question, TrainingSimulator simulator)
+  Trial(const PublishedFigure& figure, simulate::TrainingQuestion question,
+        simulate::TrainingSimulator simulator)
       : figure_{figure}, question_{std::move(question)}, simulator_{std::move(simulator)} {}
 
   PublishedFigure figure_;
-  TrainingQuestion question_;
-  TrainingSimulator simulator_;
+  simulate::TrainingQuestion question_;
+  simulate::TrainingSimulator simulator_;
 };
 
 // By bisection: a figure rises or falls with its constant.
@@ -123,11 +126,11 @@ Result<std::vector<Calibration>> calibrate() {
 }
 
 Result<double> constant_in_use(const PublishedFigure& figure) {
-  const Result<TrainingQuestion> question = question_of(run_of(figure.row));
+  const Result<simulate::TrainingQuestion> question = question_of(run_of(figure.row));
   if (!question.ok()) return question.status();
-  const Result<DeviceSpeed> speed = speed_of(question.value());
+  const Result<cluster::DeviceSpeed> speed = simulate::speed_of(question.value());
   if (!speed.ok()) return speed.status();
   return value_of(figure.solved.kind, speed.value(), question.value().world);
 }
 
-}  // namespace sluice
+}  // namespace sluice::cli

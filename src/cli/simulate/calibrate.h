@@ -9,7 +9,7 @@
 #include "cli/simulate/published.h"
 #include "sluice/status.h"
 
-namespace sluice {
+namespace sluice::cli {
 
 struct Calibration {
   PublishedFigure figure;
@@ -25,4 +25,4 @@ Result<std::vector<Calibration>> calibrate();
 // REQUIRES: the figure is calibrated.
 Result<double> constant_in_use(const PublishedFigure& figure);
 
-}  // namespace sluice
+}  // namespace sluice::cli

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <array>
 
-namespace sluice {
+namespace sluice::cli {
 namespace {
 
 // One message of all gradients in f32 after backward, as ChainerMN sends them by default.
@@ -130,16 +130,24 @@ constexpr std::array kCrossChecks{
     CrossCheck{"sony-3456", "nnl-1", 122, 0.32},
 };
 
-double efficiency_percent(const Cluster& cluster) { return 100 * cluster.between_efficiency; }
-double latency_us(const Cluster& cluster) { return 1e6 * cluster.constants.between.latency_s; }
-double tree_latency_us(const Cluster& cluster) { return 1e6 * cluster.network.tree_latency_s; }
-double inside_gbyte(const Cluster& cluster) {
+double efficiency_percent(const cluster::Cluster& cluster) {
+  return 100 * cluster.between_efficiency;
+}
+double latency_us(const cluster::Cluster& cluster) {
+  return 1e6 * cluster.constants.between.latency_s;
+}
+double tree_latency_us(const cluster::Cluster& cluster) {
+  return 1e6 * cluster.network.tree_latency_s;
+}
+double inside_gbyte(const cluster::Cluster& cluster) {
   return cluster.constants.inside.bandwidth_bytes_per_s / 1e9;
 }
-double between_gbyte(const Cluster& cluster) {
+double between_gbyte(const cluster::Cluster& cluster) {
   return cluster.constants.between.bandwidth_bytes_per_s / 1e9;
 }
-double staging_gbyte(const Cluster& cluster) { return cluster.network.staging_bytes_per_s / 1e9; }
+double staging_gbyte(const cluster::Cluster& cluster) {
+  return cluster.network.staging_bytes_per_s / 1e9;
+}
 
 constexpr std::string_view kEfficiency = "links between nodes, % of their rate";
 constexpr std::string_view kLatency = "a message between nodes, us";
@@ -195,4 +203,4 @@ const PublishedRun& run_of(std::string_view row) {
                        [&](const PublishedRun& run) { return run.row == row; });
 }
 
-}  // namespace sluice
+}  // namespace sluice::cli

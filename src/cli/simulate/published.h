@@ -12,7 +12,7 @@
 
 #include "cluster/cluster.h"
 
-namespace sluice {
+namespace sluice::cli {
 
 enum class Metric : std::uint8_t { Seconds, ImagesPerSecond, Speedup, Efficiency };
 std::string_view name(Metric metric);  // "time_to_train_s", ...
@@ -69,8 +69,8 @@ struct LinkConstant {
   std::string_view name;  // "efficiency, %"
   double least = 0;
   double most = 0;
-  double (*value)(const Cluster& cluster) = nullptr;
+  double (*value)(const cluster::Cluster& cluster) = nullptr;
 };
 std::span<const LinkConstant> link_constants();
 
-}  // namespace sluice
+}  // namespace sluice::cli

@@ -103,7 +103,7 @@ std::string calibrated_table(const std::vector<Reproduction>& all) {
 std::string links_table() {
   std::string text = "| cluster | constant | value | plausible |\n|---|---|---|---|\n";
   for (const LinkConstant& constant : link_constants()) {
-    const Cluster cluster = find_cluster(std::string{constant.cluster}).value();
+    const cluster::Cluster cluster = cluster::find_cluster(std::string{constant.cluster}).value();
     text += fmt::format("| {} | {} | {:.4g} | {:g} to {:g} |\n", constant.cluster, constant.name,
                         constant.value(cluster), constant.least, constant.most);
   }
@@ -186,7 +186,7 @@ as expected.
 
 {})",
       predicted_table(all), calibrated_table(all), links_table(), runs_table(),
-      1e3 * kGpuSpread.fixed_s, 100 * kGpuSpread.part, checks_table(checks));
+      1e3 * simulate::kGpuSpread.fixed_s, 100 * simulate::kGpuSpread.part, checks_table(checks));
 }
 
 std::string reproduction_text(const std::vector<Reproduction>& all) {

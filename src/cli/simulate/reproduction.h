@@ -6,11 +6,11 @@
 #include "cli/simulate/published.h"
 #include "simulate/training.h"
 
-namespace sluice {
+namespace sluice::cli {
 
 // The run as a question, its recipe with the run's settings.
-Result<TrainingQuestion> question_of(const PublishedRun& run);
-double figure_of(Metric metric, const TrainingTime& time);
+Result<simulate::TrainingQuestion> question_of(const PublishedRun& run);
+double figure_of(Metric metric, const simulate::TrainingTime& time);
 
 struct Reproduction {
   PublishedFigure figure;
@@ -30,4 +30,4 @@ struct CrossChecked {
 };
 Result<std::vector<CrossChecked>> cross_checks();
 
-}  // namespace sluice
+}  // namespace sluice::cli

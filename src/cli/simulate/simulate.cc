@@ -26,7 +26,7 @@ struct Options {
   std::string algorithm;
   std::string segments;
   std::string scaling;
-  std::int64_t samples = kImageNetSamples;
+  std::int64_t samples = simulate::kImageNetSamples;
   std::string plot;
   std::string trace;
   std::vector<std::string> what_if;
@@ -36,23 +36,23 @@ struct Options {
 constexpr int kMostSimulatedRanks = 1 << 13;
 constexpr const char* kThisMachine = "this-machine";
 
-void run_all_reduce(const Options& options, WhatIf world, const std::vector<int>& ranks) {
+void run_all_reduce(const Options& options, simulate::WhatIf world, const std::vector<int>& ranks) {
   AllReduceQuestion question{.world = std::move(world),
                              .ranks = ranks,
-                             .bytes = parse_bytes(options.bytes).value(),
+                             .bytes = base::parse_bytes(options.bytes).value(),
                              .algorithm = options.algorithm,
                              .json = options.json};
-  if (question.bytes < 1) refuse("--allreduce needs a byte at least");
+  if (question.bytes < 1) base::refuse("--allreduce needs a byte at least");
   if (!options.segments.empty()) question.segments = parse_segments(options.segments).front();
   if (!options.algorithm.empty() && options.algorithm != "all")
     (void)find_algorithm(options.algorithm).value();
   simulate_all_reduce(question);
 }
 
-void run_training(const Options& options, WhatIf world, const std::vector<int>& ranks) {
+void run_training(const Options& options, simulate::WhatIf world, const std::vector<int>& ranks) {
   std::vector<std::string> settings = world.recipe;
   if (!options.algorithm.empty()) settings.push_back("algorithm=" + options.algorithm);
-  Recipe recipe = load_recipe(options.recipe, settings).value();
+  recipe::Recipe recipe = recipe::load_recipe(options.recipe, settings).value();
   if (options.scaling == "weak") recipe.global_batch = 0;
   const bool strong = options.scaling == "strong" || recipe.global_batch > 0;
   simulate_trainings({.question = {.world = std::move(world),
@@ -68,10 +68,11 @@ void run_training(const Options& options, WhatIf world, const std::vector<int>& 
 
 void check(const Options& options) {
   if (options.bytes.empty() == options.recipe.empty())
-    refuse("give --allreduce BYTES or --recipe NAME, one of them");
+    base::refuse("give --allreduce BYTES or --recipe NAME, one of them");
   const auto only_with = [&](const std::string& value, const std::string& needed,
                              std::string_view option, std::string_view other) {
-    if (!value.empty() && needed.empty()) refuse(fmt::format("{} goes with {}", option, other));
+    if (!value.empty() && needed.empty())
+      base::refuse(fmt::format("{} goes with {}", option, other));
   };
   only_with(options.framework, options.recipe, "--framework", "--recipe");
   only_with(options.scaling, options.recipe, "--scaling", "--recipe");
@@ -79,14 +80,15 @@ void check(const Options& options) {
   only_with(options.trace, options.recipe, "--trace", "--recipe");
   only_with(options.segments, options.bytes, "--segments", "--allreduce");
   if (!options.scaling.empty() && options.scaling != "weak" && options.scaling != "strong")
-    refuse(fmt::format("--scaling is weak or strong, not {}", quote(options.scaling)));
+    base::refuse(fmt::format("--scaling is weak or strong, not {}", base::quote(options.scaling)));
 }
 
 // Of this machine the engine may have measured the links.
-Cluster cluster_of(const std::string& name, int most_ranks) {
-  Cluster cluster = find_cluster(name).value();
+cluster::Cluster cluster_of(const std::string& name, int most_ranks) {
+  cluster::Cluster cluster = cluster::find_cluster(name).value();
   if (name != kThisMachine) return cluster;
-  const auto constants = load_constants(constants_path(Environment::of_process(), most_ranks));
+  const auto constants = engine::load_constants(
+      engine::constants_path(bootstrap::Environment::of_process(), most_ranks));
   if (constants) {
     cluster.constants = *constants;
   } else {
@@ -101,10 +103,10 @@ Cluster cluster_of(const std::string& name, int most_ranks) {
 void run(const Options& options) {
   check(options);
   const std::vector<int> ranks =
-      parse_list(options.ranks, 1, kMostSimulatedRanks, "--ranks").value();
-  WhatIf world{.cluster = cluster_of(options.cluster, ranks.back())};
+      base::parse_list(options.ranks, 1, kMostSimulatedRanks, "--ranks").value();
+  simulate::WhatIf world{.cluster = cluster_of(options.cluster, ranks.back())};
   const bool training = !options.recipe.empty();
-  if (const Status status = apply(world, options.what_if, training); !status.ok())
+  if (const Status status = simulate::apply(world, options.what_if, training); !status.ok())
     throw Error{status};
   if (training) {
     run_training(options, std::move(world), ranks);
@@ -136,7 +138,7 @@ void add_simulate(CLI::App& app, int& exit_status) {
   command->add_option(
       "--what-if", options->what_if,
       fmt::format("Change something, key=value: {}; with a recipe also any of its keys: theta=1M",
-                  fmt::join(what_if_keys(), ", ")));
+                  fmt::join(simulate::what_if_keys(), ", ")));
   command->add_option("--samples", options->samples, "Images of an epoch")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();

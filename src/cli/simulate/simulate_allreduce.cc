@@ -39,7 +39,7 @@ std::vector<Candidate> candidates_of(const AllReduceQuestion& question, const To
   }
   for (Candidate& candidate : all) {
     if (question.world.grid_rows > 0 && candidate.algorithm->uses_grid) {
-      candidate.shape.grid = grid_of(question.world, candidate.shape.ranks).value();
+      candidate.shape.grid = simulate::grid_of(question.world, candidate.shape.ranks).value();
       candidate.shape = complete_shape(*candidate.algorithm, candidate.shape).value();
     }
     if (question.segments > 0 && candidate.algorithm->uses_segments)
@@ -52,13 +52,14 @@ std::vector<Row> rows_of(const AllReduceQuestion& question) {
   std::vector<Row> rows;
   const auto bytes = static_cast<double>(question.bytes);
   for (const int ranks : question.ranks) {
-    CollectiveSimulator simulator =
-        CollectiveSimulator::on(question.world.cluster, ranks, question.world.conditions).value();
+    simulate::CollectiveSimulator simulator =
+        simulate::CollectiveSimulator::on(question.world.cluster, ranks, question.world.conditions)
+            .value();
     std::vector<Row> of_ranks;
     for (const Candidate& candidate : candidates_of(question, simulator.topology())) {
-      RunOptions options{.bytes = bytes, .lanes = question.world.lanes};
+      simulate::RunOptions options{.bytes = bytes, .lanes = question.world.lanes};
       if (question.world.jitter_s > 0)
-        options.starts_s = lateness(question.world.jitter_s, question.world.seed, ranks);
+        options.starts_s = simulate::lateness(question.world.jitter_s, question.world.seed, ranks);
       const std::vector<double> done =
           simulator.run(*candidate.algorithm, candidate.shape, options).value();
       const double seconds = *std::max_element(done.begin(), done.end());
@@ -73,11 +74,11 @@ std::vector<Row> rows_of(const AllReduceQuestion& question) {
 }
 
 void doubt(const std::vector<Row>& rows) {
-  std::map<std::string_view, std::vector<ScalePoint>> by_algorithm;
+  std::map<std::string_view, std::vector<simulate::ScalePoint>> by_algorithm;
   for (const Row& row : rows)
     by_algorithm[row.candidate.algorithm->name].push_back({row.ranks, row.seconds});
   for (const auto& [name, points] : by_algorithm) {
-    if (const Status status = check_scaling(points); !status.ok()) throw Error{status};
+    if (const Status status = simulate::check_scaling(points); !status.ok()) throw Error{status};
   }
 }
 
@@ -108,12 +109,12 @@ void simulate_all_reduce(const AllReduceQuestion& question) {
     return;
   }
   fmt::print("Simulated: all_reduce of {} on cluster {}. None of it was measured.\n\n",
-             format_bytes(bytes), question.world.cluster.name);
+             base::format_bytes(bytes), question.world.cluster.name);
   fmt::print("{:>7} {:>6}  {:<34} {:>10} {:>11} {:>11}\n", "ranks", "nodes", "algorithm",
              "simulated", "algbw GB/s", "busbw GB/s");
   for (const Row& row : rows) {
     fmt::print("{:>7} {:>6}  {:<34} {:>10} {:>11.2f} {:>11.2f}\n", row.ranks, row.nodes,
-               row.candidate.algorithm->name, format_seconds(row.seconds),
+               row.candidate.algorithm->name, base::format_seconds(row.seconds),
                row.seconds > 0 ? bytes / row.seconds / 1e9 : 0, row.bus_bytes_per_s / 1e9);
   }
 }

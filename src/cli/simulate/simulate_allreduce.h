@@ -10,7 +10,7 @@
 namespace sluice::cli {
 
 struct AllReduceQuestion {
-  WhatIf world;
+  simulate::WhatIf world;
   std::vector<int> ranks;
   std::int64_t bytes = 0;
   std::string algorithm;  // empty: what the engine would choose; "all": each of them

@@ -12,8 +12,8 @@ std::int64_t to_ns(double seconds) { return std::llround(seconds * 1e9); }
 
 }  // namespace
 
-std::string simulated_trace(const IterationTime& time) {
-  const StepKind& kind = time.kind;
+std::string simulated_trace(const simulate::IterationTime& time) {
+  const simulate::StepKind& kind = time.kind;
   // Two events a pass, three that follow, and two a bucket.
   Timeline timeline{2 * static_cast<std::size_t>(kind.accumulate) + 3 + 2 * time.buckets.size()};
   double at = 0;
@@ -23,15 +23,15 @@ std::string simulated_trace(const IterationTime& time) {
     at += seconds;
   };
   for (int pass = 0; pass < kind.accumulate; ++pass) {
-    compute("forward", kForwardPart * kind.pass_s);
-    compute("backward", (1 - kForwardPart) * kind.pass_s);
+    compute("forward", simulate::kForwardPart * kind.pass_s);
+    compute("backward", (1 - simulate::kForwardPart) * kind.pass_s);
   }
   // What is left of the step: sparse selection, the wait for gradients, ranks and images.
   compute("finish", time.seconds - kind.optimizer_s - time.stall_s - at);
   compute("optimizer", kind.optimizer_s);
   compute("input", time.stall_s);
   for (std::size_t k = 0; k < time.buckets.size(); ++k) {
-    const BucketTime& bucket = time.buckets[k];
+    const simulate::BucketTime& bucket = time.buckets[k];
     const auto show = [&](const char* name, double begin_s, double end_s) {
       timeline.add({.name = name,
                     .lane = Timeline::Lane::Progress,

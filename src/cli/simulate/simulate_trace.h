@@ -8,6 +8,6 @@
 namespace sluice::cli {
 
 // A Chrome trace. Its process is called "rank 0, simulated".
-std::string simulated_trace(const IterationTime& time);
+std::string simulated_trace(const simulate::IterationTime& time);
 
 }  // namespace sluice::cli

@@ -15,7 +15,7 @@
 namespace sluice::cli {
 namespace {
 
-nlohmann::ordered_json to_json(int ranks, const TrainingTime& time) {
+nlohmann::ordered_json to_json(int ranks, const simulate::TrainingTime& time) {
   nlohmann::ordered_json json{{"ranks", ranks},
                               {"global_batch", time.global_batch},
                               {"iteration_ms", time.iteration.seconds * 1e3},
@@ -30,7 +30,7 @@ nlohmann::ordered_json to_json(int ranks, const TrainingTime& time) {
                               {"overhead_s", time.overhead_s},
                               {"exposed_comm_fraction", time.exposed_comm_fraction},
                               {"buckets", nlohmann::ordered_json::array()}};
-  for (const BucketTime& bucket : time.iteration.buckets) {
+  for (const simulate::BucketTime& bucket : time.iteration.buckets) {
     json["buckets"].push_back({{"bytes", bucket.bytes},
                                {"algorithm", bucket.algorithm},
                                {"ready_ms", bucket.ready_s * 1e3},
@@ -40,7 +40,7 @@ nlohmann::ordered_json to_json(int ranks, const TrainingTime& time) {
   return json;
 }
 
-void print_json(const TrainingSweep& sweep, const std::vector<TrainingTime>& times) {
+void print_json(const TrainingSweep& sweep, const std::vector<simulate::TrainingTime>& times) {
   nlohmann::ordered_json document{{"simulated", true},
                                   {"cluster", sweep.question.world.cluster.name},
                                   {"recipe", sweep.question.recipe.name},
@@ -52,7 +52,8 @@ void print_json(const TrainingSweep& sweep, const std::vector<TrainingTime>& tim
   fmt::print("{}\n", document.dump(2));
 }
 
-ScalingCurve curve_of(const TrainingSweep& sweep, const std::vector<TrainingTime>& times) {
+ScalingCurve curve_of(const TrainingSweep& sweep,
+                      const std::vector<simulate::TrainingTime>& times) {
   ScalingCurve curve{.title = fmt::format("{} on {}", sweep.question.recipe.name,
                                           sweep.question.world.cluster.name)};
   for (std::size_t i = 0; i < times.size(); ++i)
@@ -60,8 +61,8 @@ ScalingCurve curve_of(const TrainingSweep& sweep, const std::vector<TrainingTime
   return curve;
 }
 
-void print_text(const TrainingSweep& sweep, const std::vector<TrainingTime>& times) {
-  const Cluster& cluster = sweep.question.world.cluster;
+void print_text(const TrainingSweep& sweep, const std::vector<simulate::TrainingTime>& times) {
+  const cluster::Cluster& cluster = sweep.question.world.cluster;
   fmt::print("Simulated: recipe {} on cluster {} ({}), {} scaling. None of it was measured.\n\n",
              sweep.question.recipe.name, cluster.name, cluster.device,
              sweep.strong ? "strong" : "weak");
@@ -69,12 +70,12 @@ void print_text(const TrainingSweep& sweep, const std::vector<TrainingTime>& tim
              "iteration", "exposed", "stragglers", "images/s", "efficiency", "speed-up",
              "to train");
   for (std::size_t i = 0; i < times.size(); ++i) {
-    const TrainingTime& time = times[i];
+    const simulate::TrainingTime& time = times[i];
     fmt::print("{:>7} {:>8} {:>10} {:>10} {:>10} {:>11} {:>9.1f}% {:>9.1f} {:>13}\n",
-               sweep.ranks[i], time.global_batch, format_seconds(time.iteration.seconds),
-               format_seconds(time.iteration.exposed_s), format_seconds(time.iteration.straggler_s),
-               speed_text(time.images_per_s), 100 * time.efficiency, time.speedup,
-               span_text(time.time_to_train_s));
+               sweep.ranks[i], time.global_batch, base::format_seconds(time.iteration.seconds),
+               base::format_seconds(time.iteration.exposed_s),
+               base::format_seconds(time.iteration.straggler_s), speed_text(time.images_per_s),
+               100 * time.efficiency, time.speedup, span_text(time.time_to_train_s));
   }
   if (times.size() > 1) fmt::print("\n{}", plot_text(curve_of(sweep, times)));
 }
@@ -87,29 +88,29 @@ void write_file(const std::string& path, const std::string& text) {
 }
 
 // A bucket that takes the very same time on twice the ranks was not simulated on them.
-void doubt(const TrainingSweep& sweep, const std::vector<TrainingTime>& times) {
-  std::map<std::pair<double, std::string>, std::vector<ScalePoint>> buckets;
+void doubt(const TrainingSweep& sweep, const std::vector<simulate::TrainingTime>& times) {
+  std::map<std::pair<double, std::string>, std::vector<simulate::ScalePoint>> buckets;
   for (std::size_t i = 0; i < times.size(); ++i) {
-    for (const BucketTime& bucket : times[i].iteration.buckets) {
+    for (const simulate::BucketTime& bucket : times[i].iteration.buckets) {
       buckets[{bucket.bytes, bucket.algorithm}].push_back(
           {sweep.ranks[i], bucket.end_s - bucket.begin_s});
     }
   }
   for (const auto& [kind, points] : buckets) {
-    if (const Status status = check_scaling(points); !status.ok()) throw Error{status};
+    if (const Status status = simulate::check_scaling(points); !status.ok()) throw Error{status};
   }
 }
 
 }  // namespace
 
 void simulate_trainings(TrainingSweep sweep) {
-  Recipe& recipe = sweep.question.recipe;
+  recipe::Recipe& recipe = sweep.question.recipe;
   if (sweep.strong && recipe.global_batch == 0)
     recipe.global_batch = static_cast<std::int64_t>(recipe.batch) * sweep.ranks.front();
-  std::vector<TrainingTime> times;
+  std::vector<simulate::TrainingTime> times;
   for (const int n : sweep.ranks) {
     sweep.question.ranks = n;
-    times.push_back(simulate_training(sweep.question).value());
+    times.push_back(simulate::simulate_training(sweep.question).value());
   }
   if (sweep.question.world.jitter_s == 0) doubt(sweep, times);
   if (!sweep.plot.empty()) write_file(sweep.plot, plot_svg(curve_of(sweep, times)));

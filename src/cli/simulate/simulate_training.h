@@ -9,11 +9,11 @@
 namespace sluice::cli {
 
 struct TrainingSweep {
-  TrainingQuestion question;  // but for its ranks
-  std::vector<int> ranks;     // rising
-  bool strong = false;        // the global batch stays, not a rank's
-  std::string plot;           // files to write; empty: none
-  std::string trace;          // of a step on the most ranks
+  simulate::TrainingQuestion question;  // but for its ranks
+  std::vector<int> ranks;               // rising
+  bool strong = false;                  // the global batch stays, not a rank's
+  std::string plot;                     // files to write; empty: none
+  std::string trace;                    // of a step on the most ranks
   bool json = false;
 };
 

@@ -17,24 +17,26 @@ RankThreads share_threads(int threads, bool decodes) {
   return {.compute = std::max(1, threads - loader), .loader = loader};
 }
 
-void take_share_of_cores(const Placement& placement, const Environment& environment) {
-  const std::vector<int> cores = usable_cores();
+void take_share_of_cores(const bootstrap::Placement& placement,
+                         const bootstrap::Environment& environment) {
+  const std::vector<int> cores = bootstrap::usable_cores();
   // A launcher that binds its ranks gives each fewer cores than it has itself.
-  const bool bound = usable_cores(getppid()) != cores;
+  const bool bound = bootstrap::usable_cores(getppid()) != cores;
   std::span<const int> share = cores;
   if (!bound) {
-    share = share_of_cores(cores, placement.local_ranks, placement.local_rank);
-    (void)pin_to(share);  // not to be pinned is slower, not wrong
+    share = bootstrap::share_of_cores(cores, placement.local_ranks, placement.local_rank);
+    (void)bootstrap::pin_to(share);  // not to be pinned is slower, not wrong
   }
-  if (!environment.has(variable::kThreads))
-    setenv(variable::kThreads.name.data(), std::to_string(share.size()).c_str(), 0);
+  if (!environment.has(bootstrap::variable::kThreads))
+    setenv(bootstrap::variable::kThreads.name.data(), std::to_string(share.size()).c_str(), 0);
 }
 
-int threads_of_rank(const Environment& environment) {
+int threads_of_rank(const bootstrap::Environment& environment) {
   constexpr int kMostThreads = 4096;
-  const auto text = environment.text(variable::kThreads);
+  const auto text = environment.text(bootstrap::variable::kThreads);
   const auto number =
-      text ? parse_whole(*text, 1, kMostThreads, variable::kThreads.name) : Result<std::int64_t>{1};
+      text ? base::parse_whole(*text, 1, kMostThreads, bootstrap::variable::kThreads.name)
+           : Result<std::int64_t>{1};
   return number.ok() ? static_cast<int>(number.value()) : 1;
 }
 

@@ -20,9 +20,10 @@ RankThreads share_threads(int threads, bool decodes);
 // Pins this process to its share of the node's cores and sets OMP_NUM_THREADS, as `sluice launch`
 // does it: not where the launcher has bound it already, nor a number that the user has set. Before
 // libraries that start threads are loaded.
-void take_share_of_cores(const Placement& placement, const Environment& environment);
+void take_share_of_cores(const bootstrap::Placement& placement,
+                         const bootstrap::Environment& environment);
 
 // As that or `sluice launch` left them.
-int threads_of_rank(const Environment& environment);
+int threads_of_rank(const bootstrap::Environment& environment);
 
 }  // namespace sluice::cli

@@ -16,19 +16,19 @@ Result<RecordedRun> recorded_run(const std::filesystem::path& folder,
   if (!file)
     return Status{Code::InvalidInput,
                   fmt::format("there is no run to resume in {}: {} cannot be read",
-                              quote(folder.string()), quote(path))};
+                              base::quote(folder.string()), base::quote(path))};
   const auto document = nlohmann::json::parse(file, nullptr, false);
   const auto settings = document.is_object() ? document.find("settings") : document.end();
   if (settings == document.end() || !settings->is_object()) {
     return Status{
         Code::InvalidInput,
         fmt::format("{} does not say what was trained: give --recipe and --data as they were",
-                    quote(path))};
+                    base::quote(path))};
   }
   std::string toml;
   for (const auto& [key, value] : settings->items())
     if (value.is_string()) toml += fmt::format("{} = {}\n", key, value.get<std::string>());
-  auto recipe = parse_recipe(toml, path, overrides);
+  auto recipe = recipe::parse_recipe(toml, path, overrides);
   if (!recipe.ok()) return recipe.status();
   recipe.value().name = document.value("recipe", recipe.value().name);
   return RecordedRun{std::move(recipe).value(), document.value("data", "")};
@@ -46,7 +46,7 @@ std::string data_of_checkpoint(const std::filesystem::path& checkpoint) {
   }
   throw Error{Status{Code::InvalidArgument,
                      fmt::format("no run.json near {} says what data it is for: give --data",
-                                 quote(checkpoint.string()))}};
+                                 base::quote(checkpoint.string()))}};
 }
 
 }  // namespace sluice::cli

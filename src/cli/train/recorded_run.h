@@ -11,7 +11,7 @@
 namespace sluice::cli {
 
 struct RecordedRun {
-  Recipe recipe;
+  recipe::Recipe recipe;
   std::string data;
 };
 

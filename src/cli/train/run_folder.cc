@@ -36,7 +36,7 @@ Result<fs::path> fresh_run_folder(const fs::path& place, const std::string& name
   }
   return Status{Code::InvalidInput,
                 fmt::format("no folder for this run can be made under {}: {}; give one with --run",
-                            quote((place / kRuns).string()),
+                            base::quote((place / kRuns).string()),
                             error ? error.message() : "too many of this second")};
 }
 
@@ -45,18 +45,18 @@ Status check_run_folder(const fs::path& folder, bool resume) {
   const bool there = fs::exists(folder, error);
   if (there && !fs::is_directory(folder, error)) {
     return {Code::InvalidArgument,
-            fmt::format("{} is not a folder: give another --run", quote(folder.string()))};
+            fmt::format("{} is not a folder: give another --run", base::quote(folder.string()))};
   }
   if (!resume && holds_a_run(folder)) {
     return {
         Code::InvalidArgument,
         fmt::format("{} holds a run already, which is never written over: add --resume to go on "
                     "with it, or give another --run",
-                    quote(folder.string()))};
+                    base::quote(folder.string()))};
   }
   if (resume && !holds_a_run(folder)) {
     return {Code::InvalidArgument,
-            fmt::format("there is no run to resume in {}", quote(folder.string()))};
+            fmt::format("there is no run to resume in {}", base::quote(folder.string()))};
   }
   return {};
 }

@@ -29,9 +29,9 @@ SparseOutlook sparse_outlook(const Selector& selector, const CostConstants& cons
 std::string show(const SparseOutlook& outlook) {
   const std::string sent = fmt::format(
       "With {:.0f}% of the chunks held back {} are sent: {}, {} of them to add up and choose,",
-      100 * outlook.sparsity, format_bytes(static_cast<double>(outlook.sent_bytes)),
-      format_seconds(outlook.sparse_s), format_seconds(outlook.choosing_s));
-  const std::string against = fmt::format("against {}", format_seconds(outlook.dense_s));
+      100 * outlook.sparsity, base::format_bytes(static_cast<double>(outlook.sent_bytes)),
+      base::format_seconds(outlook.sparse_s), base::format_seconds(outlook.choosing_s));
+  const std::string against = fmt::format("against {}", base::format_seconds(outlook.dense_s));
   if (!outlook.pays())
     return fmt::format("{} {}: sparse gradients do not pay here.", sent, against);
   return fmt::format("{} {}: sparse gradients pay, {:.1f} times, where backward does not hide it.",

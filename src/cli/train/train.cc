@@ -34,17 +34,17 @@ void say(const std::string& sentence) {
 }
 
 int list_recipes(bool json) {
-  const std::vector<RecipeSummary> recipes = known_recipes();
+  const std::vector<recipe::RecipeSummary> recipes = recipe::known_recipes();
   if (json) {
     auto document = nlohmann::ordered_json::array();
-    for (const RecipeSummary& recipe : recipes)
+    for (const recipe::RecipeSummary& recipe : recipes)
       document.push_back({{"name", recipe.name}, {"about", recipe.about}});
     fmt::print("{}\n", document.dump(2));
     return kExitDone;
   }
   std::size_t width = 0;
-  for (const RecipeSummary& recipe : recipes) width = std::max(width, recipe.name.size());
-  for (const RecipeSummary& recipe : recipes)
+  for (const recipe::RecipeSummary& recipe : recipes) width = std::max(width, recipe.name.size());
+  for (const recipe::RecipeSummary& recipe : recipes)
     fmt::print("{:<{}}  {}\n", recipe.name, width, recipe.about);
   return kExitDone;
 }
@@ -59,8 +59,8 @@ int show_dry_run(const TrainOptions& options, int ranks) {
   return kExitDone;
 }
 
-[[noreturn]] void be_a_rank(const TrainOptions& options, const Placement& placement,
-                            const Environment& environment) {
+[[noreturn]] void be_a_rank(const TrainOptions& options, const bootstrap::Placement& placement,
+                            const bootstrap::Environment& environment) {
   if (!options.ranks.empty() || options.max_restarts != "0") {
     throw Error{Status{Code::InvalidArgument,
                        fmt::format("this is one of {} ranks that {} has started: --ranks and "
@@ -71,7 +71,7 @@ int show_dry_run(const TrainOptions& options, int ranks) {
   become_train_program(arguments_of_rank(options));
 }
 
-int report(const TrainOptions& options, const LaunchOutcome& outcome) {
+int report(const TrainOptions& options, const bootstrap::LaunchOutcome& outcome) {
   const std::string go_on =
       options.run.empty() ? ""
                           : fmt::format("; to go on: sluice train --resume --run {}", options.run);
@@ -82,7 +82,7 @@ int report(const TrainOptions& options, const LaunchOutcome& outcome) {
                     "stopped{}",
                     go_on));
   if (!outcome.first_failure) return outcome.all_well() ? kExitDone : kExitMachine;
-  const LaunchOutcome::Failure& failure = *outcome.first_failure;
+  const bootstrap::LaunchOutcome::Failure& failure = *outcome.first_failure;
   if (failure.status == kExitNo || failure.status == kExitUsage || failure.status > 128)
     return failure.status;  // the rank has said why
   const std::string restarts =
@@ -93,7 +93,7 @@ int report(const TrainOptions& options, const LaunchOutcome& outcome) {
 
 int start_ranks(TrainOptions options) {
   const TrainJob job = job_of(options);
-  const int ranks = ranks_of(options, kMostLocalRanks);
+  const int ranks = ranks_of(options, bootstrap::kMostLocalRanks);
   const std::string program = train_program();
   require_data(job);
   const bool keeps = options.evaluate.empty() && !options.keep_nothing;
@@ -104,7 +104,7 @@ int start_ranks(TrainOptions options) {
     const Status status = check_run_folder(options.run, options.resume);
     if (!status.ok()) throw Error{status};
   }
-  LaunchOptions launched{
+  bootstrap::LaunchOptions launched{
       .ranks = ranks,
       .program = arguments_of_rank(options),
       .prefix = false,
@@ -114,7 +114,7 @@ int start_ranks(TrainOptions options) {
       .answers = {kExitNo, kExitUsage, 128 + SIGINT, 128 + SIGTERM, 128 + SIGHUP},
       .tell = say};
   launched.program.insert(launched.program.begin(), program);
-  const auto outcome = launch(launched);
+  const auto outcome = bootstrap::launch(launched);
   std::error_code ignored;
   if (fresh) std::filesystem::remove(options.run, ignored);  // only where nothing was written
   if (!outcome.ok()) {
@@ -126,8 +126,8 @@ int start_ranks(TrainOptions options) {
 
 int run(const TrainOptions& options) {
   if (options.recipe == "list") return list_recipes(options.json);
-  const Environment environment = Environment::of_process();
-  const Placement placement = placement_of(environment).value();
+  const bootstrap::Environment environment = bootstrap::Environment::of_process();
+  const bootstrap::Placement placement = bootstrap::placement_of(environment).value();
   const bool is_rank = placement.launcher != "none";
   if (options.dry_run) {
     if (is_rank && placement.rank != 0) return kExitDone;

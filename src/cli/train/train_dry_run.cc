@@ -9,7 +9,7 @@ namespace sluice::cli {
 
 PlannedData planned_data(const TrainJob& job) {
   if (!job.data.empty()) {
-    const Data data = open_data(job.data).value();
+    const data::Data data = data::open_data(job.data).value();
     return {.description = data.description,
             .samples = static_cast<std::int64_t>(data.train->size()),
             .classes = static_cast<int>(data.classes.size()),
@@ -27,19 +27,20 @@ DryRun dry_run(const TrainJob& job, int ranks) {
   DryRun run{.job = job, .ranks = ranks, .data = planned_data(job)};
   // As the trainer does it: crops have the recipe's size, whole images their own.
   const bool cropped =
-      job.recipe.augmentation == AugmentationKind::ResizedCrop || run.data.image == 0;
-  run.model = model_table(job.recipe.model, {.classes = run.data.classes,
+      job.recipe.augmentation == recipe::AugmentationKind::ResizedCrop || run.data.image == 0;
+  run.model =
+      recipe::model_table(job.recipe.model, {.classes = run.data.classes,
                                              .channels = run.data.channels,
                                              .image = cropped ? job.recipe.image : run.data.image})
-                  .value();
-  run.plan = plan_training(job.recipe, ranks, run.data.samples).value();
+          .value();
+  run.plan = recipe::plan_training(job.recipe, ranks, run.data.samples).value();
   return run;
 }
 
-std::vector<EpochPhase> phases_of(const TrainingPlan& plan) {
+std::vector<EpochPhase> phases_of(const recipe::TrainingPlan& plan) {
   std::vector<EpochPhase> phases;
   for (std::size_t i = 0; i < plan.epochs.size(); ++i) {
-    const EpochPlan& epoch = plan.epochs[i];
+    const recipe::EpochPlan& epoch = plan.epochs[i];
     const bool same = !phases.empty() && phases.back().each.batch == epoch.batch &&
                       phases.back().each.accumulate == epoch.accumulate &&
                       phases.back().each.steps == epoch.steps;
@@ -52,7 +53,8 @@ std::vector<EpochPhase> phases_of(const TrainingPlan& plan) {
   return phases;
 }
 
-std::vector<std::int64_t> key_steps(const Recipe& recipe, const TrainingPlan& plan) {
+std::vector<std::int64_t> key_steps(const recipe::Recipe& recipe,
+                                    const recipe::TrainingPlan& plan) {
   std::set<std::int64_t> steps{0, plan.steps / 2, plan.steps - 1};
   const auto around = [&](double epoch) {
     const std::int64_t step = plan.step_at(epoch);
@@ -60,8 +62,8 @@ std::vector<std::int64_t> key_steps(const Recipe& recipe, const TrainingPlan& pl
     if (step < plan.steps) steps.insert(step);
   };
   if (recipe.warm_up_epochs > 0) around(recipe.warm_up_epochs);
-  for (const RateDrop& drop : recipe.drops) around(drop.at);
-  for (const BatchPhase& phase : recipe.batch_phases) around(phase.epoch);
+  for (const recipe::RateDrop& drop : recipe.drops) around(drop.at);
+  for (const recipe::BatchPhase& phase : recipe.batch_phases) around(phase.epoch);
   return {steps.begin(), steps.end()};
 }
 

@@ -29,8 +29,8 @@ struct DryRun {
   TrainJob job;
   int ranks = 1;
   PlannedData data;
-  ModelTable model;
-  TrainingPlan plan;
+  recipe::ModelTable model;
+  recipe::TrainingPlan plan;
 };
 DryRun dry_run(const TrainJob& job, int ranks);
 
@@ -38,13 +38,13 @@ DryRun dry_run(const TrainJob& job, int ranks);
 struct EpochPhase {
   std::int64_t first_epoch = 0;
   std::int64_t epochs = 0;
-  EpochPlan each;
+  recipe::EpochPlan each;
 };
-std::vector<EpochPhase> phases_of(const TrainingPlan& plan);
+std::vector<EpochPhase> phases_of(const recipe::TrainingPlan& plan);
 
 // The steps whose rate says most: the first and the last, where the warm-up ends, before and after
 // every drop and change of batch, the middle. In order, none twice.
-std::vector<std::int64_t> key_steps(const Recipe& recipe, const TrainingPlan& plan);
+std::vector<std::int64_t> key_steps(const recipe::Recipe& recipe, const recipe::TrainingPlan& plan);
 
 std::string dry_run_text(const DryRun& run);
 nlohmann::ordered_json dry_run_json(const DryRun& run);

@@ -12,8 +12,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string settings_text(const Recipe& recipe) {
-  const RecipeSettings settings = settings_of(recipe);
+std::string settings_text(const recipe::Recipe& recipe) {
+  const recipe::RecipeSettings settings = recipe::settings_of(recipe);
   std::size_t name = 0;
   std::size_t text = 0;
   for (const auto& [key, value] : settings) {
@@ -22,14 +22,14 @@ std::string settings_text(const Recipe& recipe) {
   }
   std::string lines;
   for (const auto& [key, value] : settings) {
-    const std::string line =
-        fmt::format("  {:<{}} = {:<{}}  {}", key, name, value, text, source_of(recipe, key));
+    const std::string line = fmt::format("  {:<{}} = {:<{}}  {}", key, name, value, text,
+                                         recipe::source_of(recipe, key));
     lines += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
   }
   return lines;
 }
 
-std::string phases_text(const TrainingPlan& plan) {
+std::string phases_text(const recipe::TrainingPlan& plan) {
   std::string lines = fmt::format("  {:<12} {:>9} {:>14} {:>12} {:>14}\n", "epochs", "steps each",
                                   "batch a rank", "accumulated", "global batch");
   for (const EpochPhase& phase : phases_of(plan)) {
@@ -43,11 +43,11 @@ std::string phases_text(const TrainingPlan& plan) {
   return lines;
 }
 
-std::string rates_text(const Recipe& recipe, const TrainingPlan& plan) {
+std::string rates_text(const recipe::Recipe& recipe, const recipe::TrainingPlan& plan) {
   std::string lines = fmt::format("  {:>10} {:>9} {:>12}\n", "step", "epoch", "rate");
   for (const std::int64_t step : key_steps(recipe, plan)) {
     lines += fmt::format("  {:>10} {:>9.2f} {:>12.6g}\n", with_commas(step + 1),
-                         plan.epoch_at(step), rate_at(recipe, plan, step));
+                         plan.epoch_at(step), recipe::rate_at(recipe, plan, step));
   }
   return lines;
 }
@@ -55,7 +55,7 @@ std::string rates_text(const Recipe& recipe, const TrainingPlan& plan) {
 }  // namespace
 
 std::string dry_run_text(const DryRun& run) {
-  const Recipe& recipe = run.job.recipe;
+  const recipe::Recipe& recipe = run.job.recipe;
   std::string text =
       fmt::format("recipe {}: {}\n{}\n", recipe.name, recipe.about, settings_text(recipe));
   const auto parameters = run.model.gradient_elements();
@@ -63,7 +63,7 @@ std::string dry_run_text(const DryRun& run) {
       "model   {}: {} parameters in {} tensors, {} of gradients in f32, {:.3g} GFLOP forward an "
       "image of {}x{}\n",
       run.model.name, with_commas(parameters), run.model.gradient_tensors(),
-      format_bytes(4.0 * static_cast<double>(parameters)), run.model.forward_flops() / 1e9,
+      base::format_bytes(4.0 * static_cast<double>(parameters)), run.model.forward_flops() / 1e9,
       run.model.input.image, run.model.input.image);
   text += fmt::format("data    {}\n", run.data.description);
   text += fmt::format("ranks   {}\n", run.ranks);
@@ -78,10 +78,10 @@ std::string dry_run_text(const DryRun& run) {
 }
 
 Json dry_run_json(const DryRun& run) {
-  const Recipe& recipe = run.job.recipe;
+  const recipe::Recipe& recipe = run.job.recipe;
   Json settings = Json::object();
-  for (const auto& [key, value] : settings_of(recipe))
-    settings[key] = {{"value", value}, {"source", source_of(recipe, key)}};
+  for (const auto& [key, value] : recipe::settings_of(recipe))
+    settings[key] = {{"value", value}, {"source", recipe::source_of(recipe, key)}};
   Json phases = Json::array();
   for (const EpochPhase& phase : phases_of(run.plan)) {
     phases.push_back({{"first_epoch", phase.first_epoch + 1},
@@ -95,7 +95,7 @@ Json dry_run_json(const DryRun& run) {
   for (const std::int64_t step : key_steps(recipe, run.plan)) {
     rates.push_back({{"step", step + 1},
                      {"epoch", run.plan.epoch_at(step)},
-                     {"rate", rate_at(recipe, run.plan, step)}});
+                     {"rate", recipe::rate_at(recipe, run.plan, step)}});
   }
   const double target = run.job.target > 0 ? run.job.target : recipe.target;
   return {{"recipe", recipe.name},

@@ -23,10 +23,10 @@ std::string recipe_for(const std::string& data) {
   for (const char* const kind : {"mnist", "cifar10"}) {
     if (data.starts_with(fmt::format("{}:", kind))) return kind;
   }
-  refuse(
+  base::refuse(
       fmt::format("no recipe is known to be for {}: give --recipe ('sluice train --recipe list' "
                   "shows them)",
-                  quote(data)));
+                  base::quote(data)));
 }
 
 double percent_of(const std::string& text) {
@@ -34,30 +34,34 @@ double percent_of(const std::string& text) {
   const char* const end = text.data() + text.size();
   const auto [at, error] = std::from_chars(text.data(), end, percent);
   if (error != std::errc{} || at != end || !(percent > 0 && percent <= 100))
-    refuse(fmt::format("--target must be a percentage above 0, up to 100, not {}", quote(text)));
+    base::refuse(
+        fmt::format("--target must be a percentage above 0, up to 100, not {}", base::quote(text)));
   return percent;
 }
 
 void refuse_contradictions(const TrainOptions& options) {
   if (options.device == "cuda") {
-    refuse("--device cuda is not there yet: this version trains on the CPU, so leave --device out");
+    base::refuse(
+        "--device cuda is not there yet: this version trains on the CPU, so leave --device out");
   }
   if (options.device != "cpu")
-    refuse(fmt::format("there is no device {}: choose from cpu, cuda", quote(options.device)));
+    base::refuse(
+        fmt::format("there is no device {}: choose from cpu, cuda", base::quote(options.device)));
   if (options.resume && options.run.empty()) {
     const std::filesystem::path newest = newest_run("");
-    refuse(fmt::format("--resume needs the run's folder: give --run{}",
-                       newest.empty() ? "" : fmt::format(" {}, the newest here", newest.string())));
+    base::refuse(
+        fmt::format("--resume needs the run's folder: give --run{}",
+                    newest.empty() ? "" : fmt::format(" {}, the newest here", newest.string())));
   }
   if (options.resume && !options.init.empty())
-    refuse("--init begins a training and --resume goes on with one: leave one of them out");
+    base::refuse("--init begins a training and --resume goes on with one: leave one of them out");
   if (!options.evaluate.empty() &&
       (options.resume || !options.init.empty() || !options.run.empty())) {
-    refuse("--evaluate trains nothing: leave --run, --resume and --init out");
+    base::refuse("--evaluate trains nothing: leave --run, --resume and --init out");
   }
   for (const std::string& set : options.set) {
     if (set.find('=') == std::string::npos || set.starts_with('='))
-      refuse(fmt::format("--set takes key=value, not {}", quote(set)));
+      base::refuse(fmt::format("--set takes key=value, not {}", base::quote(set)));
   }
 }
 
@@ -71,7 +75,7 @@ void add_train_options(CLI::App& command, TrainOptions& options) {
                      "(default: demo, where the recipe is demo)");
   command.add_option("--ranks", options.ranks,
                      fmt::format("1 to {} on this machine (default: its cores, {} at most)",
-                                 kMostLocalRanks, kMostDefaultRanks));
+                                 bootstrap::kMostLocalRanks, kMostDefaultRanks));
   command.add_option("--device", options.device, "cpu; cuda is not there yet")
       ->capture_default_str();
   command.add_option("--run", options.run,
@@ -118,10 +122,10 @@ TrainJob job_of(const TrainOptions& options) {
   refuse_contradictions(options);
   TrainJob job;
   job.max_restarts = static_cast<int>(
-      parse_whole(options.max_restarts, 0, kMostRestarts, "--max-restarts").value());
+      base::parse_whole(options.max_restarts, 0, kMostRestarts, "--max-restarts").value());
   if (!options.target.empty()) job.target = percent_of(options.target);
   if (!options.steps.empty())
-    job.step_limit = parse_whole(options.steps, 1, kMostSteps, "--steps").value();
+    job.step_limit = base::parse_whole(options.steps, 1, kMostSteps, "--steps").value();
 
   if (!options.evaluate.empty()) {
     job.data = options.data.empty() ? data_of_checkpoint(options.evaluate) : options.data;
@@ -135,14 +139,14 @@ TrainJob job_of(const TrainOptions& options) {
     return job;
   }
   const std::string recipe = options.recipe.empty() ? recipe_for(options.data) : options.recipe;
-  job.recipe = load_recipe(recipe, options.set).value();
+  job.recipe = recipe::load_recipe(recipe, options.set).value();
   job.data = options.data.empty() && job.recipe.name == "demo" ? "demo" : options.data;
   return job;
 }
 
 void require_data(const TrainJob& job) {
   if (!job.data.empty()) return;
-  refuse(
+  base::refuse(
       fmt::format("recipe {} needs data: give --data images:DIR or pack:FILE (mnist:DIR and "
                   "cifar10:DIR for theirs, demo to try it)",
                   job.recipe.name));
@@ -150,8 +154,8 @@ void require_data(const TrainJob& job) {
 
 int ranks_of(const TrainOptions& options, int most) {
   if (!options.ranks.empty())
-    return static_cast<int>(parse_whole(options.ranks, 1, most, "--ranks").value());
-  return std::min(kMostDefaultRanks, static_cast<int>(usable_cores().size()));
+    return static_cast<int>(base::parse_whole(options.ranks, 1, most, "--ranks").value());
+  return std::min(kMostDefaultRanks, static_cast<int>(bootstrap::usable_cores().size()));
 }
 
 }  // namespace sluice::cli

@@ -40,7 +40,7 @@ std::vector<std::string> arguments_of_rank(const TrainOptions& options);
 
 // The options, looked up and checked.
 struct TrainJob {
-  Recipe recipe;                // of --evaluate: none, the checkpoint has its own
+  recipe::Recipe recipe;        // of --evaluate: none, the checkpoint has its own
   std::string data;             // empty: none was given and the recipe has none of its own
   double target = 0;            // percent; 0: the recipe's
   std::int64_t step_limit = 0;  // 0: none

@@ -25,7 +25,7 @@ std::string train_program() {
         Status{Code::InvalidInput,
                fmt::format("{}, which belongs beside sluice, is not there: build or install "
                            "again",
-                           quote(path.string()))}};
+                           base::quote(path.string()))}};
   }
   return path.string();
 #endif
@@ -39,7 +39,7 @@ void become_train_program(std::vector<std::string> arguments) {
   pointers.push_back(nullptr);
   execv(path.c_str(), pointers.data());
   throw Error{Status{Code::InvalidInput,
-                     fmt::format("{} cannot be run: {}", quote(path), std::strerror(errno))}};
+                     fmt::format("{} cannot be run: {}", base::quote(path), std::strerror(errno))}};
 }
 
 }  // namespace sluice::cli

@@ -29,27 +29,27 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 // When the job began, where a launcher has told it.
-std::optional<Clock::time_point> start_of_job(const Environment& environment) {
-  const auto text = environment.text(variable::kStarted);
+std::optional<Clock::time_point> start_of_job(const bootstrap::Environment& environment) {
+  const auto text = environment.text(bootstrap::variable::kStarted);
   if (!text) return std::nullopt;
-  const auto began = parse_whole(*text, 0, INT64_MAX, variable::kStarted.name);
+  const auto began = base::parse_whole(*text, 0, INT64_MAX, bootstrap::variable::kStarted.name);
   if (!began.ok()) return std::nullopt;
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   const auto ago = now - std::chrono::nanoseconds{began.value()};
   return Clock::now() - std::chrono::duration_cast<Clock::duration>(ago);
 }
 
-bool was_restarted(const Environment& environment) {
-  return environment.text(variable::kRestarts)
-             .value_or(environment.text(variable::kTorchRestarts).value_or("0")) != "0";
+bool was_restarted(const bootstrap::Environment& environment) {
+  return environment.text(bootstrap::variable::kRestarts)
+             .value_or(environment.text(bootstrap::variable::kTorchRestarts).value_or("0")) != "0";
 }
 
 class TrainRank {
  public:
   explicit TrainRank(const TrainOptions& options)
       : options_{options},
-        environment_{Environment::of_process()},
-        placement_{placement_of(environment_).value()},
+        environment_{bootstrap::Environment::of_process()},
+        placement_{bootstrap::placement_of(environment_).value()},
         job_{job_of(options)},
         display_{standard_error_display()} {}
 
@@ -60,7 +60,7 @@ class TrainRank {
 
  private:
   bool first() const { return placement_.rank == 0; }
-  TrainingEvents* events() { return first() ? &display_ : nullptr; }
+  train::TrainingEvents* events() { return first() ? &display_ : nullptr; }
 
   RankThreads threads() const {
     const bool decodes = job_.data.starts_with("images:") || job_.data.starts_with("pack:");
@@ -68,17 +68,17 @@ class TrainRank {
   }
 
   int train_it() {
-    TrainerOptions trainer{.recipe = job_.recipe,
-                           .data = job_.data,
-                           .run_folder = options_.run,
-                           .resume = options_.resume || was_restarted(environment_),
-                           .target = job_.target,
-                           .step_limit = job_.step_limit,
-                           .threads = threads().compute,
-                           .loader_threads = threads().loader,
-                           .start = start_of_job(environment_)};
+    train::TrainerOptions trainer{.recipe = job_.recipe,
+                                  .data = job_.data,
+                                  .run_folder = options_.run,
+                                  .resume = options_.resume || was_restarted(environment_),
+                                  .target = job_.target,
+                                  .step_limit = job_.step_limit,
+                                  .threads = threads().compute,
+                                  .loader_threads = threads().loader,
+                                  .start = start_of_job(environment_)};
     if (!options_.init.empty()) trainer.init = options_.init;
-    CommunicatorMaker make = [] { return Communicator::from_env(); };
+    train::CommunicatorMaker make = [] { return Communicator::from_env(); };
     std::optional<Communicator> made;
     if (options_.run.empty() && !options_.keep_nothing) {
       made = Communicator::from_env();
@@ -88,11 +88,12 @@ class TrainRank {
       const Status status = check_run_folder(options_.run, options_.resume);
       if (!status.ok()) throw Error{status};
     }
-    const TrainingSummary summary = train(make, trainer, events(), stop_signals()).value();
+    const train::TrainingSummary summary =
+        train::train(make, trainer, events(), stop_signals()).value();
     return first() ? report(summary, trainer.run_folder) : kExitDone;
   }
 
-  int report(const TrainingSummary& summary, const std::filesystem::path& folder) {
+  int report(const train::TrainingSummary& summary, const std::filesystem::path& folder) {
     display_.clear();
     const SummaryContext context{.recipe = job_.recipe.name,
                                  .model = job_.recipe.model,
@@ -106,8 +107,8 @@ class TrainRank {
       fmt::print("{}", summary_text(summary, context));
     }
     std::fflush(stdout);
-    if (summary.end == TrainingEnd::Signal) return 128 + summary.signal;
-    if (summary.end == TrainingEnd::NotFinite) {
+    if (summary.end == train::TrainingEnd::Signal) return 128 + summary.signal;
+    if (summary.end == train::TrainingEnd::NotFinite) {
       fmt::print(stderr, "sluice train: {}\n", summary.why);
       return kExitNo;
     }
@@ -115,13 +116,14 @@ class TrainRank {
   }
 
   int evaluate_it() {
-    const EvaluatorOptions evaluator{.checkpoint = options_.evaluate,
-                                     .data = job_.data,
-                                     .threads = threads().compute,
-                                     .loader_threads = threads().loader,
-                                     .start = start_of_job(environment_)};
-    const EvaluationReport evaluation =
-        evaluate_checkpoint([] { return Communicator::from_env(); }, evaluator, events()).value();
+    const train::EvaluatorOptions evaluator{.checkpoint = options_.evaluate,
+                                            .data = job_.data,
+                                            .threads = threads().compute,
+                                            .loader_threads = threads().loader,
+                                            .start = start_of_job(environment_)};
+    const train::EvaluationReport evaluation =
+        train::evaluate_checkpoint([] { return Communicator::from_env(); }, evaluator, events())
+            .value();
     if (!first()) return kExitDone;
     display_.clear();
     fmt::print("{}", options_.json ? evaluation_json(evaluation).dump(2) + "\n"
@@ -130,8 +132,8 @@ class TrainRank {
   }
 
   const TrainOptions& options_;
-  Environment environment_;
-  Placement placement_;
+  bootstrap::Environment environment_;
+  bootstrap::Placement placement_;
   TrainJob job_;
   TrainingDisplay display_;
 };
@@ -155,7 +157,7 @@ int fail(const Error& error, Rank rank) {
 
 int run_train_rank(const TrainOptions& options) {
   (void)stop_signals();  // before anything that takes long
-  const auto placement = placement_of(Environment::of_process());
+  const auto placement = bootstrap::placement_of(bootstrap::Environment::of_process());
   const Rank rank = placement.ok() ? placement.value().rank : 0;
   set_log(
       [](const std::string& sentence) { fmt::print(stderr, "{}{}\n", line_start(), sentence); });

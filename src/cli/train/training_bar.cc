@@ -21,7 +21,7 @@ struct Part {
   int spare = 0;
 };
 
-std::string epoch_text(const StepReport& step) {
+std::string epoch_text(const train::StepReport& step) {
   const auto epochs = static_cast<std::int64_t>(std::ceil(step.epochs));
   const auto passed = static_cast<std::int64_t>(std::floor(step.epoch));
   return fmt::format("epoch {}/{}",
@@ -29,23 +29,25 @@ std::string epoch_text(const StepReport& step) {
                      epochs);
 }
 
-std::string step_text(const StepReport& step) {
+std::string step_text(const train::StepReport& step) {
   return fmt::format("step {}/{}", with_commas(step.step), with_commas(step.steps));
 }
 
-std::string rate_text(const StepReport& step) { return fmt::format("rate {:.3g}", step.rate); }
+std::string rate_text(const train::StepReport& step) {
+  return fmt::format("rate {:.3g}", step.rate);
+}
 
-std::string wait_text(const StepReport& step) {
+std::string wait_text(const train::StepReport& step) {
   return fmt::format("network {:.1f}%", 100 * step.exposed_comm_fraction);
 }
 
-double part_done(const StepReport& step) {
+double part_done(const train::StepReport& step) {
   if (step.steps <= 0) return 0;
   return std::clamp(static_cast<double>(step.step) / static_cast<double>(step.steps), 0.0, 1.0);
 }
 
 std::vector<Part> parts_after_bar(const BarState& state) {
-  const StepReport& step = state.step;
+  const train::StepReport& step = state.step;
   std::vector<Part> parts{{fmt::format("{:.0f}%", std::floor(100 * part_done(step))), 1},
                           {step_text(step), 6}};
   if (state.evaluating) {
@@ -108,7 +110,8 @@ std::string progress_line(const BarState& state) {
   return line;
 }
 
-std::string evaluation_line(const EvaluationReport& evaluation, const StepReport& step) {
+std::string evaluation_line(const train::EvaluationReport& evaluation,
+                            const train::StepReport& step) {
   std::string line = fmt::format("epoch {:.4g}/{:.4g}  accuracy {}", evaluation.epoch, step.epochs,
                                  percent_text(evaluation.accuracy));
   if (evaluation.top5) line += fmt::format(" (top-5 {})", percent_text(*evaluation.top5));

@@ -14,7 +14,7 @@ struct BarLook {
 };
 
 struct BarState {
-  StepReport step;
+  train::StepReport step;
   std::optional<double> accuracy;    // of the last evaluation, percent
   std::optional<double> evaluating;  // how far the one that runs is, 0 to 1
 };
@@ -27,6 +27,7 @@ std::string bar_line(const BarState& state, const BarLook& look);
 std::string progress_line(const BarState& state);
 
 // An evaluation: what it came to and how far training was.
-std::string evaluation_line(const EvaluationReport& evaluation, const StepReport& step);
+std::string evaluation_line(const train::EvaluationReport& evaluation,
+                            const train::StepReport& step);
 
 }  // namespace sluice::cli

@@ -32,7 +32,7 @@ DisplayPlace standard_error_display() {
           .colour = has_colours(STDERR_FILENO)};
 }
 
-void TrainingDisplay::started(const StartUp& start_up) {
+void TrainingDisplay::started(const train::StartUp& start_up) {
   state_.step.steps = start_up.steps;
   state_.step.step = start_up.first_step;
   state_.step.epochs = start_up.epochs;
@@ -45,7 +45,7 @@ void TrainingDisplay::started(const StartUp& start_up) {
   last_ = place_.now();
 }
 
-void TrainingDisplay::stepped(const StepReport& step) {
+void TrainingDisplay::stepped(const train::StepReport& step) {
   state_.step = step;
   state_.evaluating.reset();
   draw();
@@ -56,7 +56,7 @@ void TrainingDisplay::evaluating(std::int64_t done, std::int64_t samples) {
   if (place_.width() > 0) draw();
 }
 
-void TrainingDisplay::evaluated(const EvaluationReport& evaluation) {
+void TrainingDisplay::evaluated(const train::EvaluationReport& evaluation) {
   state_.evaluating.reset();
   state_.accuracy = evaluation.accuracy;
   line(evaluation_line(evaluation, state_.step));

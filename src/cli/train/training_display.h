@@ -26,17 +26,17 @@ struct DisplayPlace {
 // Standard error, with colours unless NO_COLOR is set; a terminal that is "dumb" counts as none.
 DisplayPlace standard_error_display();
 
-class TrainingDisplay : public TrainingEvents {
+class TrainingDisplay : public train::TrainingEvents {
  public:
   explicit TrainingDisplay(DisplayPlace place) : place_{std::move(place)} {}
   ~TrainingDisplay() override { clear(); }
   TrainingDisplay(const TrainingDisplay&) = delete;
   TrainingDisplay& operator=(const TrainingDisplay&) = delete;
 
-  void started(const StartUp& start_up) override;
-  void stepped(const StepReport& step) override;
+  void started(const train::StartUp& start_up) override;
+  void stepped(const train::StepReport& step) override;
   void evaluating(std::int64_t done, std::int64_t samples) override;
-  void evaluated(const EvaluationReport& evaluation) override;
+  void evaluated(const train::EvaluationReport& evaluation) override;
   void note(const std::string& sentence) override;
 
   // Takes the bar away, for whatever comes next.

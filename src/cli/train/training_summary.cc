@@ -19,23 +19,23 @@ std::string epochs_text(double epochs) {
   return fmt::format("{:.4g} {}", epochs, epochs == 1 ? "epoch" : "epochs");
 }
 
-std::string ending(const TrainingSummary& summary) {
+std::string ending(const train::TrainingSummary& summary) {
   switch (summary.end) {
-    case TrainingEnd::Done:
+    case train::TrainingEnd::Done:
       return "trained";
-    case TrainingEnd::Target:
+    case train::TrainingEnd::Target:
       return "target reached";
-    case TrainingEnd::StepLimit:
+    case train::TrainingEnd::StepLimit:
       return "stopped at the step limit";
-    case TrainingEnd::Signal:
+    case train::TrainingEnd::Signal:
       return "stopped by a signal";
-    case TrainingEnd::NotFinite:
+    case train::TrainingEnd::NotFinite:
       return "stopped: the loss was not finite";
   }
   return "";
 }
 
-std::string accuracy(const TrainingSummary& summary) {
+std::string accuracy(const train::TrainingSummary& summary) {
   if (!summary.last) return fmt::format("not evaluated; loss {:.4f} in training", summary.loss);
   std::string text = percent_text(summary.last->accuracy);
   if (summary.last->top5) text += fmt::format(", top-5 {}", percent_text(*summary.last->top5));
@@ -47,21 +47,21 @@ std::string accuracy(const TrainingSummary& summary) {
   return text;
 }
 
-std::string target(const TrainingSummary& summary) {
+std::string target(const train::TrainingSummary& summary) {
   return summary.target_met
              ? fmt::format("{} reached {} after the start", percent_text(summary.target),
                            span_text(summary.seconds_to_target))
              : fmt::format("{} NOT reached", percent_text(summary.target));
 }
 
-std::string times(const TrainingSummary& summary) {
+std::string times(const train::TrainingSummary& summary) {
   return fmt::format("{} in all: start-up {}, steps {}, evaluation {}, checkpoints {}",
                      span_text(summary.total_s), span_text(summary.startup_s),
                      span_text(summary.train_s), span_text(summary.evaluate_s),
                      span_text(summary.checkpoint_s));
 }
 
-std::string start_up(const StartUp& parts) {
+std::string start_up(const train::StartUp& parts) {
   std::string text = fmt::format(
       "{:.2f} s to the first step: process {:.2f}, data {:.2f}, model {:.2f}, gradients {:.2f}",
       parts.total_s, parts.before_s, parts.data_s, parts.model_s, parts.gradients_s);
@@ -69,26 +69,26 @@ std::string start_up(const StartUp& parts) {
   return text;
 }
 
-std::string joining(const StartUp& parts) {
+std::string joining(const train::StartUp& parts) {
   return fmt::format("{:.2f} s till all ranks had met, {:.2f} of it beside data and model",
                      parts.communicator_s, std::max(0.0, parts.communicator_s - parts.joining_s));
 }
 
-std::string overlap(const TrainingSummary& summary) {
+std::string overlap(const train::TrainingSummary& summary) {
   if (summary.ranks == 1) return "one rank: nothing to wait for";
   return fmt::format("{:.1f}% of a step is computing, {:.1f}% waits for the network",
                      100 * (1 - summary.exposed_comm_fraction),
                      100 * summary.exposed_comm_fraction);
 }
 
-std::string network(const TrainingSummary& summary, std::int64_t steps) {
+std::string network(const train::TrainingSummary& summary, std::int64_t steps) {
   if (summary.ranks == 1) return "carried nothing";
-  std::string text =
-      fmt::format("carried {} of gradients from each rank{}", format_bytes(summary.bytes_sent),
-                  summary.bytes_counted ? "" : " (by size and algorithm)");
+  std::string text = fmt::format("carried {} of gradients from each rank{}",
+                                 base::format_bytes(summary.bytes_sent),
+                                 summary.bytes_counted ? "" : " (by size and algorithm)");
   if (steps > 0)
-    text +=
-        fmt::format(", {} a step", format_bytes(summary.bytes_sent / static_cast<double>(steps)));
+    text += fmt::format(", {} a step",
+                        base::format_bytes(summary.bytes_sent / static_cast<double>(steps)));
   return text;
 }
 
@@ -102,7 +102,7 @@ void append_all(std::string& text, const std::vector<std::string>& sentences) {
 
 }  // namespace
 
-std::string summary_text(const TrainingSummary& summary, const SummaryContext& context) {
+std::string summary_text(const train::TrainingSummary& summary, const SummaryContext& context) {
   const std::string bold = context.colour ? "\033[1m" : "";
   const std::string plain = context.colour ? "\033[0m" : "";
   const std::int64_t steps = summary.steps - summary.start_up.first_step;  // of this run
@@ -130,7 +130,8 @@ std::string summary_text(const TrainingSummary& summary, const SummaryContext& c
   }
   rows.emplace_back("run",
                     context.run_folder.empty() ? "nothing was kept" : context.run_folder.string());
-  const bool early = summary.end == TrainingEnd::Signal || summary.end == TrainingEnd::StepLimit;
+  const bool early =
+      summary.end == train::TrainingEnd::Signal || summary.end == train::TrainingEnd::StepLimit;
   if (early && !context.run_folder.empty()) {
     rows.emplace_back("to go on",
                       fmt::format("sluice train --resume --run {}", context.run_folder.string()));
@@ -147,7 +148,7 @@ std::string summary_text(const TrainingSummary& summary, const SummaryContext& c
   return text;
 }
 
-Json evaluation_json(const EvaluationReport& evaluation) {
+Json evaluation_json(const train::EvaluationReport& evaluation) {
   return {{"accuracy", evaluation.accuracy},
           {"top5", evaluation.top5 ? Json(*evaluation.top5) : Json(nullptr)},
           {"loss", evaluation.loss},
@@ -158,7 +159,7 @@ Json evaluation_json(const EvaluationReport& evaluation) {
           {"seconds", evaluation.seconds}};
 }
 
-std::string evaluation_text(const EvaluationReport& evaluation) {
+std::string evaluation_text(const train::EvaluationReport& evaluation) {
   std::string text = fmt::format("accuracy {}", percent_text(evaluation.accuracy));
   if (evaluation.top5) text += fmt::format(", top-5 {}", percent_text(*evaluation.top5));
   return text + fmt::format(" ({} of {} images), loss {:.4f}; trained for {}, {} steps\n",
@@ -167,14 +168,14 @@ std::string evaluation_text(const EvaluationReport& evaluation) {
                             with_commas(evaluation.step));
 }
 
-Json summary_json(const TrainingSummary& summary, const SummaryContext& context) {
-  const StartUp& parts = summary.start_up;
+Json summary_json(const train::TrainingSummary& summary, const SummaryContext& context) {
+  const train::StartUp& parts = summary.start_up;
   Json document{
       {"recipe", context.recipe},
       {"model", context.model},
       {"data", parts.data},
       {"ranks", summary.ranks},
-      {"end", word_of(summary.end)},
+      {"end", train::word_of(summary.end)},
       {"images_per_s", summary.images_per_s},
       {"accuracy", summary.last ? Json(summary.last->accuracy) : Json(nullptr)},
       {"top5", summary.last && summary.last->top5 ? Json(*summary.last->top5) : Json(nullptr)},

@@ -17,12 +17,13 @@ struct SummaryContext {
 };
 
 // Ends with a line's end.
-std::string summary_text(const TrainingSummary& summary, const SummaryContext& context);
+std::string summary_text(const train::TrainingSummary& summary, const SummaryContext& context);
 
 // Accuracy in percent, fractions 0 to 1, seconds since the start; null for what there is none of.
-nlohmann::ordered_json summary_json(const TrainingSummary& summary, const SummaryContext& context);
+nlohmann::ordered_json summary_json(const train::TrainingSummary& summary,
+                                    const SummaryContext& context);
 
-std::string evaluation_text(const EvaluationReport& evaluation);
-nlohmann::ordered_json evaluation_json(const EvaluationReport& evaluation);
+std::string evaluation_text(const train::EvaluationReport& evaluation);
+nlohmann::ordered_json evaluation_json(const train::EvaluationReport& evaluation);
 
 }  // namespace sluice::cli

@@ -8,7 +8,7 @@
 #include "data/formats/file_bytes.h"
 #include "data/formats/memory_dataset.h"
 
-namespace sluice {
+namespace sluice::data {
 namespace {
 
 namespace fs = std::filesystem;
@@ -83,4 +83,4 @@ Result<Data> open_cifar10(const fs::path& folder, std::size_t records) {
   return data;
 }
 
-}  // namespace sluice
+}  // namespace sluice::data

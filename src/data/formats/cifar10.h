@@ -6,10 +6,10 @@
 
 #include "data/data.h"
 
-namespace sluice {
+namespace sluice::data {
 
 // A record is a byte of label and 3 x 32 x 32 bytes of pixels, plane after plane. Every file holds
 // `records` of them; another number is an error.
 Result<Data> open_cifar10(const std::filesystem::path& folder, std::size_t records = 10000);
 
-}  // namespace sluice
+}  // namespace sluice::data

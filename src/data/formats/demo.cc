@@ -8,7 +8,7 @@
 #include "base/mix.h"
 #include "base/random.h"
 
-namespace sluice {
+namespace sluice::data {
 namespace {
 
 constexpr std::uint64_t kSeed = 0x536c756963650001;
@@ -90,7 +90,7 @@ constexpr std::array kFigures = {
 
 class Drawing {
  public:
-  explicit Drawing(std::uint64_t sample) : random_{mixed({kSeed, sample})} {}
+  explicit Drawing(std::uint64_t sample) : random_{base::mixed({kSeed, sample})} {}
 
   double uniform(double least, double most) {
     return least + (most - least) * static_cast<double>(random_.next() >> 11U) * 0x1p-53;
@@ -108,7 +108,7 @@ class Drawing {
   }
 
  private:
-  Random random_;
+  base::Random random_;
 };
 
 // How much of a pixel a line covers whose middle is `distance` pixels away.
@@ -186,4 +186,4 @@ MemoryDataset draw_all(std::size_t first, std::size_t count) {
 MemoryDataset demo_train() { return draw_all(0, kDemoTrain); }
 MemoryDataset demo_validation() { return draw_all(kDemoTrain, kDemoValidation); }
 
-}  // namespace sluice
+}  // namespace sluice::data

@@ -14,7 +14,7 @@
 
 #include "data/formats/memory_dataset.h"
 
-namespace sluice {
+namespace sluice::data {
 
 // Raised whenever any pixel changes: what was reached on other images is not comparable.
 inline constexpr int kDemoVersion = 1;
@@ -32,4 +32,4 @@ void draw_demo(std::uint64_t sample, std::span<std::uint8_t> pixels);
 MemoryDataset demo_train();
 MemoryDataset demo_validation();
 
-}  // namespace sluice
+}  // namespace sluice::data

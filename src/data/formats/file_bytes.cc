@@ -10,7 +10,7 @@
 
 #include "base/fd.h"
 
-namespace sluice {
+namespace sluice::data {
 namespace {
 
 Status refuse(int error) {
@@ -20,7 +20,7 @@ Status refuse(int error) {
 }  // namespace
 
 Status read_bytes(const std::filesystem::path& path, std::vector<std::uint8_t>& bytes) {
-  const Fd file{open(path.c_str(), O_RDONLY | O_CLOEXEC)};
+  const base::Fd file{open(path.c_str(), O_RDONLY | O_CLOEXEC)};
   if (!file.open()) return refuse(errno);
   struct stat about {};
   if (fstat(file.number(), &about) != 0) return refuse(errno);
@@ -38,4 +38,4 @@ Status read_bytes(const std::filesystem::path& path, std::vector<std::uint8_t>& 
   return {};
 }
 
-}  // namespace sluice
+}  // namespace sluice::data

@@ -7,10 +7,10 @@
 
 #include "sluice/status.h"
 
-namespace sluice {
+namespace sluice::data {
 
 // Into `bytes`, whose memory is used again. The message does not name the file: "cannot be read:
 // No such file or directory".
 Status read_bytes(const std::filesystem::path& path, std::vector<std::uint8_t>& bytes);
 
-}  // namespace sluice
+}  // namespace sluice::data

@@ -7,7 +7,7 @@
 
 #include "data/formats/file_bytes.h"
 
-namespace sluice {
+namespace sluice::data {
 namespace {
 
 constexpr std::size_t kPiece = std::size_t{1} << 20U;
@@ -54,4 +54,4 @@ Status read_maybe_gzipped(const std::filesystem::path& path, std::vector<std::ui
   return inflate_all(packed, bytes);
 }
 
-}  // namespace sluice
+}  // namespace sluice::data

@@ -11,7 +11,7 @@
 #include "data/formats/memory_dataset.h"
 #include "data/image/image_decoder.h"
 
-namespace sluice {
+namespace sluice::data {
 namespace {
 
 namespace fs = std::filesystem;
@@ -172,4 +172,4 @@ Result<Data> open_images(const fs::path& folder, const DataOptions& options) {
   return data;
 }
 
-}  // namespace sluice
+}  // namespace sluice::data

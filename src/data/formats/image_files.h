@@ -16,7 +16,7 @@
 #include "data/dataset.h"
 #include "data/formats/image_folder.h"
 
-namespace sluice {
+namespace sluice::data {
 
 class ImageFiles final : public Dataset {
  public:
@@ -64,4 +64,4 @@ class KeptImages final : public Dataset {
 // DIR/train and DIR/val or DIR/test must have the same classes.
 Result<Data> open_images(const std::filesystem::path& folder, const DataOptions& options);
 
-}  // namespace sluice
+}  // namespace sluice::data

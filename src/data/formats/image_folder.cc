@@ -9,7 +9,7 @@
 #include "data/formats/file_bytes.h"
 #include "data/image/image_decoder.h"
 
-namespace sluice {
+namespace sluice::data {
 namespace {
 
 namespace fs = std::filesystem;
@@ -96,4 +96,4 @@ Result<LoadedImages> load_images(const ImageFolder& folder) {
   return loaded;
 }
 
-}  // namespace sluice
+}  // namespace sluice::data

@@ -13,7 +13,7 @@
 #include "data/formats/memory_dataset.h"
 #include "sluice/status.h"
 
-namespace sluice {
+namespace sluice::data {
 
 enum class Split : std::uint8_t { Train, Test };
 
@@ -41,4 +41,4 @@ struct LoadedImages {
 // Decodes them all. Broken images are left out; that none is left is an error.
 Result<LoadedImages> load_images(const ImageFolder& folder);
 
-}  // namespace sluice
+}  // namespace sluice::data

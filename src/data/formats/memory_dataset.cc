@@ -7,7 +7,7 @@
 #include <cmath>
 #include <utility>
 
-namespace sluice {
+namespace sluice::data {
 
 MemoryDataset::MemoryDataset(int classes, int channels, int height, int width,
                              std::vector<std::uint8_t> pixels, std::vector<int> labels)
@@ -83,4 +83,4 @@ Normalization MemoryDataset::statistics() const {
   return result;
 }
 
-}  // namespace sluice
+}  // namespace sluice::data

@@ -9,7 +9,7 @@
 #include "data/dataset.h"
 #include "data/image/normalization.h"
 
-namespace sluice {
+namespace sluice::data {
 
 class MemoryDataset final : public Dataset {
  public:
@@ -47,4 +47,4 @@ class MemoryDataset final : public Dataset {
   std::vector<int> labels_;
 };
 
-}  // namespace sluice
+}  // namespace sluice::data

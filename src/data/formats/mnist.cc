@@ -10,7 +10,7 @@
 #include "data/formats/gzip.h"
 #include "data/formats/memory_dataset.h"
 
-namespace sluice {
+namespace sluice::data {
 namespace {
 
 namespace fs = std::filesystem;
@@ -145,4 +145,4 @@ Result<Data> open_mnist(const fs::path& folder) {
   return data;
 }
 
-}  // namespace sluice
+}  // namespace sluice::data

@@ -10,8 +10,8 @@
 
 #include "data/data.h"
 
-namespace sluice {
+namespace sluice::data {
 
 Result<Data> open_mnist(const std::filesystem::path& folder);
 
-}  // namespace sluice
+}  // namespace sluice::data

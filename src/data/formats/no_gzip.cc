@@ -2,7 +2,7 @@
 #include "data/formats/file_bytes.h"
 #include "data/formats/gzip.h"
 
-namespace sluice {
+namespace sluice::data {
 
 Status read_maybe_gzipped(const std::filesystem::path& path, std::vector<std::uint8_t>& bytes) {
   Status status = read_bytes(path, bytes);
@@ -12,4 +12,4 @@ Status read_maybe_gzipped(const std::filesystem::path& path, std::vector<std::ui
           "build Sluice again"};
 }
 
-}  // namespace sluice
+}  // namespace sluice::data

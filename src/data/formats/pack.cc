@@ -18,7 +18,7 @@
 #include "base/text.h"
 #include "data/image/image_decoder.h"
 
-namespace sluice {
+namespace sluice::data {
 namespace {
 
 namespace fs = std::filesystem;
@@ -141,7 +141,7 @@ class IndexReader {
 };
 
 Status map_file(const fs::path& path, PackFile& file) {
-  const Fd opened{open(path.c_str(), O_RDONLY | O_CLOEXEC)};
+  const base::Fd opened{open(path.c_str(), O_RDONLY | O_CLOEXEC)};
   struct stat about {};
   if (!opened.open() || fstat(opened.number(), &about) != 0) {
     return refuse(path, fmt::format("cannot be read: {}", std::strerror(errno)));
@@ -160,7 +160,7 @@ Status map_file(const fs::path& path, PackFile& file) {
 Status check_header(const fs::path& path, const PackHeader& header, std::size_t bytes) {
   if (std::memcmp(header.magic, kPackMagic, sizeof header.magic) != 0) {
     return refuse(path, fmt::format("is no pack file: it begins with {}, not {}",
-                                    quote({header.magic, sizeof header.magic}), kPackMagic));
+                                    base::quote({header.magic, sizeof header.magic}), kPackMagic));
   }
   if (header.version != kPackVersion) {
     return refuse(path, fmt::format("is a pack file of version {}, this Sluice reads version {}",
@@ -271,4 +271,4 @@ Result<Data> open_pack(const fs::path& path) {
   return data;
 }
 
-}  // namespace sluice
+}  // namespace sluice::data

@@ -12,7 +12,7 @@
 
 #include "data/data.h"
 
-namespace sluice {
+namespace sluice::data {
 
 inline constexpr char kPackMagic[9] = "SLUICEPK";
 inline constexpr std::uint32_t kPackVersion = 1;
@@ -51,4 +51,4 @@ std::uint64_t pack_checksum(const PackHeader& header, std::span<const std::uint8
 // shortened while it is in use.
 Result<Data> open_pack(const std::filesystem::path& file);
 
-}  // namespace sluice
+}  // namespace sluice::data

@@ -15,7 +15,7 @@
 #include "data/image/jpeg.h"
 #include "data/image/resizer.h"
 
-namespace sluice {
+namespace sluice::data {
 namespace {
 
 // Made in parallel, then written in order.
@@ -245,4 +245,4 @@ Result<PackSummary> pack_images(const Data& data, const std::filesystem::path& f
   return summary;
 }
 
-}  // namespace sluice
+}  // namespace sluice::data

@@ -11,7 +11,7 @@
 #include "data/data.h"
 #include "sluice/status.h"
 
-namespace sluice {
+namespace sluice::data {
 
 struct PackOptions {
   int resize = 0;    // images whose shorter side is longer are brought to it; 0: none are
@@ -36,4 +36,4 @@ struct PackSummary {
 Result<PackSummary> pack_images(const Data& data, const std::filesystem::path& file,
                                 const PackOptions& options);
 
-}  // namespace sluice
+}  // namespace sluice::data

@@ -10,7 +10,7 @@
 
 #include "base/fd.h"
 
-namespace sluice {
+namespace sluice::data {
 namespace {
 
 void append(std::vector<std::uint8_t>& index, const void* bytes, std::size_t count) {
@@ -89,9 +89,9 @@ Status PackWriter::finish(PackHeader header, const Normalization& normalization,
   file_.reset();
   // So that the name, too, survives a power cut.
   const std::filesystem::path folder = path_.has_parent_path() ? path_.parent_path() : ".";
-  const Fd opened{::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
+  const base::Fd opened{::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
   if (opened.open()) (void)fsync(opened.number());
   return {};
 }
 
-}  // namespace sluice
+}  // namespace sluice::data

@@ -13,7 +13,7 @@
 #include "data/image/normalization.h"
 #include "sluice/status.h"
 
-namespace sluice {
+namespace sluice::data {
 
 // FILE.part until finish() renames it; what is left of an attempt that died is written over by the
 // next. Training records come first.
@@ -49,4 +49,4 @@ class PackWriter {
   std::vector<PackRecord> records_;
 };
 
-}  // namespace sluice
+}  // namespace sluice::data

@@ -9,7 +9,7 @@
 #include "base/text.h"
 #include "data/formats/memory_dataset.h"
 
-namespace sluice {
+namespace sluice::data {
 namespace {
 
 constexpr int kChannels = 3;
@@ -19,7 +19,7 @@ constexpr int kMostSide = 512;
 MemoryDataset random_images(int count, int side, std::uint64_t seed) {
   const std::size_t size = static_cast<std::size_t>(kChannels) * side * side;
   std::vector<std::uint8_t> pixels(static_cast<std::size_t>(count) * size);
-  Random random{mixed({seed})};
+  base::Random random{base::mixed({seed})};
   for (std::uint8_t& pixel : pixels) pixel = static_cast<std::uint8_t>(random.next());
   std::vector<int> labels;
   for (int i = 0; i < count; ++i) labels.push_back(i % kRandomClasses);
@@ -30,7 +30,7 @@ MemoryDataset random_images(int count, int side, std::uint64_t seed) {
 
 Result<Data> open_random(const std::filesystem::path& side) {
   const auto number =
-      parse_whole(side.string(), kLeastSide, kMostSide, "the side of random images");
+      base::parse_whole(side.string(), kLeastSide, kMostSide, "the side of random images");
   if (!number.ok()) return number.status();
   const int pixels = static_cast<int>(number.value());
   Data data;
@@ -47,4 +47,4 @@ Result<Data> open_random(const std::filesystem::path& side) {
   return data;
 }
 
-}  // namespace sluice
+}  // namespace sluice::data

@@ -7,7 +7,7 @@
 #include "data/data.h"
 #include "sluice/status.h"
 
-namespace sluice {
+namespace sluice::data {
 
 inline constexpr int kRandomTrain = 1024;
 inline constexpr int kRandomValidation = 256;
@@ -16,4 +16,4 @@ inline constexpr int kRandomClasses = 10;
 // `side` is a whole number from 8 to 512: height and width. Three channels.
 Result<Data> open_random(const std::filesystem::path& side);
 
-}  // namespace sluice
+}  // namespace sluice::data

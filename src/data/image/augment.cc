@@ -6,11 +6,11 @@
 #include "base/mix.h"
 #include "base/random.h"
 
-namespace sluice {
+namespace sluice::data {
 
 View random_view(const Augmentation& augmentation, std::uint64_t seed, std::uint64_t epoch,
                  std::uint64_t sample) {
-  Random random{mixed({seed, epoch, sample})};
+  base::Random random{base::mixed({seed, epoch, sample})};
   const std::uint64_t places = 2 * static_cast<std::uint64_t>(augmentation.padding) + 1;
   View view;
   view.top = static_cast<int>(random.below(places));
@@ -48,4 +48,4 @@ void render(const StoredImage& image, const Normalization& normalization, int pa
   }
 }
 
-}  // namespace sluice
+}  // namespace sluice::data

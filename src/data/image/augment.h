@@ -6,7 +6,7 @@
 #include "data/dataset.h"
 #include "data/image/normalization.h"
 
-namespace sluice {
+namespace sluice::data {
 
 struct Augmentation {
   int padding = 4;  // how far an image may move, in pixels
@@ -30,4 +30,4 @@ View random_view(const Augmentation& augmentation, std::uint64_t seed, std::uint
 void render(const StoredImage& image, const Normalization& normalization, int padding,
             const View& view, float* out);
 
-}  // namespace sluice
+}  // namespace sluice::data

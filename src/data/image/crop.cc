@@ -3,16 +3,16 @@
 #include <algorithm>
 #include <cmath>
 
-namespace sluice {
+namespace sluice::data {
 namespace {
 
-double uniform(Random& random, double least, double most) {
+double uniform(base::Random& random, double least, double most) {
   return least + (most - least) * static_cast<double>(random.next() >> 11U) * 0x1p-53;
 }
 
 }  // namespace
 
-Crop random_crop(const CropRange& range, int height, int width, Random& random) {
+Crop random_crop(const CropRange& range, int height, int width, base::Random& random) {
   const double area = static_cast<double>(height) * width;
   for (int attempt = 0; attempt < 10; ++attempt) {
     const double wanted = area * uniform(random, range.least_area, range.most_area);
@@ -46,4 +46,4 @@ int largest_divisor(const Crop& crop, int side) {
   return divisor;
 }
 
-}  // namespace sluice
+}  // namespace sluice::data

@@ -3,7 +3,7 @@
 
 #include "base/random.h"
 
-namespace sluice {
+namespace sluice::data {
 
 // A rectangle, in pixels from the top left corner.
 struct Crop {
@@ -22,7 +22,7 @@ struct CropRange {
 
 // Szegedy et al. 2015: area and aspect at random, then a place; after ten that do not fit, the
 // largest in the middle whose aspect is in the range.
-Crop random_crop(const CropRange& range, int height, int width, Random& random);
+Crop random_crop(const CropRange& range, int height, int width, base::Random& random);
 
 // A square in the middle, whose side is that part of the image's shorter side.
 Crop centre_crop(double part, int height, int width);
@@ -31,4 +31,4 @@ Crop centre_crop(double part, int height, int width);
 // side x side pixels.
 int largest_divisor(const Crop& crop, int side);
 
-}  // namespace sluice
+}  // namespace sluice::data

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-namespace sluice {
+namespace sluice::data {
 namespace {
 
 constexpr std::array<std::uint8_t, 2> kJpeg = {0xff, 0xd8};
@@ -48,4 +48,4 @@ Status ImageDecoder::decode(std::span<const std::uint8_t> file, Image& image) {
   return {};
 }
 
-}  // namespace sluice
+}  // namespace sluice::data

@@ -13,7 +13,7 @@
 #include "data/image/png.h"
 #include "sluice/status.h"
 
-namespace sluice {
+namespace sluice::data {
 
 // Thread-safety: one thread at a time; make one for each.
 class ImageDecoder {
@@ -39,4 +39,4 @@ class ImageDecoder {
   Pixels pixels_;
 };
 
-}  // namespace sluice
+}  // namespace sluice::data

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <utility>
 
-namespace sluice {
+namespace sluice::data {
 namespace {
 
 constexpr std::int64_t kMostPixels = 1 << 28;
@@ -110,4 +110,4 @@ Status JpegEncoder::encode(const PixelView& pixels, int quality, std::vector<std
   return {};
 }
 
-}  // namespace sluice
+}  // namespace sluice::data

@@ -9,7 +9,7 @@
 #include "data/image/pixels.h"
 #include "sluice/status.h"
 
-namespace sluice {
+namespace sluice::data {
 
 // Thread-safety: one thread at a time; make one for each.
 class JpegDecoder {
@@ -52,4 +52,4 @@ class JpegEncoder {
   void* handle_;
 };
 
-}  // namespace sluice
+}  // namespace sluice::data

@@ -1,7 +1,7 @@
 // no_jpeg.cc - stands in for jpeg.cc where libjpeg-turbo was not found.
 #include "data/image/jpeg.h"
 
-namespace sluice {
+namespace sluice::data {
 namespace {
 
 Status without_jpeg(const char* what) {
@@ -25,4 +25,4 @@ Status JpegEncoder::encode(const PixelView&, int, std::vector<std::uint8_t>&) {
   return without_jpeg("cannot be written as JPEG");
 }
 
-}  // namespace sluice
+}  // namespace sluice::data

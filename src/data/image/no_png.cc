@@ -1,7 +1,7 @@
 // no_png.cc - stands in for png.cc where libpng was not found.
 #include "data/image/png.h"
 
-namespace sluice {
+namespace sluice::data {
 namespace {
 
 Status refuse() {
@@ -18,4 +18,4 @@ PngDecoder::~PngDecoder() = default;
 Status PngDecoder::begin(std::span<const std::uint8_t>, int&, int&) { return refuse(); }
 Status PngDecoder::finish(Pixels&) { return refuse(); }
 
-}  // namespace sluice
+}  // namespace sluice::data

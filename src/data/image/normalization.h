@@ -3,7 +3,7 @@
 
 #include <vector>
 
-namespace sluice {
+namespace sluice::data {
 
 // One value a channel, in units of pixels (0 to 255).
 struct Normalization {
@@ -11,4 +11,4 @@ struct Normalization {
   std::vector<double> deviation;  // greater than 0
 };
 
-}  // namespace sluice
+}  // namespace sluice::data

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace sluice {
+namespace sluice::data {
 
 // Someone else's memory.
 struct PixelView {
@@ -36,4 +36,4 @@ struct Pixels {
   PixelView view() const { return {values.data(), channels, height, width}; }
 };
 
-}  // namespace sluice
+}  // namespace sluice::data

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <png.h>
 
-namespace sluice {
+namespace sluice::data {
 namespace {
 
 constexpr std::uint64_t kMostPixels = std::uint64_t{1} << 28U;
@@ -47,4 +47,4 @@ Status PngDecoder::finish(Pixels& pixels) {
   return {};
 }
 
-}  // namespace sluice
+}  // namespace sluice::data

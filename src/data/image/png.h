@@ -8,7 +8,7 @@
 #include "data/image/pixels.h"
 #include "sluice/status.h"
 
-namespace sluice {
+namespace sluice::data {
 
 // Thread-safety: one thread at a time; make one for each.
 class PngDecoder {
@@ -27,4 +27,4 @@ class PngDecoder {
   std::unique_ptr<State> state_;
 };
 
-}  // namespace sluice
+}  // namespace sluice::data

@@ -5,14 +5,15 @@
 #include <cassert>
 #include <cmath>
 
-namespace sluice {
+namespace sluice::data {
 namespace {
 
 constexpr std::size_t kColours = 3;
 constexpr std::size_t kMostChannels = 4;
 
 // Weights of `size` outputs that share input pixels [begin, begin + length) of `inputs` evenly.
-void set_taps(double begin, double length, int inputs, int size, bool mirrored, Taps& taps) {
+void set_taps(double begin, double length, int inputs, int size, bool mirrored,
+              kernels::Taps& taps) {
   const double scale = length / size;
   const double reach = std::max(1.0, scale);
   const auto lowest = static_cast<int>(std::clamp(std::floor(begin), 0.0, inputs - 1.0));
@@ -41,9 +42,9 @@ void set_taps(double begin, double length, int inputs, int size, bool mirrored, 
 
 }  // namespace
 
-void Resizer::blend_row(const Taps& taps, int channels, float* const* out) {
+void Resizer::blend_row(const kernels::Taps& taps, int channels, float* const* out) {
   if (channels == static_cast<int>(kColours)) {
-    blend_pixels(row_.data(), taps, scale_.data(), shift_.data(), out);
+    kernels::blend_pixels(row_.data(), taps, scale_.data(), shift_.data(), out);
     return;
   }
   const auto step = static_cast<std::size_t>(channels);
@@ -80,8 +81,9 @@ void Resizer::resize(const PixelView& image, const Crop& crop, TargetSize size, 
   const auto width = static_cast<std::size_t>(size.width);
   const std::size_t plane = width * static_cast<std::size_t>(size.height);
   for (std::size_t y = 0; y < down_.first.size(); ++y) {
-    blend_rows(image.data + down_.first[y] * image.row_bytes() + left, image.row_bytes(),
-               down_.weights.data() + y * down_.count, down_.count, count, row_.data() + left);
+    kernels::blend_rows(image.data + down_.first[y] * image.row_bytes() + left, image.row_bytes(),
+                        down_.weights.data() + y * down_.count, down_.count, count,
+                        row_.data() + left);
     std::array<float*, kMostChannels> rows{};
     for (std::size_t channel = 0; channel < channels; ++channel) {
       rows[channel] = out + channel * plane + y * width;
@@ -106,4 +108,4 @@ void Resizer::resize(const PixelView& image, TargetSize size, Pixels& out) {
   }
 }
 
-}  // namespace sluice
+}  // namespace sluice::data

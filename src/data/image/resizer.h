@@ -11,7 +11,7 @@
 #include "data/image/pixels.h"
 #include "kernels/resample.h"
 
-namespace sluice {
+namespace sluice::data {
 
 struct TargetSize {
   int height = 0;
@@ -29,14 +29,14 @@ class Resizer {
   void resize(const PixelView& image, TargetSize size, Pixels& out);
 
  private:
-  void blend_row(const Taps& taps, int channels, float* const* out);
+  void blend_row(const kernels::Taps& taps, int channels, float* const* out);
 
-  Taps down_;
-  Taps across_;
+  kernels::Taps down_;
+  kernels::Taps across_;
   std::vector<float> row_;
   std::vector<float> planes_;
   std::vector<float> scale_;
   std::vector<float> shift_;
 };
 
-}  // namespace sluice
+}  // namespace sluice::data

@@ -9,7 +9,7 @@
 #include "base/mix.h"
 #include "data/image/augment.h"
 
-namespace sluice {
+namespace sluice::data {
 namespace {
 
 void interleave(const StoredImage& stored, Pixels& out) {
@@ -114,7 +114,7 @@ Status Viewer::view(const StoredImage& stored, const SampleRef& which, float* ou
   Crop crop;
   bool flipped = false;
   if (options_.kind == ViewKind::ResizedCrop) {
-    Random random{mixed({seed_, which.epoch, which.sample})};
+    base::Random random{base::mixed({seed_, which.epoch, which.sample})};
     crop = random_crop(options_.crop, sized.height, sized.width, random);
     flipped = options_.flip && random.below(2) == 1;
   } else {
@@ -131,4 +131,4 @@ Status Viewer::view(const StoredImage& stored, const SampleRef& which, float* ou
   return {};
 }
 
-}  // namespace sluice
+}  // namespace sluice::data

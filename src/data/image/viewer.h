@@ -17,7 +17,7 @@
 #include "data/loader/sample_ref.h"
 #include "sluice/status.h"
 
-namespace sluice {
+namespace sluice::data {
 
 enum class ViewKind : std::uint8_t {
   Whole,        // as it is; where its size is another, its middle square brought to size
@@ -57,4 +57,4 @@ class Viewer {
   std::vector<float> unmoved_;
 };
 
-}  // namespace sluice
+}  // namespace sluice::data

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace sluice {
+namespace sluice::data {
 
 Batcher::Batcher(const Dataset& dataset, BatcherOptions options)
     : dataset_{&dataset}, options_{std::move(options)} {}
@@ -50,4 +50,4 @@ Status Batcher::fill(std::uint64_t epoch, std::span<const std::size_t> samples, 
   return {};
 }
 
-}  // namespace sluice
+}  // namespace sluice::data

@@ -13,7 +13,7 @@
 #include "data/image/normalization.h"
 #include "sluice/status.h"
 
-namespace sluice {
+namespace sluice::data {
 
 // Its memory is used again by the next fill().
 struct Batch {
@@ -56,4 +56,4 @@ class Batcher {
   std::vector<std::string> skipped_;
 };
 
-}  // namespace sluice
+}  // namespace sluice::data

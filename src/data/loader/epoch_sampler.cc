@@ -8,7 +8,7 @@
 #include "base/mix.h"
 #include "base/random.h"
 
-namespace sluice {
+namespace sluice::data {
 
 EpochSampler::EpochSampler(const EpochSamplerOptions& options)
     : options_{options}, order_(options.samples) {
@@ -24,7 +24,7 @@ std::size_t EpochSampler::steps() const {
 void EpochSampler::start_epoch(std::uint64_t epoch) {
   std::iota(order_.begin(), order_.end(), std::size_t{0});
   if (options_.evaluation) return;
-  Random random{mixed({options_.seed, epoch})};
+  base::Random random{base::mixed({options_.seed, epoch})};
   for (std::size_t left = order_.size(); left > 1; --left) {
     std::swap(order_[left - 1], order_[random.below(left)]);
   }
@@ -37,4 +37,4 @@ std::span<const std::size_t> EpochSampler::batch(std::size_t step) const {
   return std::span{order_}.subspan(first, std::min(options_.batch, order_.size() - first));
 }
 
-}  // namespace sluice
+}  // namespace sluice::data

@@ -14,7 +14,7 @@
 #include <span>
 #include <vector>
 
-namespace sluice {
+namespace sluice::data {
 
 struct EpochSamplerOptions {
   std::size_t samples = 0;
@@ -41,4 +41,4 @@ class EpochSampler {
   std::vector<std::size_t> order_;
 };
 
-}  // namespace sluice
+}  // namespace sluice::data

@@ -6,7 +6,7 @@
 #include <cassert>
 #include <utility>
 
-namespace sluice {
+namespace sluice::data {
 namespace {
 
 // Samples that a worker takes at once: few enough to share a batch evenly, enough that taking them
@@ -183,4 +183,4 @@ Result<const Batch*> Loader::next() {
   return &slot.batch;
 }
 
-}  // namespace sluice
+}  // namespace sluice::data

@@ -26,7 +26,7 @@
 #include "data/loader/sample_ref.h"
 #include "sluice/status.h"
 
-namespace sluice {
+namespace sluice::data {
 
 struct LoaderOptions {
   int threads = 1;  // 0: next() does the work itself, which is best for images in memory
@@ -106,4 +106,4 @@ class Loader {
   std::vector<std::thread> threads_;
 };
 
-}  // namespace sluice
+}  // namespace sluice::data

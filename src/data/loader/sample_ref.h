@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace sluice {
+namespace sluice::data {
 
 struct SampleRef {
   std::uint64_t epoch = 0;
@@ -12,4 +12,4 @@ struct SampleRef {
   bool operator==(const SampleRef&) const = default;
 };
 
-}  // namespace sluice
+}  // namespace sluice::data

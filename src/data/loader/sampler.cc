@@ -8,9 +8,9 @@
 #include "base/mix.h"
 #include "base/random.h"
 
-namespace sluice {
+namespace sluice::data {
 
-Sampler::Sampler(TrainingPlan plan, int rank, std::uint64_t seed)
+Sampler::Sampler(recipe::TrainingPlan plan, int rank, std::uint64_t seed)
     : plan_{std::move(plan)}, rank_{rank}, seed_{seed} {
   assert(plan_.steps > 0 && rank >= 0 && rank < plan_.ranks);
   assert(plan_.samples > 0 && plan_.samples <= std::numeric_limits<std::uint32_t>::max());
@@ -22,7 +22,7 @@ const Sampler::Shuffle& Sampler::shuffle_of(std::int64_t epoch) {
   shuffle.epoch = epoch;
   shuffle.order.resize(static_cast<std::size_t>(plan_.samples));
   std::iota(shuffle.order.begin(), shuffle.order.end(), 0U);
-  Random random{mixed({seed_, static_cast<std::uint64_t>(epoch)})};
+  base::Random random{base::mixed({seed_, static_cast<std::uint64_t>(epoch)})};
   for (std::size_t left = shuffle.order.size(); left > 1; --left) {
     std::swap(shuffle.order[left - 1], shuffle.order[random.below(left)]);
   }
@@ -30,7 +30,7 @@ const Sampler::Shuffle& Sampler::shuffle_of(std::int64_t epoch) {
 }
 
 std::span<const SampleRef> Sampler::samples(std::int64_t step, int micro) {
-  const EpochPlan& epoch = plan_.epoch_of(step);
+  const recipe::EpochPlan& epoch = plan_.epoch_of(step);
   assert(micro >= 0 && micro < epoch.accumulate);
   std::int64_t position =
       plan_.first_sample(step) + (std::int64_t{micro} * plan_.ranks + rank_) * epoch.batch;
@@ -43,4 +43,4 @@ std::span<const SampleRef> Sampler::samples(std::int64_t step, int micro) {
   return own_;
 }
 
-}  // namespace sluice
+}  // namespace sluice::data

@@ -14,13 +14,13 @@
 #include "data/loader/sample_ref.h"
 #include "recipe/training_plan.h"
 
-namespace sluice {
+namespace sluice::data {
 
 // Thread-safety: one thread at a time.
 class Sampler {
  public:
   // REQUIRES: the plan has steps; 0 <= rank < plan.ranks.
-  Sampler(TrainingPlan plan, int rank, std::uint64_t seed);
+  Sampler(recipe::TrainingPlan plan, int rank, std::uint64_t seed);
 
   // What the rank takes in part `micro` of a step; valid until the next call. Steps may come in any
   // order; an epoch that was not among the last two is shuffled anew.
@@ -34,11 +34,11 @@ class Sampler {
   };
   const Shuffle& shuffle_of(std::int64_t epoch);
 
-  TrainingPlan plan_;
+  recipe::TrainingPlan plan_;
   int rank_;
   std::uint64_t seed_;
   std::array<Shuffle, 2> shuffles_;  // by epoch % 2: a step may reach into the next epoch
   std::vector<SampleRef> own_;
 };
 
-}  // namespace sluice
+}  // namespace sluice::data

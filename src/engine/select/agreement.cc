@@ -10,11 +10,12 @@
 #include "engine/select/constants.h"
 #include "engine/select/network_constants.h"
 
-namespace sluice {
+namespace sluice::engine {
 namespace {
 
 // Rank 0 knows them, or they are measured now.
-CostConstants agree_on_one_node(Communicator& communicator, const Environment& environment) {
+CostConstants agree_on_one_node(Communicator& communicator,
+                                const bootstrap::Environment& environment) {
   const std::filesystem::path file = constants_path(environment, communicator.size());
   std::optional<CostConstants> constants;
   if (communicator.rank() == 0) constants = load_constants(file);
@@ -30,21 +31,23 @@ CostConstants agree_on_one_node(Communicator& communicator, const Environment& e
 
 // The switch of every node, as the cluster file has it; hosts that it does not name are behind one
 // of their own.
-std::vector<std::int32_t> switches_of(const Group& group, const std::optional<Cluster>& cluster) {
+std::vector<std::int32_t> switches_of(const transport::Group& group,
+                                      const std::optional<cluster::Cluster>& cluster) {
   std::vector<std::int32_t> switches;
   for (Rank rank = 0; rank < group.size(); ++rank) {
-    const Place& place = group.place(rank);
+    const transport::Place& place = group.place(rank);
     if (static_cast<std::size_t>(place.node) < switches.size()) continue;
     switches.push_back(cluster ? cluster->switch_of(place.host, place.address) : 0);
   }
   return switches;
 }
 
-Choices agree_between_nodes(Communicator& communicator, const Group& group,
-                            const Environment& environment, std::vector<Override> overrides) {
-  std::optional<Cluster> cluster;
-  const auto file = environment.text(variable::kTopology);
-  if (communicator.rank() == 0 && file) cluster = find_cluster(*file).value();
+Choices agree_between_nodes(Communicator& communicator, const transport::Group& group,
+                            const bootstrap::Environment& environment,
+                            std::vector<Override> overrides) {
+  std::optional<cluster::Cluster> cluster;
+  const auto file = environment.text(bootstrap::variable::kTopology);
+  if (communicator.rank() == 0 && file) cluster = cluster::find_cluster(*file).value();
   std::vector<std::int32_t> switches = switches_of(group, cluster);
   communicator.broadcast(switches.data(), switches.size(), {.type = DataType::I32}).wait();
   Order order{group, switches};
@@ -56,21 +59,22 @@ Choices agree_between_nodes(Communicator& communicator, const Group& group,
                  : measure_network(communicator, order.topology(Collective::AllReduce));
   if (communicator.rank() == 0) {
     const Link& link = constants.between;
-    log(fmt::format("between nodes {:.3g} Gbit/s, {:.3g} us a message{} ({})",
-                    link.bandwidth_bytes_per_s * 8e-9, link.latency_s * 1e6,
-                    link.overlap > 0.5 ? ", hidden behind bytes" : "",
-                    given != 0 ? *file : "measured"));
+    base::log(fmt::format("between nodes {:.3g} Gbit/s, {:.3g} us a message{} ({})",
+                          link.bandwidth_bytes_per_s * 8e-9, link.latency_s * 1e6,
+                          link.overlap > 0.5 ? ", hidden behind bytes" : "",
+                          given != 0 ? *file : "measured"));
   }
   group.network()->set_link(constants.between);
   Choices choices{std::move(order), communicator.rank(), constants, std::move(overrides)};
-  if (communicator.rank() == 0) log("all_reduce by " + choices.describe(Collective::AllReduce));
+  if (communicator.rank() == 0)
+    base::log("all_reduce by " + choices.describe(Collective::AllReduce));
   return choices;
 }
 
 }  // namespace
 
-Choices agreed_choices(Communicator& communicator, const Group& group,
-                       const Environment& environment) {
+Choices agreed_choices(Communicator& communicator, const transport::Group& group,
+                       const bootstrap::Environment& environment) {
   std::vector<Override> overrides = overrides_of(environment).value();
   if (group.network() != nullptr)
     return agree_between_nodes(communicator, group, environment, std::move(overrides));
@@ -78,4 +82,4 @@ Choices agreed_choices(Communicator& communicator, const Group& group,
           std::move(overrides)};
 }
 
-}  // namespace sluice
+}  // namespace sluice::engine

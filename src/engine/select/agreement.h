@@ -10,10 +10,10 @@
 #include "sluice/communicator.h"
 #include "transport/group.h"
 
-namespace sluice {
+namespace sluice::engine {
 
 // Every rank must call it. Throws what the collectives throw, and Error at a wrong file.
-Choices agreed_choices(Communicator& communicator, const Group& group,
-                       const Environment& environment);
+Choices agreed_choices(Communicator& communicator, const transport::Group& group,
+                       const bootstrap::Environment& environment);
 
-}  // namespace sluice
+}  // namespace sluice::engine

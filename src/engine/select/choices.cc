@@ -7,7 +7,7 @@
 #include "base/text.h"
 #include "sluice/select.h"
 
-namespace sluice {
+namespace sluice::engine {
 
 Result<const Choice*> Choices::chosen(const Algorithm& algorithm, const Shape& shape) {
   for (const auto& known : choices_) {
@@ -47,7 +47,8 @@ std::string Choices::describe(Collective collective) {
   for (std::size_t i = 0; i < entries.size(); ++i) {
     if (i > 0 && entries[i].algorithm == entries[i - 1].algorithm) continue;
     if (i > 0)
-      text += fmt::format(" to {}, ", format_bytes(static_cast<double>(entries[i].from_bytes)));
+      text +=
+          fmt::format(" to {}, ", base::format_bytes(static_cast<double>(entries[i].from_bytes)));
     text += entries[i].algorithm->name;
   }
   return entries.size() > 1 ? text + " beyond" : text;
@@ -95,4 +96,4 @@ Result<const Choice*> Choices::choose(Collective collective, std::int64_t bytes,
   return entry->choice;
 }
 
-}  // namespace sluice
+}  // namespace sluice::engine

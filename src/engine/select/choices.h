@@ -15,7 +15,7 @@
 #include "engine/select/override.h"
 #include "sluice/cost.h"
 
-namespace sluice {
+namespace sluice::engine {
 
 struct Choice {
   const Algorithm* algorithm = nullptr;
@@ -67,4 +67,4 @@ class Choices {
   std::vector<Table> tables_;
 };
 
-}  // namespace sluice
+}  // namespace sluice::engine

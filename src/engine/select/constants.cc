@@ -15,7 +15,7 @@
 #include "sluice/algorithms.h"
 #include "transport/control.h"
 
-namespace sluice {
+namespace sluice::engine {
 namespace {
 
 constexpr std::string_view kMeasured[] = {"exchange",           "direct",           "ring",
@@ -45,7 +45,7 @@ struct Timing {
 
 // `exchange` goes through slots, which only hold so much.
 std::int64_t most_bytes(std::string_view algorithm) {
-  return algorithm == "exchange" ? static_cast<std::int64_t>(kSlotBytes)
+  return algorithm == "exchange" ? static_cast<std::int64_t>(transport::kSlotBytes)
                                  : std::numeric_limits<std::int64_t>::max();
 }
 
@@ -74,19 +74,19 @@ MeasuredLink fitted(const Algorithm& algorithm, int ranks, double small_s, doubl
 
 std::span<const std::string_view> measured_algorithms() { return kMeasured; }
 
-std::filesystem::path constants_path(const Environment& environment, int ranks) {
+std::filesystem::path constants_path(const bootstrap::Environment& environment, int ranks) {
   std::filesystem::path folder;
-  if (const auto own = environment.text(variable::kCache)) {
+  if (const auto own = environment.text(bootstrap::variable::kCache)) {
     folder = *own;
-  } else if (const auto cache = environment.text(variable::kCacheHome)) {
+  } else if (const auto cache = environment.text(bootstrap::variable::kCacheHome)) {
     folder = std::filesystem::path{*cache} / "sluice";
-  } else if (const auto home = environment.text(variable::kHome)) {
+  } else if (const auto home = environment.text(bootstrap::variable::kHome)) {
     folder = std::filesystem::path{*home} / ".cache" / "sluice";
   } else {
     return {};
   }
   // Homes are shared between machines. All cores count, not only those this rank is pinned to.
-  return folder / fmt::format("{}-{}-cores-{}-ranks.toml", host_name(),
+  return folder / fmt::format("{}-{}-cores-{}-ranks.toml", bootstrap::host_name(),
                               sysconf(_SC_NPROCESSORS_CONF), ranks);
 }
 
@@ -94,7 +94,7 @@ std::optional<CostConstants> load_constants(const std::filesystem::path& path) {
   std::ifstream file{path};
   if (!file) return std::nullopt;
   const std::string text{std::istreambuf_iterator<char>{file}, {}};
-  const Result<Cluster> cluster = parse_cluster(text, path.string());
+  const Result<cluster::Cluster> cluster = cluster::parse_cluster(text, path.string());
   if (!cluster.ok()) return std::nullopt;
   const CostConstants& constants = cluster.value().constants;
   const bool complete =
@@ -107,11 +107,12 @@ void save_constants(const std::filesystem::path& path, const CostConstants& cons
   if (path.empty()) return;
   std::error_code failed;
   std::filesystem::create_directories(path.parent_path(), failed);
-  const Cluster cluster{"this-machine", ranks, constants};
+  const cluster::Cluster cluster{"this-machine", ranks, constants};
   // Never half a file for another job to read.
   const std::filesystem::path written = path.string() + fmt::format(".{}", getpid());
   std::ofstream file{written};
-  file << "# Measured by Sluice; delete it to have it measured again.\n" << show_cluster(cluster);
+  file << "# Measured by Sluice; delete it to have it measured again.\n"
+       << cluster::show_cluster(cluster);
   file.close();
   if (file) {
     std::filesystem::rename(written, path, failed);
@@ -120,7 +121,9 @@ void save_constants(const std::filesystem::path& path, const CostConstants& cons
   }
 }
 
-CostConstants typical_constants() { return find_cluster("shared-memory").value().constants; }
+CostConstants typical_constants() {
+  return cluster::find_cluster("shared-memory").value().constants;
+}
 
 CostConstants measure_constants(Communicator& communicator) {
   const Pool pool = communicator.allocate(kLargeBytes);
@@ -128,21 +131,22 @@ CostConstants measure_constants(Communicator& communicator) {
   for (const std::string_view name : kMeasured) {
     const CollectiveOptions options{.algorithm = std::string{name}};
     timings.push_back({options, kSmallBytes});
-    timings.push_back({options, name == "exchange" ? kSlotBytes : kLargeBytes});
+    timings.push_back({options, name == "exchange" ? transport::kSlotBytes : kLargeBytes});
   }
   // Round after round, so that a disturbance does not hit one algorithm alone. The first two prove,
   // map and touch; then who is far behind is left alone, and all are when it takes too long.
   constexpr int kRounds = 8;
   constexpr double kFarBehind = 4;
   constexpr std::chrono::milliseconds kLong{300};
-  const auto begin = Clock::now();
+  const auto begin = transport::Clock::now();
   for (int round = 0; round < kRounds; ++round) {
     for (Timing& timing : timings) {
       double best = timing.seconds;
       for (const Timing& other : timings) {
         if (other.bytes == timing.bytes) best = std::min(best, other.seconds);
       }
-      const bool hopeful = timing.seconds < kFarBehind * best && Clock::now() - begin < kLong;
+      const bool hopeful =
+          timing.seconds < kFarBehind * best && transport::Clock::now() - begin < kLong;
       timing.measure(communicator, pool, round < 2 || hopeful);
     }
   }
@@ -182,4 +186,4 @@ CostConstants hand_out(Communicator& communicator, const CostConstants& constant
   return handed;
 }
 
-}  // namespace sluice
+}  // namespace sluice::engine

@@ -15,10 +15,10 @@
 #include "sluice/communicator.h"
 #include "sluice/cost.h"
 
-namespace sluice {
+namespace sluice::engine {
 
 // Where they are kept; empty when there is no folder for it.
-std::filesystem::path constants_path(const Environment& environment, int ranks);
+std::filesystem::path constants_path(const bootstrap::Environment& environment, int ranks);
 
 std::optional<CostConstants> load_constants(const std::filesystem::path& path);
 void save_constants(const std::filesystem::path& path, const CostConstants& constants, int ranks);
@@ -39,4 +39,4 @@ bool plausible(const CostConstants& constants);
 // Rank 0's, at every rank.
 CostConstants hand_out(Communicator& communicator, const CostConstants& constants);
 
-}  // namespace sluice
+}  // namespace sluice::engine

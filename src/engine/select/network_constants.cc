@@ -8,7 +8,7 @@
 #include "engine/select/timing.h"
 #include "sluice/select.h"
 
-namespace sluice {
+namespace sluice::engine {
 namespace {
 
 constexpr double kNever = 1e3;  // seconds
@@ -196,4 +196,4 @@ CostConstants hand_out_links(Communicator& communicator, const CostConstants& co
           .reduce_s_per_byte = numbers[4]};
 }
 
-}  // namespace sluice
+}  // namespace sluice::engine

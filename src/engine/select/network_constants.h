@@ -4,7 +4,7 @@
 #include "sluice/communicator.h"
 #include "sluice/cost.h"
 
-namespace sluice {
+namespace sluice::engine {
 
 // Times a ring long enough to tell the bandwidth, and one short all-reduce of every algorithm.
 // Every rank must call it; all return rank 0's figures.
@@ -13,4 +13,4 @@ CostConstants measure_network(Communicator& communicator, const Topology& topolo
 // Rank 0's links, at every rank.
 CostConstants hand_out_links(Communicator& communicator, const CostConstants& constants);
 
-}  // namespace sluice
+}  // namespace sluice::engine

@@ -6,10 +6,10 @@
 
 #include "transport/group.h"
 
-namespace sluice {
+namespace sluice::engine {
 namespace {
 
-std::vector<int> nodes_of(const Group& group) {
+std::vector<int> nodes_of(const transport::Group& group) {
   std::vector<int> nodes;
   for (Rank rank = 0; rank < group.size(); ++rank) nodes.push_back(group.place(rank).node);
   return nodes;
@@ -35,7 +35,7 @@ Order::Order(const std::vector<int>& node_of, const std::vector<int>& switch_of)
   for (const Rank rank : ranks_) nodes_.push_back(node(rank));
 }
 
-Order::Order(const Group& group, const std::vector<int>& switch_of)
+Order::Order(const transport::Group& group, const std::vector<int>& switch_of)
     : Order{nodes_of(group), switch_of} {}
 
 Order Order::part(const std::vector<Rank>& members) const {
@@ -69,4 +69,4 @@ Topology Order::topology(Collective collective) const {
   return topology;
 }
 
-}  // namespace sluice
+}  // namespace sluice::engine

@@ -11,16 +11,18 @@
 #include "sluice/algorithms.h"
 #include "sluice/cost.h"
 
-namespace sluice {
-
+namespace sluice::transport {
 class Group;
+}
+
+namespace sluice::engine {
 
 class Order {
  public:
   // By the node of every rank and the switch of every node; nodes that are not told are behind
   // switch 0.
   Order(const std::vector<int>& node_of, const std::vector<int>& switch_of);
-  explicit Order(const Group& group, const std::vector<int>& switch_of = {});
+  explicit Order(const transport::Group& group, const std::vector<int>& switch_of = {});
   // Of some of the ranks, by their new numbers.
   Order part(const std::vector<Rank>& members) const;
 
@@ -41,4 +43,4 @@ class Order {
   std::vector<int> nodes_;  // of each place
 };
 
-}  // namespace sluice
+}  // namespace sluice::engine

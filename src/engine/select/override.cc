@@ -4,7 +4,7 @@
 
 #include "base/text.h"
 
-namespace sluice {
+namespace sluice::engine {
 namespace {
 
 Result<Override> parse_override(std::string_view text) {
@@ -16,19 +16,21 @@ Result<Override> parse_override(std::string_view text) {
   const std::string_view range = text.substr(at + 1);
   const std::size_t dash = range.find('-');
   if (dash == std::string_view::npos) {
-    return Status{Code::InvalidArgument,
-                  fmt::format("{} is not a range of sizes: write 4K-1M, -4K or 1M-", quote(range))};
+    return Status{
+        Code::InvalidArgument,
+        fmt::format("{} is not a range of sizes: write 4K-1M, -4K or 1M-", base::quote(range))};
   }
   const auto read = [](std::string_view number, std::int64_t& into) {
     if (number.empty()) return Status{};
-    const Result<std::int64_t> bytes = parse_bytes(number);
+    const Result<std::int64_t> bytes = base::parse_bytes(number);
     if (bytes.ok()) into = bytes.value();
     return bytes.status();
   };
   if (Status status = read(range.substr(0, dash), parsed.least); !status.ok()) return status;
   if (Status status = read(range.substr(dash + 1), parsed.end); !status.ok()) return status;
   if (parsed.least >= parsed.end) {
-    return Status{Code::InvalidArgument, fmt::format("the range {} holds no size", quote(range))};
+    return Status{Code::InvalidArgument,
+                  fmt::format("the range {} holds no size", base::quote(range))};
   }
   return parsed;
 }
@@ -47,11 +49,12 @@ Result<std::vector<Override>> parse_overrides(std::string_view text) {
   return overrides;
 }
 
-Result<std::vector<Override>> overrides_of(const Environment& environment) {
-  auto overrides = parse_overrides(environment.text(variable::kAlgorithm).value_or(""));
+Result<std::vector<Override>> overrides_of(const bootstrap::Environment& environment) {
+  auto overrides = parse_overrides(environment.text(bootstrap::variable::kAlgorithm).value_or(""));
   if (overrides.ok()) return overrides;
-  return Status{overrides.status().code(),
-                fmt::format("{}: {}", variable::kAlgorithm.name, overrides.status().message())};
+  return Status{
+      overrides.status().code(),
+      fmt::format("{}: {}", bootstrap::variable::kAlgorithm.name, overrides.status().message())};
 }
 
 const Algorithm* overriding(const std::vector<Override>& overrides, Collective collective,
@@ -63,4 +66,4 @@ const Algorithm* overriding(const std::vector<Override>& overrides, Collective c
   return nullptr;
 }
 
-}  // namespace sluice
+}  // namespace sluice::engine

@@ -13,7 +13,7 @@
 #include "sluice/algorithms.h"
 #include "sluice/status.h"
 
-namespace sluice {
+namespace sluice::engine {
 
 struct Override {
   const Algorithm* algorithm = nullptr;
@@ -24,10 +24,10 @@ struct Override {
 Result<std::vector<Override>> parse_overrides(std::string_view text);
 
 // Those of SLUICE_ALGORITHM.
-Result<std::vector<Override>> overrides_of(const Environment& environment);
+Result<std::vector<Override>> overrides_of(const bootstrap::Environment& environment);
 
 // The first that holds for the collective and its bytes; null: none does.
 const Algorithm* overriding(const std::vector<Override>& overrides, Collective collective,
                             std::int64_t bytes);
 
-}  // namespace sluice
+}  // namespace sluice::engine

@@ -6,15 +6,15 @@
 #include "sluice/communicator.h"
 #include "transport/wait.h"
 
-namespace sluice {
+namespace sluice::engine {
 
 // Of one, when `repeats` follow each other after a barrier. Every rank must call it.
 inline double seconds_of(Communicator& communicator, float* data, std::size_t count,
                          const CollectiveOptions& options, int repeats) {
   communicator.barrier();
-  const auto begin = Clock::now();
+  const auto begin = transport::Clock::now();
   for (int i = 0; i < repeats; ++i) communicator.all_reduce(data, count, options).wait();
-  return std::chrono::duration<double>(Clock::now() - begin).count() / repeats;
+  return std::chrono::duration<double>(transport::Clock::now() - begin).count() / repeats;
 }
 
-}  // namespace sluice
+}  // namespace sluice::engine

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cassert>
 
-namespace sluice {
+namespace sluice::gradient {
 
 Chunks::Chunks(std::span<const GradientSpec> gradients, std::size_t size) : chunk_{size} {
   assert(size > 0);
@@ -20,4 +20,4 @@ Chunks::Chunks(std::span<const GradientSpec> gradients, std::size_t size) : chun
   begins_.push_back(chunks_.size());
 }
 
-}  // namespace sluice
+}  // namespace sluice::gradient

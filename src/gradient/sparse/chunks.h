@@ -14,7 +14,7 @@
 
 #include "gradient/gradient_spec.h"
 
-namespace sluice {
+namespace sluice::gradient {
 
 struct Chunk {
   std::size_t gradient = 0;
@@ -52,4 +52,4 @@ class Chunks {
   std::vector<std::size_t> begins_;  // by gradient, and one past the last
 };
 
-}  // namespace sluice
+}  // namespace sluice::gradient

@@ -4,7 +4,7 @@
 
 #include "kernels/residual.h"
 
-namespace sluice {
+namespace sluice::gradient {
 
 HeldBack::HeldBack(const std::vector<GradientSpec>& gradients, const SparseOptions& options,
                    bool late)
@@ -50,7 +50,8 @@ void HeldBack::add_decay(std::size_t i, std::byte* slot, double loss_scale) {
     return;
   }
   const auto factor = static_cast<float>(decay.factor * loss_scale);
-  hold(reinterpret_cast<float*>(slot), {.gradient = decay.weights, .scale = factor}, counts_[i]);
+  kernels::hold(reinterpret_cast<float*>(slot), {.gradient = decay.weights, .scale = factor},
+                counts_[i]);
 }
 
-}  // namespace sluice
+}  // namespace sluice::gradient

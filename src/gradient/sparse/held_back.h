@@ -13,7 +13,7 @@
 #include "gradient/sparse/sparse_bucket.h"
 #include "gradient/sparse/sparsity.h"
 
-namespace sluice {
+namespace sluice::gradient {
 
 class HeldBack {
  public:
@@ -48,4 +48,4 @@ class HeldBack {
   std::vector<Decay> step_decays_;  // those that the buckets of the step are to add
 };
 
-}  // namespace sluice
+}  // namespace sluice::gradient

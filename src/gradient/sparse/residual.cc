@@ -8,7 +8,7 @@
 #include "kernels/convert.h"
 #include "kernels/finite.h"
 
-namespace sluice {
+namespace sluice::gradient {
 namespace {
 
 float mean_of(double sum, std::size_t count) {
@@ -17,46 +17,49 @@ float mean_of(double sum, std::size_t count) {
 
 // At least one: what is not finite may be a sum of finite ones.
 std::uint64_t not_finite(const float* from, std::size_t count) {
-  return std::max<std::uint64_t>(1, count_not_finite(DataType::F32, from, count));
+  return std::max<std::uint64_t>(1, kernels::count_not_finite(DataType::F32, from, count));
 }
 
 }  // namespace
 
-float* Residual::compact(std::size_t i, const Addend& addend, const SparseStep& step, float* to) {
+float* Residual::compact(std::size_t i, const kernels::Addend& addend, const SparseStep& step,
+                         float* to) {
   for (std::size_t c = chunks_->begin(i); c < chunks_->end(i); ++c) {
     const Chunk& chunk = (*chunks_)[c];
     if (step.selected[c] != 0) {
-      hand_over(to, at(chunk), addend.from(chunk.first), chunk.count);
+      kernels::hand_over(to, at(chunk), addend.from(chunk.first), chunk.count);
       to += chunk.count;
       step.norms[c] = 0;
     } else {
-      step.norms[c] = mean_of(hold(at(chunk), addend.from(chunk.first), chunk.count), chunk.count);
+      step.norms[c] =
+          mean_of(kernels::hold(at(chunk), addend.from(chunk.first), chunk.count), chunk.count);
     }
   }
   return to;
 }
 
-std::byte* Residual::pack(std::size_t i, const Addend& addend, const SparseStep& step,
+std::byte* Residual::pack(std::size_t i, const kernels::Addend& addend, const SparseStep& step,
                           const PackedType& type, std::byte* to, PackFaults& faults) const {
   constexpr std::size_t kBlock = 4096;  // narrowed while it is in the cache
   std::array<float, kBlock> block;
   for (std::size_t c = chunks_->begin(i); c < chunks_->end(i); ++c) {
     const Chunk& chunk = (*chunks_)[c];
-    const Addend own = addend.from(chunk.first);
+    const kernels::Addend own = addend.from(chunk.first);
     step.norms[c] = 0;
     if (step.selected[c] == 0) {
-      const double sum = weigh(at(chunk), own, chunk.count);
+      const double sum = kernels::weigh(at(chunk), own, chunk.count);
       if (!std::isfinite(sum)) faults.not_finite += not_finite(own.gradient, chunk.count);
       step.norms[c] = mean_of(sum, chunk.count);
     } else if (type.type == DataType::F32) {
-      const double sum = add_up(reinterpret_cast<float*>(to), at(chunk), own, chunk.count);
+      const double sum = kernels::add_up(reinterpret_cast<float*>(to), at(chunk), own, chunk.count);
       if (!std::isfinite(sum)) faults.not_finite += not_finite(own.gradient, chunk.count);
       to += chunk.count * sizeof(float);
     } else {
       for (std::size_t first = 0; first < chunk.count; first += kBlock) {
         const std::size_t count = std::min(kBlock, chunk.count - first);
-        add_up(block.data(), at(chunk) + first, own.from(first), count);
-        const ConvertCounts counts = narrow(type.type, to, block.data(), count, type.factor);
+        kernels::add_up(block.data(), at(chunk) + first, own.from(first), count);
+        const kernels::ConvertCounts counts =
+            kernels::narrow(type.type, to, block.data(), count, type.factor);
         faults.overflowed += counts.overflow;
         faults.not_finite += counts.inf + counts.nan;
         to += count * size_of(type.type);
@@ -66,13 +69,13 @@ std::byte* Residual::pack(std::size_t i, const Addend& addend, const SparseStep&
   return to;
 }
 
-void Residual::commit(std::size_t i, const Addend& addend, const SparseStep& step) {
+void Residual::commit(std::size_t i, const kernels::Addend& addend, const SparseStep& step) {
   for (std::size_t c = chunks_->begin(i); c < chunks_->end(i); ++c) {
     const Chunk& chunk = (*chunks_)[c];
     if (step.selected[c] != 0) {
       std::fill_n(at(chunk), chunk.count, 0.0F);
     } else {
-      hold(at(chunk), addend.from(chunk.first), chunk.count);
+      kernels::hold(at(chunk), addend.from(chunk.first), chunk.count);
     }
   }
 }
@@ -100,9 +103,9 @@ void expand(const Chunks& chunks, std::size_t i, std::span<const std::uint8_t> s
     if (type.type == DataType::F32) {
       std::memmove(place, packed, chunk.count * sizeof(float));
     } else {
-      widen(type.type, place, packed, chunk.count, type.factor);
+      kernels::widen(type.type, place, packed, chunk.count, type.factor);
     }
   }
 }
 
-}  // namespace sluice
+}  // namespace sluice::gradient

@@ -27,7 +27,7 @@
 #include "kernels/residual.h"
 #include "sluice/types.h"
 
-namespace sluice {
+namespace sluice::gradient {
 
 // What a step sends, and what it leaves: both by chunk.
 struct SparseStep {
@@ -58,14 +58,14 @@ class Residual {
 
   // The selected chunks of gradient i, one after another. Returns the end of what was written. `to`
   // may be the gradient, or begin before it and reach into it.
-  float* compact(std::size_t i, const Addend& addend, const SparseStep& step, float* to);
+  float* compact(std::size_t i, const kernels::Addend& addend, const SparseStep& step, float* to);
 
   // The same into memory apart; values of f32 are multiplied by the factor before they are
   // narrowed, not otherwise. Faults are added to.
-  std::byte* pack(std::size_t i, const Addend& addend, const SparseStep& step,
+  std::byte* pack(std::size_t i, const kernels::Addend& addend, const SparseStep& step,
                   const PackedType& type, std::byte* to, PackFaults& faults) const;
   // REQUIRES: addend and step are what pack() was given.
-  void commit(std::size_t i, const Addend& addend, const SparseStep& step);
+  void commit(std::size_t i, const kernels::Addend& addend, const SparseStep& step);
 
  private:
   float* at(const Chunk& chunk) { return r_.data() + chunk.offset; }
@@ -85,4 +85,4 @@ std::size_t selected_elements(const Chunks& chunks, std::size_t i,
 void expand(const Chunks& chunks, std::size_t i, std::span<const std::uint8_t> selected,
             const PackedType& type, const std::byte* packed, float* gradient);
 
-}  // namespace sluice
+}  // namespace sluice::gradient

@@ -6,7 +6,7 @@
 #include <limits>
 #include <numeric>
 
-namespace sluice {
+namespace sluice::gradient {
 
 double sparsity_at(const SparseOptions& options, std::int64_t step) {
   const std::int64_t ramped = step - options.dense_steps;
@@ -43,4 +43,4 @@ std::size_t select_chunks(const Chunks& chunks, std::span<const float> norms, do
   return chunks.elements() - left;
 }
 
-}  // namespace sluice
+}  // namespace sluice::gradient

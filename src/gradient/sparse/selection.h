@@ -11,7 +11,7 @@
 #include "gradient/sparse/chunks.h"
 #include "sluice/gradients.h"
 
-namespace sluice {
+namespace sluice::gradient {
 
 // The sparsity of a step, counted from 0: none for `dense_steps`; then over `ramp_steps` it rises
 // by equal parts, the first of them above 0 and the last below `sparsity`; from then on `sparsity`.
@@ -29,4 +29,4 @@ double sparsity_at(const SparseOptions& options, std::int64_t step);
 std::size_t select_chunks(const Chunks& chunks, std::span<const float> norms, double sparsity,
                           std::span<std::uint32_t> order, std::span<std::uint8_t> selected);
 
-}  // namespace sluice
+}  // namespace sluice::gradient

@@ -9,7 +9,7 @@
 #include "kernels/finite.h"
 #include "kernels/reduce.h"
 
-namespace sluice {
+namespace sluice::gradient {
 
 SparseBucket::SparseBucket(const Place& place, const Holding& holding, Step& step)
     : Bucket{place.number, step}, place_{place}, holding_{holding} {
@@ -21,7 +21,7 @@ std::size_t SparseBucket::sent(std::size_t i) const {
                                    : selected_elements(*holding_.chunks, i, holding_.step.selected);
 }
 
-Addend SparseBucket::addend(std::size_t i) const {
+kernels::Addend SparseBucket::addend(std::size_t i) const {
   const Decay& decay = (*holding_.decays)[i];
   return {.gradient = slot(i),
           .scale = static_cast<float>(1 / step().passage.loss_scale),
@@ -86,13 +86,14 @@ void SparseBucket::pack() {
       to = holding_.residual->pack(i, addend(i), holding_.step, {type(), passage.wire_scale}, to,
                                    faults);
     } else if (passage.narrows()) {
-      const ConvertCounts counts = narrow(type(), to, slot(i), elements(i), passage.factor_there());
+      const kernels::ConvertCounts counts =
+          kernels::narrow(type(), to, slot(i), elements(i), passage.factor_there());
       faults = {.overflowed = counts.overflow, .not_finite = counts.inf + counts.nan};
       to += elements(i) * size_of(type());
     } else {
       const std::array<const void*, 1> source = {slot(i)};
-      reduce_into({.factor = 1 / passage.loss_scale}, to, source, elements(i));
-      faults.not_finite = count_not_finite(DataType::F32, to, elements(i));
+      kernels::reduce_into({.factor = 1 / passage.loss_scale}, to, source, elements(i));
+      faults.not_finite = kernels::count_not_finite(DataType::F32, to, elements(i));
       to += elements(i) * sizeof(float);
     }
     note_faults(i, faults);
@@ -120,9 +121,9 @@ void SparseBucket::check_sums() {
       const std::size_t count = std::min(kBlock, left);
       left -= count;
       if (!step().passage.narrows()) {
-        if (count_not_finite(DataType::F32, from, count) > 0)
+        if (kernels::count_not_finite(DataType::F32, from, count) > 0)
           step().sums.in_pool = std::min(step().sums.in_pool, i);
-      } else if (const float largest = widen_checked(type(), widened.data(), from, count);
+      } else if (const float largest = kernels::widen_checked(type(), widened.data(), from, count);
                  std::isfinite(largest)) {
         step().largest = std::max(step().largest, largest);
       } else {
@@ -144,7 +145,7 @@ void SparseBucket::deliver() {
       holding_.residual->commit(i, addend(i), holding_.step);
       expand(*holding_.chunks, i, holding_.step.selected, packed, from, slot(i));
     } else if (passage.narrows()) {
-      widen(type(), slot(i), from, elements(i), packed.factor);
+      kernels::widen(type(), slot(i), from, elements(i), packed.factor);
     } else {
       std::memcpy(slot(i), from, elements(i) * sizeof(float));
     }
@@ -152,4 +153,4 @@ void SparseBucket::deliver() {
   }
 }
 
-}  // namespace sluice
+}  // namespace sluice::gradient

@@ -12,7 +12,7 @@
 #include "gradient/layout.h"
 #include "gradient/sparse/residual.h"
 
-namespace sluice {
+namespace sluice::gradient {
 
 // What a gradient adds to what is held back of it besides itself.
 struct Decay {
@@ -33,7 +33,7 @@ class SparseBucket final : public Bucket {
   struct Place {
     const std::vector<GradientSpec>& gradients;
     const PoolLayout& layout;
-    BucketRange range;
+    buckets::BucketRange range;
     std::size_t number = 0;
     std::byte* apart = nullptr;  // where it travels; null: in the pool
   };
@@ -67,11 +67,11 @@ class SparseBucket final : public Bucket {
   float* slot(std::size_t i) const {
     return reinterpret_cast<float*>(step().pool + place_.layout.offset(i));
   }
-  Addend addend(std::size_t i) const;
+  kernels::Addend addend(std::size_t i) const;
 
   Place place_;
   Holding holding_;
   std::size_t count_ = 0;
 };
 
-}  // namespace sluice
+}  // namespace sluice::gradient

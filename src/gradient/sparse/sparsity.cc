@@ -5,7 +5,7 @@
 
 #include "gradient/sparse/selection.h"
 
-namespace sluice {
+namespace sluice::gradient {
 
 Sparsity::Sparsity(const std::vector<GradientSpec>& gradients, const SparseOptions& options)
     : options_{options},
@@ -88,4 +88,4 @@ void Sparsity::list_arrived(std::span<const std::uint8_t> selected) {
   begins_.back() = arrived_.size();
 }
 
-}  // namespace sluice
+}  // namespace sluice::gradient

@@ -24,7 +24,7 @@
 #include "gradient/sparse/chunks.h"
 #include "sluice/gradients.h"
 
-namespace sluice {
+namespace sluice::gradient {
 
 // The next steps depend on it; for checkpoints.
 struct SparsityState {
@@ -87,4 +87,4 @@ class Sparsity {
   std::vector<std::size_t> begins_;  // in arrived_, by gradient, and the end
 };
 
-}  // namespace sluice
+}  // namespace sluice::gradient

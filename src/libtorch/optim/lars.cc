@@ -17,7 +17,7 @@ namespace {
 
 double squared_norm(DataType type, const void* from, std::size_t count) {
   double squared = 0;
-  if (count > 0) squared_l2_norms(type, from, count, count, &squared);
+  if (count > 0) kernels::squared_l2_norms(type, from, count, count, &squared);
   return squared;
 }
 
@@ -65,9 +65,9 @@ Lars::Lars(std::vector<torch::Tensor> parameters, const LarsOptions& options)
 Lars::~Lars() = default;
 
 void Lars::set_scale(Move& move, double squared_weights, double squared_gradient) const {
-  move.scale =
-      lars_ratio({.weights = std::sqrt(squared_weights), .gradient = std::sqrt(squared_gradient)},
-                 {.eta = eta_, .decay = weight_decay(move.parameter), .epsilon = eps_});
+  move.scale = kernels::lars_ratio(
+      {.weights = std::sqrt(squared_weights), .gradient = std::sqrt(squared_gradient)},
+      {.eta = eta_, .decay = weight_decay(move.parameter), .epsilon = eps_});
 }
 
 // The norms of all parameters in one go, each by one thread, so that bits do not depend on how many
@@ -105,7 +105,7 @@ void Lars::scale_elsewhere(std::vector<Move>& moves) {
     tensors.push_back(move.parameter);
     if (move.arrival.whole) tensors.push_back(move.gradient);
     for (const GradientPart& part : move.arrival.parts)
-      tensors.push_back(memory_of(move.gradient, part));
+      tensors.push_back(libtorch::memory_of(move.gradient, part));
   }
   if (tensors.empty()) return;
   std::vector<torch::Tensor> norms = at::_foreach_norm(tensors, 2);

@@ -41,7 +41,7 @@ std::optional<DataType> flat_type(const torch::Tensor& tensor) {
       !tensor.is_non_overlapping_and_dense()) {
     return std::nullopt;
   }
-  const std::optional<DataType> type = data_type(tensor.scalar_type());
+  const std::optional<DataType> type = libtorch::data_type(tensor.scalar_type());
   return type == DataType::F32 || type == DataType::F64 ? type : std::nullopt;
 }
 
@@ -52,7 +52,7 @@ bool lies_like(const torch::Tensor& tensor, const torch::Tensor& other) {
 
 // What the kernel does, in words of tensors: for other devices and types.
 void move_tensors(torch::Tensor parameter, torch::Tensor velocity, const torch::Tensor& gradient,
-                  const MomentumStep& step) {
+                  const kernels::MomentumStep& step) {
   torch::Tensor change = gradient.mul(step.ratio);
   if (step.decay != 0) change.add_(parameter, step.ratio * step.decay);
   const double outside = step.folded ? 1 : step.rate;
@@ -63,11 +63,15 @@ void move_tensors(torch::Tensor parameter, torch::Tensor velocity, const torch::
 
 }  // namespace
 
+namespace libtorch {
+
 torch::Tensor memory_of(const torch::Tensor& tensor, const GradientPart& part) {
   const auto first = static_cast<std::int64_t>(part.first);
   return tensor.as_strided({static_cast<std::int64_t>(part.count)}, {1},
                            tensor.storage_offset() + first);
 }
+
+}  // namespace libtorch
 
 MomentumOptimizer::MomentumOptimizer(std::vector<torch::Tensor> parameters, double lr,
                                      const Rule& rule)
@@ -184,12 +188,12 @@ torch::Tensor MomentumOptimizer::step(LossClosure closure) {
 }
 
 void MomentumOptimizer::apply(Move& move) const {
-  const MomentumStep step{.rate = move.lr,
-                          .momentum = rule_.momentum,
-                          .decay = move.weight_decay,
-                          .ratio = move.scale,
-                          .nesterov = rule_.nesterov,
-                          .folded = rule_.rate_place == RatePlace::Folded};
+  const kernels::MomentumStep step{.rate = move.lr,
+                                   .momentum = rule_.momentum,
+                                   .decay = move.weight_decay,
+                                   .ratio = move.scale,
+                                   .nesterov = rule_.nesterov,
+                                   .folded = rule_.rate_place == RatePlace::Folded};
   const GradientPart all{0, static_cast<std::size_t>(move.parameter.numel())};
   const std::span<const GradientPart> parts =
       move.arrival.whole ? std::span{&all, 1} : move.arrival.parts;
@@ -203,9 +207,9 @@ void MomentumOptimizer::apply(Move& move) const {
       at::parallel_for(first, first + static_cast<std::int64_t>(part.count), kGrain,
                        [&](std::int64_t begin, std::int64_t end) {
                          const std::size_t offset = static_cast<std::size_t>(begin) * width;
-                         momentum_update(*move.flat, parameter + offset, velocity + offset,
-                                         gradient + offset, static_cast<std::size_t>(end - begin),
-                                         step);
+                         kernels::momentum_update(*move.flat, parameter + offset, velocity + offset,
+                                                  gradient + offset,
+                                                  static_cast<std::size_t>(end - begin), step);
                        });
     }
     move.parameter.unsafeGetTensorImpl()->bump_version();
@@ -216,8 +220,9 @@ void MomentumOptimizer::apply(Move& move) const {
     return;
   }
   for (const GradientPart& part : parts) {
-    move_tensors(memory_of(move.parameter, part), memory_of(move.velocity, part),
-                 memory_of(move.gradient, part), step);
+    move_tensors(libtorch::memory_of(move.parameter, part),
+                 libtorch::memory_of(move.velocity, part), libtorch::memory_of(move.gradient, part),
+                 step);
   }
 }
 

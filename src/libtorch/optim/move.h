@@ -22,7 +22,11 @@ struct MomentumOptimizer::Move {
   std::optional<DataType> flat;
 };
 
+namespace libtorch {
+
 // A part of a tensor that fills its memory.
 torch::Tensor memory_of(const torch::Tensor& tensor, const GradientPart& part);
+
+}  // namespace libtorch
 
 }  // namespace sluice

@@ -12,7 +12,7 @@
 #include "train/checkpoint/mean_part.h"
 #include "train/checkpoint/training_snapshot.h"
 
-namespace sluice {
+namespace sluice::train {
 namespace {
 
 // Never 0.
@@ -101,4 +101,4 @@ Status export_weights(const torch::nn::Module& network, const std::filesystem::p
   return {};
 }
 
-}  // namespace sluice
+}  // namespace sluice::train

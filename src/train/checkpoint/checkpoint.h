@@ -27,7 +27,7 @@
 #include "sluice/torch/data_parallel.h"
 #include "train/checkpoint/checkpoint_file.h"
 
-namespace sluice {
+namespace sluice::train {
 
 // What the caller knows, the same at all ranks.
 struct TrainingState {
@@ -88,4 +88,4 @@ std::uint64_t draw_run(Communicator& communicator);
 // For torch::load() of the same network; atomic.
 Status export_weights(const torch::nn::Module& network, const std::filesystem::path& file);
 
-}  // namespace sluice
+}  // namespace sluice::train

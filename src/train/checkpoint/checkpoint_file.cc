@@ -16,7 +16,7 @@
 
 #include "base/fd.h"
 
-namespace sluice {
+namespace sluice::train {
 namespace {
 
 static_assert(std::endian::native == std::endian::little, "files are little-endian");
@@ -204,7 +204,7 @@ Status read_front(int fd, std::span<std::byte> into) {
   return {};
 }
 
-Result<FileHeader> read_header(const std::filesystem::path& path, Fd& fd) {
+Result<FileHeader> read_header(const std::filesystem::path& path, base::Fd& fd) {
   fd.reset(open(path.c_str(), O_RDONLY | O_CLOEXEC));
   struct stat status {};
   if (!fd.open() || fstat(fd.number(), &status) != 0) return unreadable();
@@ -225,7 +225,7 @@ const Section* Part::find(std::string_view name) const {
 }
 
 Status sync_folder(const std::filesystem::path& folder) {
-  const Fd fd{open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
+  const base::Fd fd{open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
   if (!fd.open() || fsync(fd.number()) != 0) return failure(folder, "brought to the disk");
   return {};
 }
@@ -244,7 +244,7 @@ Status write_part(const std::filesystem::path& file, const PartHeader& header,
 
   const std::filesystem::path folder = file.parent_path();
   const std::filesystem::path temporary = folder / ("." + file.filename().string() + ".part");
-  const Fd fd{open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644)};
+  const base::Fd fd{open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644)};
   if (!fd.open()) return failure(temporary, "made");
   Status status;
   if (!write_sections(fd.number(), own, sections) || fsync(fd.number()) != 0) {
@@ -259,14 +259,14 @@ Status write_part(const std::filesystem::path& file, const PartHeader& header,
 }
 
 Result<PartHeader> read_part_header(const std::filesystem::path& file) {
-  Fd fd;
+  base::Fd fd;
   const Result<FileHeader> header = read_header(file, fd);
   if (!header.ok()) return header.status();
   return part_header(header.value());
 }
 
 Result<Part> read_part(const std::filesystem::path& file) {
-  Fd fd;
+  base::Fd fd;
   const Result<FileHeader> header = read_header(file, fd);
   if (!header.ok()) return header.status();
   std::vector<std::byte> memory(header.value().bytes);
@@ -282,4 +282,4 @@ Result<Part> read_part(const std::filesystem::path& file) {
   return Part{part_header(header.value()), std::move(memory), std::move(sections)};
 }
 
-}  // namespace sluice
+}  // namespace sluice::train

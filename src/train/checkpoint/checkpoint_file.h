@@ -18,7 +18,7 @@
 #include "sluice/status.h"
 #include "sluice/types.h"
 
-namespace sluice {
+namespace sluice::train {
 
 struct PartHeader {
   static constexpr int kCommon = -1;
@@ -71,4 +71,4 @@ Result<Part> read_part(const std::filesystem::path& file);
 // Of the header alone, which may be followed by nothing of use.
 Result<PartHeader> read_part_header(const std::filesystem::path& file);
 
-}  // namespace sluice
+}  // namespace sluice::train

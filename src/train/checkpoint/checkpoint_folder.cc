@@ -10,7 +10,7 @@
 
 #include "base/remove_folder.h"
 
-namespace sluice {
+namespace sluice::train {
 namespace {
 
 constexpr std::string_view kPrefix = "step-";
@@ -48,7 +48,7 @@ std::optional<PartHeader> whole(const std::filesystem::path& checkpoint) {
 void discard(const std::filesystem::path& checkpoint) {
   std::error_code error;
   std::filesystem::remove(part_path(checkpoint, PartHeader::kCommon), error);
-  remove_folder(checkpoint);
+  base::remove_folder(checkpoint);
 }
 
 }  // namespace
@@ -135,4 +135,4 @@ void prune_checkpoints(const std::filesystem::path& folder, int keep) {
   }
 }
 
-}  // namespace sluice
+}  // namespace sluice::train

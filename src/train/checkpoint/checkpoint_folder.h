@@ -17,7 +17,7 @@
 #include "sluice/types.h"
 #include "train/checkpoint/checkpoint_file.h"
 
-namespace sluice {
+namespace sluice::train {
 
 std::filesystem::path checkpoint_path(const std::filesystem::path& folder, std::int64_t step);
 // `owner`: a rank, or PartHeader::kCommon.
@@ -41,4 +41,4 @@ NewestCheckpoint newest_checkpoint(const std::filesystem::path& folder);
 // first), and those that are newer than any whole one. Only headers are looked at.
 void prune_checkpoints(const std::filesystem::path& folder, int keep);
 
-}  // namespace sluice
+}  // namespace sluice::train

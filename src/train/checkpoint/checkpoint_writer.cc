@@ -12,7 +12,7 @@
 #include "train/checkpoint/checkpoint_folder.h"
 #include "train/checkpoint/training_snapshot.h"
 
-namespace sluice {
+namespace sluice::train {
 
 class CheckpointWriter::Impl {
  public:
@@ -110,4 +110,4 @@ Status CheckpointWriter::save(const TrainingState& state, const TrainingObjects&
 }
 Status CheckpointWriter::finish() { return impl_->finish(); }
 
-}  // namespace sluice
+}  // namespace sluice::train

@@ -15,7 +15,7 @@
 #include "sluice/types.h"
 #include "train/checkpoint/checkpoint.h"
 
-namespace sluice {
+namespace sluice::train {
 
 class CheckpointWriter {
  public:
@@ -42,4 +42,4 @@ class CheckpointWriter {
   std::unique_ptr<Impl> impl_;
 };
 
-}  // namespace sluice
+}  // namespace sluice::train

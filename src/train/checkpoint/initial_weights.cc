@@ -13,7 +13,7 @@
 #include "train/checkpoint/checkpoint_folder.h"
 #include "train/checkpoint/resumption.h"
 
-namespace sluice {
+namespace sluice::train {
 namespace {
 
 using torch::Tensor;
@@ -81,7 +81,7 @@ Result<StoredNetwork> stored_network(const std::filesystem::path& path) {
   Result<LoadedCheckpoint> loaded = load_checkpoint(checkpoint);
   if (!loaded.ok()) return loaded.status();
   const TrainingState& state = loaded.value().state();
-  Result<Recipe> recipe = recipe_of(state.settings, checkpoint.string());
+  Result<recipe::Recipe> recipe = recipe::recipe_of(state.settings, checkpoint.string());
   if (!recipe.ok()) return recipe.status();
   Result<std::shared_ptr<Model>> network =
       make_model(recipe.value().model, {.input = stored_input(state, recipe.value())});
@@ -128,4 +128,4 @@ Result<std::vector<std::string>> take_weights(const std::filesystem::path& path,
   return notes;
 }
 
-}  // namespace sluice
+}  // namespace sluice::train

@@ -10,7 +10,7 @@
 #include "sluice/status.h"
 #include "train/models/models.h"
 
-namespace sluice {
+namespace sluice::train {
 
 // From a checkpoint, or from a file that torch::save() wrote for a module with the same names. The
 // classifier keeps its own weights where theirs has another number of classes. Returns what the
@@ -24,11 +24,11 @@ inline constexpr const char* kCheckpoints = "checkpoints";
 // of its running statistics.
 struct StoredNetwork {
   std::shared_ptr<Model> network;
-  Recipe recipe;
+  recipe::Recipe recipe;
   std::int64_t step = 0;
   double epoch = 0;
 };
 // `path`: of a checkpoint, or of a run: then of its newest good one.
 Result<StoredNetwork> stored_network(const std::filesystem::path& path);
 
-}  // namespace sluice
+}  // namespace sluice::train

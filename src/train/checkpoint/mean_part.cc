@@ -7,7 +7,7 @@
 
 #include "train/checkpoint/checkpoint_folder.h"
 
-namespace sluice {
+namespace sluice::train {
 namespace {
 
 template <class T>
@@ -74,4 +74,4 @@ Result<Part> mean_part(const std::filesystem::path& checkpoint, const PartHeader
   return first;
 }
 
-}  // namespace sluice
+}  // namespace sluice::train

@@ -6,7 +6,7 @@
 #include "sluice/status.h"
 #include "train/checkpoint/checkpoint_file.h"
 
-namespace sluice {
+namespace sluice::train {
 
 // Every f32 and f64 of a checkpoint's rank files becomes its mean over the ranks, summed in f64 in
 // their order; all else is rank 0's. One file at a time is in memory.
@@ -15,4 +15,4 @@ Result<Part> mean_part(const std::filesystem::path& checkpoint, const PartHeader
 // A rank's file, which must belong to `common`.
 Result<Part> own_part(const std::filesystem::path& checkpoint, const PartHeader& common, int rank);
 
-}  // namespace sluice
+}  // namespace sluice::train

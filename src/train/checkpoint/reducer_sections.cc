@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-namespace sluice {
+namespace sluice::train {
 namespace {
 
 // A text may hold any character but this one.
@@ -26,7 +26,7 @@ std::vector<std::string> parted(std::string_view text) {
 
 std::uint8_t flag(bool value) { return value ? 1 : 0; }
 
-void add_in_flight(const MeanInFlight& mean, SectionList& to) {
+void add_in_flight(const gradient::MeanInFlight& mean, SectionList& to) {
   to.add_view<std::byte>("in_flight/pool", mean.pool);
   to.add_view<std::uint8_t>("in_flight/used", mean.used);
   to.add_view<float>("in_flight/norms", mean.norms);
@@ -39,7 +39,7 @@ void add_in_flight(const MeanInFlight& mean, SectionList& to) {
   to.add_text("in_flight/warning", mean.verdict.warning);
 }
 
-MeanInFlight mean_in_flight(SectionReader& from) {
+gradient::MeanInFlight mean_in_flight(SectionReader& from) {
   return {
       .pool = from.vector<std::byte>("in_flight/pool"),
       .used = from.vector<std::uint8_t>("in_flight/used"),
@@ -55,7 +55,7 @@ MeanInFlight mean_in_flight(SectionReader& from) {
 
 }  // namespace
 
-void add_common(const ReducerState& state, SectionList& to) {
+void add_common(const gradient::ReducerState& state, SectionList& to) {
   to.add_text("gradients/description", joined(state.description));
   const std::vector<std::int64_t> order(state.order.begin(), state.order.end());
   to.add_copy<std::int64_t>("gradients/order", order);
@@ -66,14 +66,14 @@ void add_common(const ReducerState& state, SectionList& to) {
   to.add_value("gradients/clean_steps", std::int64_t{state.clean_steps});
   to.add_view<std::uint8_t>("gradients/ever_used", state.ever_used);
 
-  const SparsityState& sparsity = state.sparsity;
+  const gradient::SparsityState& sparsity = state.sparsity;
   to.add_value("sparsity/steps", sparsity.steps);
   to.add_value("sparsity/has_norms", flag(sparsity.arrived));
   to.add_view<float>("sparsity/norms", sparsity.norms);
   to.add_view<std::uint32_t>("sparsity/ages", sparsity.ages);
   std::vector<std::uint8_t> sparse;
   std::vector<std::uint8_t> selected;
-  for (const SparsityState::Planned& planned : sparsity.planned) {
+  for (const gradient::SparsityState::Planned& planned : sparsity.planned) {
     sparse.push_back(flag(planned.sparse));
     selected.insert(selected.end(), planned.selected.begin(), planned.selected.end());
   }
@@ -84,13 +84,13 @@ void add_common(const ReducerState& state, SectionList& to) {
   if (state.in_flight) add_in_flight(state.mean, to);
 }
 
-void add_own(const ReducerState& state, SectionList& to) {
+void add_own(const gradient::ReducerState& state, SectionList& to) {
   to.add_view<float>(kResidual, state.residual);
 }
 
-Result<ReducerState> reducer_state(const Part& common, const Part& own) {
+Result<gradient::ReducerState> reducer_state(const Part& common, const Part& own) {
   SectionReader from{common};
-  ReducerState state;
+  gradient::ReducerState state;
   state.description = parted(from.text("gradients/description"));
   for (const std::int64_t i : from.values<std::int64_t>("gradients/order"))
     state.order.push_back(static_cast<std::size_t>(i));
@@ -101,7 +101,7 @@ Result<ReducerState> reducer_state(const Part& common, const Part& own) {
   state.clean_steps = static_cast<int>(from.value<std::int64_t>("gradients/clean_steps"));
   state.ever_used = from.vector<std::uint8_t>("gradients/ever_used");
 
-  SparsityState& sparsity = state.sparsity;
+  gradient::SparsityState& sparsity = state.sparsity;
   sparsity.steps = from.value<std::int64_t>("sparsity/steps");
   sparsity.arrived = from.value<std::uint8_t>("sparsity/has_norms") != 0;
   sparsity.norms = from.vector<float>("sparsity/norms");
@@ -125,4 +125,4 @@ Result<ReducerState> reducer_state(const Part& common, const Part& own) {
   return state;
 }
 
-}  // namespace sluice
+}  // namespace sluice::train

@@ -4,15 +4,15 @@
 #include "gradient/reducer_state.h"
 #include "train/checkpoint/section_list.h"
 
-namespace sluice {
+namespace sluice::train {
 
 inline constexpr const char* kResidual = "residual";
 
 // What is the same at all ranks. `state` must stay as it is until the sections have been written.
-void add_common(const ReducerState& state, SectionList& to);
+void add_common(const gradient::ReducerState& state, SectionList& to);
 // The residual.
-void add_own(const ReducerState& state, SectionList& to);
+void add_own(const gradient::ReducerState& state, SectionList& to);
 
-Result<ReducerState> reducer_state(const Part& common, const Part& own);
+Result<gradient::ReducerState> reducer_state(const Part& common, const Part& own);
 
-}  // namespace sluice
+}  // namespace sluice::train

@@ -4,7 +4,7 @@
 
 #include <cstdlib>
 
-namespace sluice {
+namespace sluice::train {
 namespace {
 
 constexpr const char* kEpoch = "epoch";
@@ -31,10 +31,10 @@ Status same(const TrainingState& then, const char* name, const char* what, std::
 
 double stored_epoch(const TrainingState& state) { return noted(state, kEpoch); }
 
-TrainingState state_at(std::int64_t step, const Recipe& recipe, const TrainingPlan& plan,
-                       const Data& data) {
+TrainingState state_at(std::int64_t step, const recipe::Recipe& recipe,
+                       const recipe::TrainingPlan& plan, const data::Data& data) {
   TrainingState state{.step = step, .seed = recipe.seed};
-  for (const auto& [key, value] : settings_of(recipe)) state.settings.emplace(key, value);
+  for (const auto& [key, value] : recipe::settings_of(recipe)) state.settings.emplace(key, value);
   state.notes = {{kEpoch, fmt::format("{}", plan.epoch_at(step))},
                  {kGlobalBatch, fmt::format("{}", plan.epochs.front().global_batch)},
                  {kSamples, fmt::format("{}", data.train->size())},
@@ -43,16 +43,18 @@ TrainingState state_at(std::int64_t step, const Recipe& recipe, const TrainingPl
   return state;
 }
 
-Result<Recipe> resumed_recipe(const TrainingState& then, const Recipe& now, const Data& data) {
+Result<recipe::Recipe> resumed_recipe(const TrainingState& then, const recipe::Recipe& now,
+                                      const data::Data& data) {
   // Where none is asked for it is the one that came about, on however many ranks.
-  Recipe recipe = now;
+  recipe::Recipe recipe = now;
   auto settings = then.settings;
   const auto global_batch = static_cast<std::int64_t>(noted(then, kGlobalBatch));
   if (now.global_batch == 0 || now.global_batch == global_batch) {
     recipe.global_batch = global_batch;
     settings[kGlobalBatch] = fmt::format("{}", now.global_batch);
   }
-  if (Status status = may_continue(settings, stored_epoch(then), now); !status.ok()) return status;
+  if (Status status = recipe::may_continue(settings, stored_epoch(then), now); !status.ok())
+    return status;
   if (Status status = same(then, kSamples, "samples", data.train->size()); !status.ok())
     return status;
   if (Status status = same(then, kClasses, "classes", data.classes.size()); !status.ok())
@@ -60,10 +62,10 @@ Result<Recipe> resumed_recipe(const TrainingState& then, const Recipe& now, cons
   return recipe;
 }
 
-ModelInput stored_input(const TrainingState& state, const Recipe& recipe) {
+recipe::ModelInput stored_input(const TrainingState& state, const recipe::Recipe& recipe) {
   return {.classes = static_cast<int>(noted(state, kClasses)),
           .channels = static_cast<int>(noted(state, kChannels)),
           .image = recipe.image};
 }
 
-}  // namespace sluice
+}  // namespace sluice::train

@@ -18,7 +18,7 @@
 #include "sluice/types.h"
 #include "train/checkpoint/checkpoint_file.h"
 
-namespace sluice {
+namespace sluice::train {
 
 // None: bytes. 32 bits without a sign are stored as with one.
 template <class T>
@@ -115,4 +115,4 @@ class SectionReader {
   Status status_;
 };
 
-}  // namespace sluice
+}  // namespace sluice::train

@@ -14,7 +14,7 @@
 #include "sluice/torch/momentum_optimizer.h"
 #include "train/checkpoint/reducer_sections.h"
 
-namespace sluice {
+namespace sluice::train {
 namespace {
 
 using torch::Tensor;
@@ -70,7 +70,7 @@ void pack(torch::serialize::OutputArchive& archive, std::vector<std::byte>& to) 
 torch::ScalarType scalar_type(DataType type) {
   for (const torch::ScalarType each :
        {torch::kFloat, torch::kDouble, torch::kHalf, torch::kBFloat16, torch::kInt, torch::kLong}) {
-    if (data_type(each) == type) return each;
+    if (libtorch::data_type(each) == type) return each;
   }
   return torch::kByte;
 }
@@ -108,7 +108,7 @@ Status restore(const Part& part, const char* prefix, const NamedDict& tensors) {
     const Tensor& own = item.value();
     if (section == nullptr)
       return {Code::InvalidInput, fmt::format("the checkpoint has no '{}'", item.key())};
-    if (section->type != data_type(own.scalar_type()) || own.sizes() != section->shape)
+    if (section->type != libtorch::data_type(own.scalar_type()) || own.sizes() != section->shape)
       return {
           Code::InvalidInput,
           fmt::format("the checkpoint's '{}' is {} of shape {}, this network's is {} of shape {}",
@@ -136,7 +136,7 @@ void TrainingSnapshot::copy(const Named& tensors, const char* prefix, std::vecto
   std::size_t i = 0;
   for (const auto& [name, tensor] : tensors) {
     Tensor& copy = copies[i++];
-    const std::optional<DataType> type = data_type(tensor.scalar_type());
+    const std::optional<DataType> type = libtorch::data_type(tensor.scalar_type());
     if (!type)
       throw Error{Status{Code::InvalidArgument,
                          fmt::format("'{}' is of type {}, which a checkpoint cannot hold", name,
@@ -206,7 +206,7 @@ Status restore_weights(const Part& common, const Part& own, torch::nn::Module& n
 }
 
 Status restore(const Part& common, const Part& own, const TrainingObjects& objects) {
-  const Result<ReducerState> reducer = reducer_state(common, own);
+  const Result<gradient::ReducerState> reducer = reducer_state(common, own);
   if (!reducer.ok()) return reducer.status();
   try {
     objects.parallel.reducer().restore(reducer.value());
@@ -220,4 +220,4 @@ Status restore(const Part& common, const Part& own, const TrainingObjects& objec
   }
 }
 
-}  // namespace sluice
+}  // namespace sluice::train

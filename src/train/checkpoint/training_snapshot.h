@@ -16,7 +16,7 @@
 #include "train/checkpoint/checkpoint.h"
 #include "train/checkpoint/section_list.h"
 
-namespace sluice {
+namespace sluice::train {
 
 class TrainingSnapshot {
  public:
@@ -35,7 +35,7 @@ class TrainingSnapshot {
 
   SectionList common_;
   SectionList own_;
-  ReducerState reducer_;
+  gradient::ReducerState reducer_;
   std::vector<torch::Tensor> parameters_;
   std::vector<torch::Tensor> buffers_;
   std::vector<torch::Tensor> velocities_;  // and what else an optimizer of Sluice's has
@@ -47,4 +47,4 @@ Status restore(const Part& common, const Part& own, const TrainingObjects& objec
 Status restore_weights(const Part& common, const Part& own, torch::nn::Module& network);
 Result<TrainingState> training_state(const Part& common);
 
-}  // namespace sluice
+}  // namespace sluice::train

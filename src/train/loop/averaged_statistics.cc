@@ -4,7 +4,7 @@
 
 #include "sluice/torch/sync_batch_norm.h"
 
-namespace sluice {
+namespace sluice::train {
 
 AveragedStatistics::AveragedStatistics(torch::nn::Module& network, Communicator& communicator) {
   if (communicator.size() == 1) return;
@@ -20,4 +20,4 @@ AveragedStatistics::~AveragedStatistics() {
   for (auto& [buffer, held] : own_) buffer.copy_(held);
 }
 
-}  // namespace sluice
+}  // namespace sluice::train

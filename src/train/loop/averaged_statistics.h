@@ -13,7 +13,7 @@
 
 #include "sluice/communicator.h"
 
-namespace sluice {
+namespace sluice::train {
 
 class AveragedStatistics {
  public:
@@ -27,4 +27,4 @@ class AveragedStatistics {
   std::vector<std::pair<torch::Tensor, torch::Tensor>> own_;  // the buffer, and what it held
 };
 
-}  // namespace sluice
+}  // namespace sluice::train

@@ -6,7 +6,7 @@
 
 #include "recipe/training_plan.h"
 
-namespace sluice {
+namespace sluice::train {
 
 struct BatchPlace {
   std::int64_t step = 0;
@@ -18,7 +18,7 @@ struct BatchPlace {
 class BatchNumbers {
  public:
   // `plan` must outlive it.
-  explicit BatchNumbers(const TrainingPlan& plan);
+  explicit BatchNumbers(const recipe::TrainingPlan& plan);
 
   // Of a step's first batch; of plan.steps: how many there are.
   std::int64_t first_of(std::int64_t step) const;
@@ -26,8 +26,8 @@ class BatchNumbers {
   BatchPlace place_of(std::int64_t number) const;
 
  private:
-  const TrainingPlan* plan_;
+  const recipe::TrainingPlan* plan_;
   std::vector<std::int64_t> firsts_;  // by epoch, and after the last
 };
 
-}  // namespace sluice
+}  // namespace sluice::train

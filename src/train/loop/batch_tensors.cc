@@ -2,9 +2,9 @@
 
 #include <torch/csrc/autograd/generated/variable_factories.h>
 
-namespace sluice {
+namespace sluice::train {
 
-BatchTensors tensors_over(const Batch& batch) {
+BatchTensors tensors_over(const data::Batch& batch) {
   // libtorch wants the memory writable, and only reads it.
   auto* const images = const_cast<float*>(batch.images.data());
   auto* const labels = const_cast<std::int64_t*>(batch.labels.data());
@@ -13,4 +13,4 @@ BatchTensors tensors_over(const Batch& batch) {
           torch::from_blob(labels, {count}, torch::kLong)};
 }
 
-}  // namespace sluice
+}  // namespace sluice::train

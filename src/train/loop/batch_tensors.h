@@ -5,7 +5,7 @@
 
 #include "data/loader/batcher.h"
 
-namespace sluice {
+namespace sluice::train {
 
 // Valid as long as the batch is.
 struct BatchTensors {
@@ -13,6 +13,6 @@ struct BatchTensors {
   torch::Tensor labels;  // count
 };
 
-BatchTensors tensors_over(const Batch& batch);
+BatchTensors tensors_over(const data::Batch& batch);
 
-}  // namespace sluice
+}  // namespace sluice::train

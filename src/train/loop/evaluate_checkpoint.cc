@@ -12,7 +12,7 @@
 #include "train/loop/trainer.h"
 #include "train/report/process_start.h"
 
-namespace sluice {
+namespace sluice::train {
 namespace {
 
 Result<EvaluationReport> evaluate_stored(const CommunicatorMaker& make_communicator,
@@ -22,7 +22,7 @@ Result<EvaluationReport> evaluate_stored(const CommunicatorMaker& make_communica
   std::future<Communicator> joining = std::async(std::launch::async, make_communicator);
   Result<StoredNetwork> stored = stored_network(options.checkpoint);
   if (!stored.ok()) return stored.status();
-  Result<Data> data = open_data(options.data);
+  Result<data::Data> data = data::open_data(options.data);
   if (!data.ok()) return data.status();
   const std::int64_t classes = stored.value().network->parameters().back().size(0);
   if (classes != static_cast<std::int64_t>(data.value().classes.size())) {
@@ -32,7 +32,7 @@ Result<EvaluationReport> evaluate_stored(const CommunicatorMaker& make_communica
   }
   Communicator communicator = joining.get();
   const bool leads = communicator.rank() == 0;
-  const Recipe& recipe = stored.value().recipe;
+  const recipe::Recipe& recipe = stored.value().recipe;
   const auto samples = static_cast<std::int64_t>(data.value().validation->size());
   const auto begin = std::chrono::steady_clock::now();
   Result<EvaluationCounts> counted =
@@ -66,4 +66,4 @@ Result<EvaluationReport> evaluate_checkpoint(const CommunicatorMaker& make_commu
       [&] { return evaluate_stored(make_communicator, options, events); });
 }
 
-}  // namespace sluice
+}  // namespace sluice::train

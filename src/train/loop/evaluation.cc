@@ -10,7 +10,7 @@
 #include "train/loop/batch_tensors.h"
 #include "train/loop/loading.h"
 
-namespace sluice {
+namespace sluice::train {
 namespace {
 
 double percent(std::int64_t part, std::int64_t whole) {
@@ -42,14 +42,14 @@ void count(const torch::Tensor& scores, const torch::Tensor& labels, bool top5,
                      .item<double>();
 }
 
-Result<EvaluationCounts> count_right(const EvaluationTask& task, Loader& loader,
+Result<EvaluationCounts> count_right(const EvaluationTask& task, data::Loader& loader,
                                      std::int64_t batches) {
   const torch::NoGradGuard no_grad;
   const InEvaluation mode{task.network};
   const bool top5 = task.data.classes.size() >= kClassesForTop5;
   EvaluationCounts counts;
   for (std::int64_t number = 0; number < batches; ++number) {
-    Result<const Batch*> batch = loader.next();
+    Result<const data::Batch*> batch = loader.next();
     if (!batch.ok()) return batch.status();
     if (batch.value()->count == 0) continue;
     const auto [images, labels] = tensors_over(*batch.value());
@@ -69,7 +69,7 @@ EvaluationCounts summed(EvaluationCounts own, Communicator& communicator) {
 
 }  // namespace
 
-EvaluationReport report_of(const EvaluationCounts& counts, const Data& data) {
+EvaluationReport report_of(const EvaluationCounts& counts, const data::Data& data) {
   EvaluationReport report{.samples = counts.samples,
                           .right = counts.right,
                           .accuracy = percent(counts.right, counts.samples)};
@@ -90,7 +90,7 @@ std::int64_t EvaluationSamples::batches() const {
   return (static_cast<std::int64_t>(own_.size()) + batch_ - 1) / batch_;
 }
 
-std::span<const SampleRef> EvaluationSamples::batch(std::int64_t number) const {
+std::span<const data::SampleRef> EvaluationSamples::batch(std::int64_t number) const {
   const auto first = static_cast<std::size_t>(number * batch_);
   return std::span{own_}.subspan(first,
                                  std::min(static_cast<std::size_t>(batch_), own_.size() - first));
@@ -99,9 +99,9 @@ std::span<const SampleRef> EvaluationSamples::batch(std::int64_t number) const {
 Result<EvaluationCounts> evaluate(const EvaluationTask& task, Communicator& communicator) {
   const EvaluationSamples samples{static_cast<std::int64_t>(task.data.validation->size()),
                                   task.batch, communicator.size(), communicator.rank()};
-  Loader loader{*task.data.validation,
-                validation_loading(task.recipe, task.data, task.loader_threads),
-                [&](std::int64_t number) { return samples.batch(number); }, 0, samples.batches()};
+  data::Loader loader{
+      *task.data.validation, validation_loading(task.recipe, task.data, task.loader_threads),
+      [&](std::int64_t number) { return samples.batch(number); }, 0, samples.batches()};
   Result<EvaluationCounts> own = EvaluationCounts{};
   {
     const AveragedStatistics averaged{task.network, communicator};
@@ -111,4 +111,4 @@ Result<EvaluationCounts> evaluate(const EvaluationTask& task, Communicator& comm
   return summed(own.value(), communicator);
 }
 
-}  // namespace sluice
+}  // namespace sluice::train

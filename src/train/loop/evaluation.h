@@ -19,7 +19,7 @@
 #include "train/loop/trainer.h"
 #include "train/models/models.h"
 
-namespace sluice {
+namespace sluice::train {
 
 // From so many classes on it counts whether the right one is among the five best.
 inline constexpr std::size_t kClassesForTop5 = 100;
@@ -32,7 +32,7 @@ struct EvaluationCounts {
 };
 
 // Without when and how long.
-EvaluationReport report_of(const EvaluationCounts& counts, const Data& data);
+EvaluationReport report_of(const EvaluationCounts& counts, const data::Data& data);
 
 // The part of `samples` that is a rank's: all of them in order, nearly equal, in batches.
 class EvaluationSamples {
@@ -41,17 +41,17 @@ class EvaluationSamples {
   EvaluationSamples(std::int64_t samples, int batch, int ranks, int rank);
 
   std::int64_t batches() const;
-  std::span<const SampleRef> batch(std::int64_t number) const;
+  std::span<const data::SampleRef> batch(std::int64_t number) const;
 
  private:
-  std::vector<SampleRef> own_;
+  std::vector<data::SampleRef> own_;
   std::int64_t batch_;
 };
 
 struct EvaluationTask {
   Model& network;
-  const Data& data;
-  const Recipe& recipe;
+  const data::Data& data;
+  const recipe::Recipe& recipe;
   int batch = 1;                                // a rank's
   int loader_threads = -1;                      // below 0: as the data needs
   std::function<void(std::int64_t done)> tell;  // samples of this rank; may be empty
@@ -62,4 +62,4 @@ struct EvaluationTask {
 // does.
 Result<EvaluationCounts> evaluate(const EvaluationTask& task, Communicator& communicator);
 
-}  // namespace sluice
+}  // namespace sluice::train

@@ -2,32 +2,35 @@
 
 #include "data/formats/memory_dataset.h"
 
-namespace sluice {
+namespace sluice::train {
 namespace {
 
-int threads_for(const Dataset& set, int threads) {
+int threads_for(const data::Dataset& set, int threads) {
   if (threads >= 0) return threads;
-  return dynamic_cast<const MemoryDataset*>(&set) != nullptr ? 0 : 1;
+  return dynamic_cast<const data::MemoryDataset*>(&set) != nullptr ? 0 : 1;
 }
 
-bool crops(const Recipe& recipe) { return recipe.augmentation == AugmentationKind::ResizedCrop; }
+bool crops(const recipe::Recipe& recipe) {
+  return recipe.augmentation == recipe::AugmentationKind::ResizedCrop;
+}
 
 }  // namespace
 
 // Photographs that are cropped while they are augmented have their middle taken when they are not.
-LoaderOptions plain_loading(const Recipe& recipe, const Data& data, const Dataset& set,
-                            int threads) {
+data::LoaderOptions plain_loading(const recipe::Recipe& recipe, const data::Data& data,
+                                  const data::Dataset& set, int threads) {
   return {.threads = threads_for(set, threads),
-          .view = {.kind = crops(recipe) ? ViewKind::CentreCrop : ViewKind::Whole},
+          .view = {.kind = crops(recipe) ? data::ViewKind::CentreCrop : data::ViewKind::Whole},
           .normalization = data.normalization,
           .seed = recipe.seed,
           .image = recipe.image};
 }
 
-LoaderOptions augmented_loading(const Recipe& recipe, const Data& data, int threads) {
-  LoaderOptions options = plain_loading(recipe, data, *data.train, threads);
-  if (recipe.augmentation == AugmentationKind::None) return options;
-  options.view = {.kind = crops(recipe) ? ViewKind::ResizedCrop : ViewKind::Shifted,
+data::LoaderOptions augmented_loading(const recipe::Recipe& recipe, const data::Data& data,
+                                      int threads) {
+  data::LoaderOptions options = plain_loading(recipe, data, *data.train, threads);
+  if (recipe.augmentation == recipe::AugmentationKind::None) return options;
+  options.view = {.kind = crops(recipe) ? data::ViewKind::ResizedCrop : data::ViewKind::Shifted,
                   .padding = recipe.padding,
                   .flip = recipe.flip,
                   .crop = {.least_area = recipe.crop_area.least,
@@ -37,10 +40,11 @@ LoaderOptions augmented_loading(const Recipe& recipe, const Data& data, int thre
   return options;
 }
 
-LoaderOptions validation_loading(const Recipe& recipe, const Data& data, int threads) {
-  LoaderOptions options = plain_loading(recipe, data, *data.validation, threads);
+data::LoaderOptions validation_loading(const recipe::Recipe& recipe, const data::Data& data,
+                                       int threads) {
+  data::LoaderOptions options = plain_loading(recipe, data, *data.validation, threads);
   options.may_be_empty = true;
   return options;
 }
 
-}  // namespace sluice
+}  // namespace sluice::train

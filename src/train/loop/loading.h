@@ -5,13 +5,15 @@
 #include "data/loader/loader.h"
 #include "recipe/recipe.h"
 
-namespace sluice {
+namespace sluice::train {
 
 // `threads` below 0: none for images in memory, else one.
-LoaderOptions plain_loading(const Recipe& recipe, const Data& data, const Dataset& set,
-                            int threads);
-LoaderOptions augmented_loading(const Recipe& recipe, const Data& data, int threads);
+data::LoaderOptions plain_loading(const recipe::Recipe& recipe, const data::Data& data,
+                                  const data::Dataset& set, int threads);
+data::LoaderOptions augmented_loading(const recipe::Recipe& recipe, const data::Data& data,
+                                      int threads);
 // The same at every rank and in every epoch.
-LoaderOptions validation_loading(const Recipe& recipe, const Data& data, int threads);
+data::LoaderOptions validation_loading(const recipe::Recipe& recipe, const data::Data& data,
+                                       int threads);
 
-}  // namespace sluice
+}  // namespace sluice::train

@@ -2,7 +2,7 @@
 
 #include <torch/nn/functional/loss.h>
 
-namespace sluice {
+namespace sluice::train {
 
 torch::Tensor smoothed_cross_entropy(const torch::Tensor& scores, const torch::Tensor& labels,
                                      double smoothing) {
@@ -10,4 +10,4 @@ torch::Tensor smoothed_cross_entropy(const torch::Tensor& scores, const torch::T
       scores, labels, torch::nn::functional::CrossEntropyFuncOptions().label_smoothing(smoothing));
 }
 
-}  // namespace sluice
+}  // namespace sluice::train

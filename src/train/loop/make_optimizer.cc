@@ -6,11 +6,11 @@
 #include "sluice/torch/rmsprop_warm_up.h"
 #include "sluice/torch/sgd.h"
 
-namespace sluice {
+namespace sluice::train {
 
-std::unique_ptr<MomentumOptimizer> make_optimizer(const Recipe& recipe,
+std::unique_ptr<MomentumOptimizer> make_optimizer(const recipe::Recipe& recipe,
                                                   std::vector<torch::Tensor> parameters) {
-  if (recipe.optimizer == OptimizerKind::Lars) {
+  if (recipe.optimizer == recipe::OptimizerKind::Lars) {
     return std::make_unique<Lars>(std::move(parameters),
                                   LarsOptions{.lr = recipe.rate,
                                               .momentum = recipe.momentum,
@@ -21,7 +21,7 @@ std::unique_ptr<MomentumOptimizer> make_optimizer(const Recipe& recipe,
                                               .rate_place = recipe.rate_place,
                                               .momentum_correction = recipe.momentum_correction});
   }
-  if (recipe.optimizer == OptimizerKind::RmspropWarmUp) {
+  if (recipe.optimizer == recipe::OptimizerKind::RmspropWarmUp) {
     return std::make_unique<RmspropWarmUp>(
         std::move(parameters),
         RmspropWarmUpOptions{.lr = recipe.rate,
@@ -44,7 +44,7 @@ std::unique_ptr<MomentumOptimizer> make_optimizer(const Recipe& recipe,
                                           .momentum_correction = recipe.momentum_correction});
 }
 
-GradientOptions gradient_options(const Recipe& recipe, const TrainingPlan& plan) {
+GradientOptions gradient_options(const recipe::Recipe& recipe, const recipe::TrainingPlan& plan) {
   const std::int64_t dense = plan.step_at(recipe.sparse_dense_epochs);
   const std::int64_t ramped = plan.step_at(recipe.sparse_dense_epochs + recipe.sparse_ramp_epochs);
   return {.theta = recipe.theta,
@@ -59,4 +59,4 @@ GradientOptions gradient_options(const Recipe& recipe, const TrainingPlan& plan)
           .algorithm = recipe.algorithm};
 }
 
-}  // namespace sluice
+}  // namespace sluice::train

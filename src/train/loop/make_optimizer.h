@@ -11,11 +11,11 @@
 #include "sluice/gradients.h"
 #include "sluice/torch/momentum_optimizer.h"
 
-namespace sluice {
+namespace sluice::train {
 
-std::unique_ptr<MomentumOptimizer> make_optimizer(const Recipe& recipe,
+std::unique_ptr<MomentumOptimizer> make_optimizer(const recipe::Recipe& recipe,
                                                   std::vector<torch::Tensor> parameters);
 
-GradientOptions gradient_options(const Recipe& recipe, const TrainingPlan& plan);
+GradientOptions gradient_options(const recipe::Recipe& recipe, const recipe::TrainingPlan& plan);
 
-}  // namespace sluice
+}  // namespace sluice::train

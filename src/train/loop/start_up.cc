@@ -11,7 +11,7 @@
 #include "train/loop/make_optimizer.h"
 #include "train/models/batch_norm.h"
 
-namespace sluice {
+namespace sluice::train {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -31,20 +31,20 @@ std::future<Joined> join_beside(const CommunicatorMaker& make_communicator) {
   });
 }
 
-void set_batch_norms(const Recipe& recipe, Communicator& communicator, Model& network) {
-  if (recipe.batch_norm == BatchNormMode::LastBatch) keep_last_batches(network);
-  if (recipe.batch_norm == BatchNormMode::Synchronised && communicator.size() > 1) {
+void set_batch_norms(const recipe::Recipe& recipe, Communicator& communicator, Model& network) {
+  if (recipe.batch_norm == recipe::BatchNormMode::LastBatch) keep_last_batches(network);
+  if (recipe.batch_norm == recipe::BatchNormMode::Synchronised && communicator.size() > 1) {
     synchronise_batch_norms(network, communicator.split(0, communicator.rank()));
   }
 }
 
-std::vector<std::string> fallbacks(const Recipe& recipe) {
+std::vector<std::string> fallbacks(const recipe::Recipe& recipe) {
   std::vector<std::string> notes;
-  if (recipe.compute != Compute::F32) {
+  if (recipe.compute != recipe::Compute::F32) {
     notes.push_back(
         fmt::format("the recipe computes in {}, which this machine's CPU cannot do "
                     "quickly: forward and backward are in f32",
-                    recipe.compute == Compute::F16 ? "f16" : "bf16"));
+                    recipe.compute == recipe::Compute::F16 ? "f16" : "bf16"));
   }
   return notes;
 }
@@ -57,13 +57,13 @@ double seconds_since(std::chrono::steady_clock::time_point begin) {
 
 Result<Workshop> start_up(const CommunicatorMaker& make_communicator, const DataOpener& open_data,
                           const TrainerOptions& options) {
-  const Recipe& recipe = options.recipe;
+  const recipe::Recipe& recipe = options.recipe;
   if (options.threads > 0) at::set_num_threads(options.threads);
   StartUp told;
   std::future<Joined> joining = join_beside(make_communicator);
 
   auto begin = Clock::now();
-  Result<Data> data = open_data();
+  Result<data::Data> data = open_data();
   if (!data.ok()) return data.status();
   told.data_s = seconds_since(begin);
 
@@ -90,7 +90,7 @@ Result<Workshop> start_up(const CommunicatorMaker& make_communicator, const Data
 
   Communicator& communicator = joined.communicator;
   begin = Clock::now();
-  Recipe trained = recipe;
+  recipe::Recipe trained = recipe;
   FoundCheckpoint found;
   if (options.resume) {
     Result<FoundCheckpoint> looked = load_latest(options.run_folder / kCheckpoints, communicator);
@@ -101,7 +101,8 @@ Result<Workshop> start_up(const CommunicatorMaker& make_communicator, const Data
     found.run = draw_run(communicator);
   }
   if (found.checkpoint) {
-    Result<Recipe> resumed = resumed_recipe(found.checkpoint->state(), recipe, data.value());
+    Result<recipe::Recipe> resumed =
+        resumed_recipe(found.checkpoint->state(), recipe, data.value());
     if (!resumed.ok()) return resumed.status();
     trained = std::move(resumed).value();
   }
@@ -109,7 +110,7 @@ Result<Workshop> start_up(const CommunicatorMaker& make_communicator, const Data
 
   begin = Clock::now();
   const auto samples = static_cast<std::int64_t>(data.value().train->size());
-  Result<TrainingPlan> plan = plan_training(trained, communicator.size(), samples);
+  Result<recipe::TrainingPlan> plan = recipe::plan_training(trained, communicator.size(), samples);
   if (!plan.ok()) return plan.status();
   set_batch_norms(trained, communicator, *network.value());
   auto parallel = std::make_unique<DataParallel>(*network.value(), communicator,
@@ -156,4 +157,4 @@ Result<Workshop> start_up(const CommunicatorMaker& make_communicator, const Data
   return workshop;
 }
 
-}  // namespace sluice
+}  // namespace sluice::train

@@ -23,9 +23,9 @@
 #include "train/loop/trainer.h"
 #include "train/models/models.h"
 
-namespace sluice {
+namespace sluice::train {
 
-using DataOpener = std::function<Result<Data>()>;
+using DataOpener = std::function<Result<data::Data>()>;
 
 // In the order in which parts need those before them; they go in the other.
 struct Workshop {
@@ -33,12 +33,12 @@ struct Workshop {
   std::unique_ptr<Timeline> waits;   // keeps no event
   std::unique_ptr<Timeline> traced;  // of the steps of timeline.json
   Communicator communicator;
-  Data data;
-  TrainingPlan plan;
+  data::Data data;
+  recipe::TrainingPlan plan;
   std::shared_ptr<Model> network;
   std::unique_ptr<MomentumOptimizer> optimizer;
   std::unique_ptr<DataParallel> parallel;
-  Recipe recipe;                         // as it is trained: a resumed run keeps its global batch
+  recipe::Recipe recipe;                 // as it is trained: a resumed run keeps its global batch
   std::optional<TrainingState> resumed;  // what it goes on from
   std::uint64_t run = 0;                 // for CheckpointWriter
   StartUp start_up;                      // all but the total
@@ -52,4 +52,4 @@ double seconds_since(std::chrono::steady_clock::time_point begin);
 Result<Workshop> start_up(const CommunicatorMaker& make_communicator, const DataOpener& open_data,
                           const TrainerOptions& options);
 
-}  // namespace sluice
+}  // namespace sluice::train

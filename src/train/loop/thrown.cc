@@ -6,7 +6,7 @@
 #include <exception>
 #include <new>
 
-namespace sluice {
+namespace sluice::train {
 
 Status thrown() {
   try {
@@ -22,4 +22,4 @@ Status thrown() {
   }
 }
 
-}  // namespace sluice
+}  // namespace sluice::train

@@ -5,7 +5,7 @@
 
 #include "sluice/status.h"
 
-namespace sluice {
+namespace sluice::train {
 
 // Of the exception under way. REQUIRES: called while one is handled.
 Status thrown();
@@ -20,4 +20,4 @@ Result<T> guarded(const std::function<Result<T>()>& body) {
   }
 }
 
-}  // namespace sluice
+}  // namespace sluice::train

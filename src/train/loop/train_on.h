@@ -6,7 +6,7 @@
 #include "train/loop/start_up.h"
 #include "train/loop/trainer.h"
 
-namespace sluice {
+namespace sluice::train {
 
 // As train(), with what `open_data` returns instead of TrainerOptions::data.
 Result<TrainingSummary> train_on(const DataOpener& open_data,
@@ -14,4 +14,4 @@ Result<TrainingSummary> train_on(const DataOpener& open_data,
                                  const TrainerOptions& options, TrainingEvents* events,
                                  const std::atomic<int>& stop);
 
-}  // namespace sluice
+}  // namespace sluice::train

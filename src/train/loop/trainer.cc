@@ -9,7 +9,7 @@
 #include "train/loop/training_loop.h"
 #include "train/report/process_start.h"
 
-namespace sluice {
+namespace sluice::train {
 
 Result<TrainingSummary> train_on(const DataOpener& open_data,
                                  const CommunicatorMaker& make_communicator,
@@ -31,8 +31,8 @@ Result<TrainingSummary> train_on(const DataOpener& open_data,
 Result<TrainingSummary> train(const CommunicatorMaker& make_communicator,
                               const TrainerOptions& options, TrainingEvents* events,
                               const std::atomic<int>& stop) {
-  return train_on([&] { return open_data(options.data); }, make_communicator, options, events,
+  return train_on([&] { return data::open_data(options.data); }, make_communicator, options, events,
                   stop);
 }
 
-}  // namespace sluice
+}  // namespace sluice::train

@@ -28,10 +28,10 @@
 #include "sluice/communicator.h"
 #include "sluice/status.h"
 
-namespace sluice {
+namespace sluice::train {
 
 struct TrainerOptions {
-  Recipe recipe;
+  recipe::Recipe recipe;
   std::string data = "demo";         // as open_data() takes it
   std::filesystem::path run_folder;  // of this run; made if it is not there. Empty: nothing is kept
   bool resume = false;               // from the newest good checkpoint in run_folder; none: afresh
@@ -204,4 +204,4 @@ Result<EvaluationReport> evaluate_checkpoint(const CommunicatorMaker& make_commu
                                              const EvaluatorOptions& options,
                                              TrainingEvents* events);
 
-}  // namespace sluice
+}  // namespace sluice::train

@@ -4,7 +4,7 @@
 
 #include "train/loop/loading.h"
 
-namespace sluice {
+namespace sluice::train {
 
 TrainingBatches::Part::Part(const TrainingBatchesOptions& options, const BatchNumbers& numbers,
                             bool augmented, std::int64_t first, std::int64_t last)
@@ -20,7 +20,7 @@ TrainingBatches::Part::Part(const TrainingBatchesOptions& options, const BatchNu
              first, last} {}
 
 TrainingBatches::TrainingBatches(const TrainingBatchesOptions& options) : numbers_{options.plan} {
-  const TrainingPlan& plan = options.plan;
+  const recipe::TrainingPlan& plan = options.plan;
   const double augmented_epochs = options.recipe.augmentation_epochs;
   const std::int64_t turn = augmented_epochs > 0 ? plan.step_at(augmented_epochs) : plan.steps;
   const auto add = [&](bool augmented, std::int64_t first, std::int64_t last) {
@@ -32,8 +32,8 @@ TrainingBatches::TrainingBatches(const TrainingBatchesOptions& options) : number
   add(false, std::max(options.first_step, turn), plan.steps);
 }
 
-Result<const Batch*> TrainingBatches::next() {
-  Result<const Batch*> batch = parts_.front()->loader.next();
+Result<const data::Batch*> TrainingBatches::next() {
+  Result<const data::Batch*> batch = parts_.front()->loader.next();
   if (!batch.ok() || batch.value() != nullptr || parts_.size() == 1) return batch;
   const std::vector<std::string>& over = parts_.front()->loader.skipped();
   skipped_.insert(skipped_.end(), over.begin(), over.end());
@@ -51,4 +51,4 @@ std::vector<std::string> TrainingBatches::skipped() const {
   return all;
 }
 
-}  // namespace sluice
+}  // namespace sluice::train

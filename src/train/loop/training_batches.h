@@ -16,12 +16,12 @@
 #include "sluice/status.h"
 #include "train/loop/batch_numbers.h"
 
-namespace sluice {
+namespace sluice::train {
 
 struct TrainingBatchesOptions {
-  const Recipe& recipe;
-  const TrainingPlan& plan;
-  const Data& data;
+  const recipe::Recipe& recipe;
+  const recipe::TrainingPlan& plan;
+  const data::Data& data;
   int rank = 0;
   int loader_threads = -1;  // below 0: as the data needs
   std::int64_t first_step = 0;
@@ -34,7 +34,7 @@ class TrainingBatches {
   explicit TrainingBatches(const TrainingBatchesOptions& options);
 
   // Valid until the next call. REQUIRES: the last step's last batch has not been taken.
-  Result<const Batch*> next();
+  Result<const data::Batch*> next();
 
   // Images that were left out so far, a sentence each.
   std::vector<std::string> skipped() const;
@@ -44,8 +44,8 @@ class TrainingBatches {
   struct Part {
     Part(const TrainingBatchesOptions& options, const BatchNumbers& numbers, bool augmented,
          std::int64_t first, std::int64_t last);
-    Sampler sampler;
-    Loader loader;
+    data::Sampler sampler;
+    data::Loader loader;
   };
 
   BatchNumbers numbers_;
@@ -53,4 +53,4 @@ class TrainingBatches {
   std::vector<std::string> skipped_;          // of parts that are over
 };
 
-}  // namespace sluice
+}  // namespace sluice::train

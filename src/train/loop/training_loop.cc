@@ -16,17 +16,17 @@
 #include "train/report/gradient_traffic.h"
 #include "train/report/process_start.h"
 
-namespace sluice {
+namespace sluice::train {
 namespace {
 
 constexpr std::int64_t kMostNotFinite = 20;  // steps in a row
 constexpr std::size_t kLastLosses = 10;      // that the summary's loss is the mean of
 
 std::uint64_t hash_of_weights(const Model& network) {
-  NamedTensors weights;
+  libtorch::NamedTensors weights;
   for (const auto& item : network.named_parameters())
     weights.emplace_back(item.key(), item.value());
-  return hash_of(weights);
+  return libtorch::hash_of(weights);
 }
 
 }  // namespace
@@ -68,7 +68,7 @@ Result<TrainingSummary> TrainingLoop::run() {
 }
 
 Status TrainingLoop::prepare() {
-  const TrainingPlan& plan = workshop_.plan;
+  const recipe::TrainingPlan& plan = workshop_.plan;
   const std::filesystem::path& folder = terms_.options.run_folder;
   step_ = first_step_ = workshop_.start_up.first_step;
   if (workshop_.resumed) {
@@ -149,10 +149,10 @@ void TrainingLoop::hear(const Beat& beat) {
 Status TrainingLoop::between_steps() {
   if (step_ == workshop_.plan.steps) steps_.flush();
   if (end_) return {};
-  if (evaluates_after(recipe_, workshop_.plan, step_ - 1)) {
+  if (recipe::evaluates_after(recipe_, workshop_.plan, step_ - 1)) {
     if (Status status = evaluate(); !status.ok()) return status;
   }
-  if (!end_ && checkpoints_after(recipe_, workshop_.plan, step_ - 1)) {
+  if (!end_ && recipe::checkpoints_after(recipe_, workshop_.plan, step_ - 1)) {
     if (Status status = save(); !status.ok()) return status;
   }
   return {};
@@ -161,7 +161,7 @@ Status TrainingLoop::between_steps() {
 Status TrainingLoop::evaluate() {
   const auto begin = std::chrono::steady_clock::now();
   const std::int64_t samples = workshop_.start_up.validation_samples;
-  Result<EvaluationCounts> counted = sluice::evaluate(
+  Result<EvaluationCounts> counted = sluice::train::evaluate(
       {.network = *workshop_.network,
        .data = workshop_.data,
        .recipe = recipe_,
@@ -288,4 +288,4 @@ void TrainingLoop::conclude() {
   journal_.end(summary_);
 }
 
-}  // namespace sluice
+}  // namespace sluice::train

@@ -23,7 +23,7 @@
 #include "train/report/step_meter.h"
 #include "train/report/step_trace.h"
 
-namespace sluice {
+namespace sluice::train {
 
 // All must outlive the loop.
 struct TrainingTerms {
@@ -55,7 +55,7 @@ class TrainingLoop {
 
   TrainingTerms terms_;
   Workshop workshop_;
-  const Recipe& recipe_;
+  const recipe::Recipe& recipe_;
   Journal journal_;
   TrainingStep steps_;
   std::int64_t step_ = 0;  // done
@@ -72,4 +72,4 @@ class TrainingLoop {
   std::int64_t saved_step_ = -1;
 };
 
-}  // namespace sluice
+}  // namespace sluice::train

@@ -6,12 +6,12 @@
 #include "train/loop/loss.h"
 #include "train/models/batch_norm.h"
 
-namespace sluice {
+namespace sluice::train {
 
-TrainingStep::TrainingStep(Workshop& workshop, const Recipe& recipe)
+TrainingStep::TrainingStep(Workshop& workshop, const recipe::Recipe& recipe)
     : workshop_{workshop},
       recipe_{recipe},
-      rates_{rate_schedule(recipe, workshop.plan)},
+      rates_{recipe::rate_schedule(recipe, workshop.plan)},
       warm_up_{dynamic_cast<RmspropWarmUp*>(workshop.optimizer.get())},
       timeline_{workshop.waits.get()} {
   trace(false);
@@ -31,14 +31,14 @@ void TrainingStep::note(const char* name, const Work& work) {
 
 double TrainingStep::waited_s() const {
   double seconds = timeline_->waited_s();
-  if (recipe_.batch_norm == BatchNormMode::Synchronised) {
+  if (recipe_.batch_norm == recipe::BatchNormMode::Synchronised) {
     seconds += seconds_waited(*workshop_.network);
   }
   return seconds;
 }
 
 // Returns the batch's part of the step's loss.
-double TrainingStep::backward(const Batch& batch, const EpochPlan& epoch, bool last) {
+double TrainingStep::backward(const data::Batch& batch, const recipe::EpochPlan& epoch, bool last) {
   const auto [images, labels] = tensors_over(batch);
   const double part = static_cast<double>(batch.count) /
                       (static_cast<double>(epoch.batch) * static_cast<double>(epoch.accumulate));
@@ -61,16 +61,16 @@ double TrainingStep::backward(const Batch& batch, const EpochPlan& epoch, bool l
 }
 
 Result<StepOutcome> TrainingStep::take(std::int64_t step, TrainingBatches& batches) {
-  const EpochPlan& epoch = workshop_.plan.epoch_of(step);
+  const recipe::EpochPlan& epoch = workshop_.plan.epoch_of(step);
   const double epoch_now = workshop_.plan.epoch_at(step);
-  StepOutcome outcome{.rate = rate_at(rates_, epoch_now)};
+  StepOutcome outcome{.rate = recipe::rate_at(rates_, epoch_now)};
   workshop_.optimizer->zero_grad(true);
   workshop_.network->seed_dropout(
-      mixed({recipe_.seed, static_cast<std::uint64_t>(step),
-             static_cast<std::uint64_t>(workshop_.communicator.rank())}));
+      base::mixed({recipe_.seed, static_cast<std::uint64_t>(step),
+                   static_cast<std::uint64_t>(workshop_.communicator.rank())}));
   const double waited_before = waited_s();
   for (int i = 0; i < epoch.accumulate; ++i) {
-    Result<const Batch*> batch = batches.next();
+    Result<const data::Batch*> batch = batches.next();
     if (!batch.ok()) return batch.status();
     outcome.loss += backward(*batch.value(), epoch, i + 1 == epoch.accumulate);
     outcome.images += static_cast<std::int64_t>(batch.value()->count);
@@ -93,4 +93,4 @@ void TrainingStep::flush() {
   workshop_.optimizer->zero_grad(true);
 }
 
-}  // namespace sluice
+}  // namespace sluice::train

@@ -15,7 +15,7 @@
 #include "train/loop/start_up.h"
 #include "train/loop/training_batches.h"
 
-namespace sluice {
+namespace sluice::train {
 
 struct StepOutcome {
   double loss = 0;  // this rank's mean over the step's samples
@@ -30,7 +30,7 @@ struct StepOutcome {
 class TrainingStep {
  public:
   // All must outlive it.
-  TrainingStep(Workshop& workshop, const Recipe& recipe);
+  TrainingStep(Workshop& workshop, const recipe::Recipe& recipe);
 
   // `batches` brings those of the step next. Throws Error, as DataParallel does.
   Result<StepOutcome> take(std::int64_t step, TrainingBatches& batches);
@@ -41,16 +41,16 @@ class TrainingStep {
   void trace(bool on);
 
  private:
-  double backward(const Batch& batch, const EpochPlan& epoch, bool last);
+  double backward(const data::Batch& batch, const recipe::EpochPlan& epoch, bool last);
   double waited_s() const;
   template <class Work>
   void note(const char* name, const Work& work);
 
   Workshop& workshop_;
-  const Recipe& recipe_;
-  RateSchedule rates_;
+  const recipe::Recipe& recipe_;
+  recipe::RateSchedule rates_;
   RmspropWarmUp* warm_up_;  // where that is the optimizer
   Timeline* timeline_;      // of the step under way
 };
 
-}  // namespace sluice
+}  // namespace sluice::train

@@ -8,7 +8,7 @@
 
 #include "train/models/build.h"
 
-namespace sluice {
+namespace sluice::train {
 namespace {
 
 constexpr double kDropout = 0.5;
@@ -17,7 +17,7 @@ constexpr int kHidden = 4096;
 
 class AlexNet final : public Model {
  public:
-  AlexNet(const ModelInput& input, bool batch_norm) {
+  AlexNet(const recipe::ModelInput& input, bool batch_norm) {
     add(input.channels, 64, {11, 4, 2, true}, batch_norm, true);
     add(64, 192, {5, 1, 2, true}, batch_norm, true);
     add(192, 384, {3, 1, 1, true}, batch_norm, false);
@@ -87,8 +87,8 @@ class AlexNet final : public Model {
 
 }  // namespace
 
-std::shared_ptr<Model> make_alexnet(const ModelInput& input, bool batch_norm) {
+std::shared_ptr<Model> make_alexnet(const recipe::ModelInput& input, bool batch_norm) {
   return std::make_shared<AlexNet>(input, batch_norm);
 }
 
-}  // namespace sluice
+}  // namespace sluice::train

@@ -1,6 +1,6 @@
 #include "train/models/batch_norm.h"
 
-namespace sluice {
+namespace sluice::train {
 
 void BatchNormImpl::_check_input_dim(const torch::Tensor& input) {
   TORCH_CHECK(input.dim() == 4, "batch normalisation of images got a tensor of ", input.dim(),
@@ -54,4 +54,4 @@ double seconds_waited(const torch::nn::Module& network) {
   return seconds;
 }
 
-}  // namespace sluice
+}  // namespace sluice::train

@@ -11,7 +11,7 @@
 #include "sluice/communicator.h"
 #include "sluice/torch/sync_batch_norm.h"
 
-namespace sluice {
+namespace sluice::train {
 
 // Not derived from torch::nn::BatchNorm2d, which libtorch 1.13 does not export all of.
 class BatchNormImpl final
@@ -42,4 +42,4 @@ void synchronise_batch_norms(torch::nn::Module& network, const Communicator& gro
 void keep_last_batches(torch::nn::Module& network);
 double seconds_waited(const torch::nn::Module& network);
 
-}  // namespace sluice
+}  // namespace sluice::train

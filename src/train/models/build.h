@@ -10,13 +10,13 @@
 #include "train/models/batch_norm.h"
 #include "train/models/models.h"
 
-namespace sluice {
+namespace sluice::train {
 
-std::shared_ptr<Model> make_lenet(const ModelInput& input);
-std::shared_ptr<Model> make_smallconv(const ModelInput& input);
-std::shared_ptr<Model> make_alexnet(const ModelInput& input, bool batch_norm);
-std::shared_ptr<Model> make_resnet20(const ModelInput& input);
-std::shared_ptr<Model> make_resnet(const ModelInput& input, std::array<int, 4> blocks,
+std::shared_ptr<Model> make_lenet(const recipe::ModelInput& input);
+std::shared_ptr<Model> make_smallconv(const recipe::ModelInput& input);
+std::shared_ptr<Model> make_alexnet(const recipe::ModelInput& input, bool batch_norm);
+std::shared_ptr<Model> make_resnet20(const recipe::ModelInput& input);
+std::shared_ptr<Model> make_resnet(const recipe::ModelInput& input, std::array<int, 4> blocks,
                                    bool bottleneck);
 
 // The scales that zero_init_last_gamma is about; none for other networks.
@@ -36,4 +36,4 @@ constexpr int slid(int image, int kernel, int stride = 1, int padding = 0) {
   return (image + 2 * padding - kernel) / stride + 1;
 }
 
-}  // namespace sluice
+}  // namespace sluice::train

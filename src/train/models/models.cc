@@ -12,12 +12,12 @@
 #include "base/mix.h"
 #include "train/models/build.h"
 
-namespace sluice {
+namespace sluice::train {
 namespace {
 
 struct Maker {
   std::string_view name;
-  std::shared_ptr<Model> (*make)(const ModelInput& input);
+  std::shared_ptr<Model> (*make)(const recipe::ModelInput& input);
 };
 
 constexpr double kClassifierDeviation = 0.01;
@@ -27,19 +27,19 @@ constexpr std::array kMakers{
     Maker{"smallconv", make_smallconv},
     Maker{"resnet20", make_resnet20},
     Maker{"resnet18",
-          [](const ModelInput& input) {
+          [](const recipe::ModelInput& input) {
             return make_resnet(input, {2, 2, 2, 2}, false);
           }},
     Maker{"resnet34",
-          [](const ModelInput& input) {
+          [](const recipe::ModelInput& input) {
             return make_resnet(input, {3, 4, 6, 3}, false);
           }},
     Maker{"resnet50",
-          [](const ModelInput& input) {
+          [](const recipe::ModelInput& input) {
             return make_resnet(input, {3, 4, 6, 3}, true);
           }},
-    Maker{"alexnet", [](const ModelInput& input) { return make_alexnet(input, false); }},
-    Maker{"alexnet_bn", [](const ModelInput& input) { return make_alexnet(input, true); }},
+    Maker{"alexnet", [](const recipe::ModelInput& input) { return make_alexnet(input, false); }},
+    Maker{"alexnet_bn", [](const recipe::ModelInput& input) { return make_alexnet(input, true); }},
 };
 
 double part(std::int64_t of, std::int64_t whole) {
@@ -71,7 +71,7 @@ void initialize(Model& model, std::uint64_t seed) {
       continue;
     }
     const bool classifier = module == modules.back();
-    const at::Generator random = at::detail::createCPUGenerator(mixed({seed, layer++}));
+    const at::Generator random = at::detail::createCPUGenerator(base::mixed({seed, layer++}));
     weight.normal_(0, classifier ? kClassifierDeviation : std::sqrt(variance), random);
     if (bias.defined()) bias.zero_();
   }
@@ -90,7 +90,7 @@ torch::nn::Conv2d convolution(int in, int out, ConvolutionWindow window) {
 
 Result<std::shared_ptr<Model>> make_model(std::string_view name, const ModelOptions& options) {
   // The table is what knows which images are too small.
-  const Result<ModelTable> table = model_table(name, options.input);
+  const Result<recipe::ModelTable> table = recipe::model_table(name, options.input);
   if (!table.ok()) return table.status();
   const auto* const maker =
       std::find_if(kMakers.begin(), kMakers.end(),
@@ -105,4 +105,4 @@ Result<std::shared_ptr<Model>> make_model(std::string_view name, const ModelOpti
   return model;
 }
 
-}  // namespace sluice
+}  // namespace sluice::train

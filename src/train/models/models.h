@@ -14,7 +14,7 @@
 #include "recipe/models.h"
 #include "sluice/status.h"
 
-namespace sluice {
+namespace sluice::train {
 
 class Model : public torch::nn::Module {
  public:
@@ -26,7 +26,7 @@ class Model : public torch::nn::Module {
 };
 
 struct ModelOptions {
-  ModelInput input;
+  recipe::ModelInput input;
   std::uint64_t seed = 0;
   // Residual networks: the last scale of every block starts at zero, so that a block starts as its
   // shortcut (Goyal et al. 2017).
@@ -36,4 +36,4 @@ struct ModelOptions {
 // Parameters in f32 on the CPU.
 Result<std::shared_ptr<Model>> make_model(std::string_view name, const ModelOptions& options = {});
 
-}  // namespace sluice
+}  // namespace sluice::train

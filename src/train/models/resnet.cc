@@ -7,7 +7,7 @@
 
 #include "train/models/build.h"
 
-namespace sluice {
+namespace sluice::train {
 namespace {
 
 enum class Shortcut : std::uint8_t { Projection, Padding };
@@ -81,7 +81,7 @@ class Block final : public torch::nn::Module {
 class ResNet final : public Model {
  public:
   // The first convolution, and for large images the pooling that follows it.
-  ResNet(const ModelInput& input, int width, ConvolutionWindow first, bool pool)
+  ResNet(const recipe::ModelInput& input, int width, ConvolutionWindow first, bool pool)
       : pool_{pool},
         channels_{width},
         conv1_{register_module("conv1", convolution(input.channels, width, first))},
@@ -126,7 +126,7 @@ class ResNet final : public Model {
 
 }  // namespace
 
-std::shared_ptr<Model> make_resnet20(const ModelInput& input) {
+std::shared_ptr<Model> make_resnet20(const recipe::ModelInput& input) {
   auto model = std::make_shared<ResNet>(input, 16, ConvolutionWindow{}, false);
   for (int stage = 0; stage < 3; ++stage) {
     model->add_stage(3, {.width = 16 << stage,
@@ -138,7 +138,7 @@ std::shared_ptr<Model> make_resnet20(const ModelInput& input) {
   return model;
 }
 
-std::shared_ptr<Model> make_resnet(const ModelInput& input, std::array<int, 4> blocks,
+std::shared_ptr<Model> make_resnet(const recipe::ModelInput& input, std::array<int, 4> blocks,
                                    bool bottleneck) {
   auto model = std::make_shared<ResNet>(
       input, 64, ConvolutionWindow{.kernel = 7, .stride = 2, .padding = 3}, true);
@@ -164,4 +164,4 @@ std::vector<torch::Tensor> last_gammas(const Model& model) {
   return gammas;
 }
 
-}  // namespace sluice
+}  // namespace sluice::train

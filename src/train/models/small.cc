@@ -3,13 +3,13 @@
 
 #include "train/models/build.h"
 
-namespace sluice {
+namespace sluice::train {
 namespace {
 
 // LeCun et al. 1998, with rectified units and max pooling.
 class LeNet final : public Model {
  public:
-  explicit LeNet(const ModelInput& input)
+  explicit LeNet(const recipe::ModelInput& input)
       : conv1_{register_module("conv1", convolution(input.channels, 6, {5, 1, 2, true}))},
         conv2_{register_module("conv2", convolution(6, 16, {5, 1, 0, true}))} {
     const int side = slid(input.image / 2, 5) / 2;
@@ -37,7 +37,7 @@ class LeNet final : public Model {
 // then has a quarter of the work.
 class SmallConv final : public Model {
  public:
-  explicit SmallConv(const ModelInput& input)
+  explicit SmallConv(const recipe::ModelInput& input)
       : conv1_{register_module("conv1", convolution(input.channels, 16, {5, 2, 2}))},
         bn1_{register_module("bn1", BatchNorm{16})},
         conv2_{register_module("conv2", convolution(16, 32))},
@@ -67,12 +67,12 @@ class SmallConv final : public Model {
 
 }  // namespace
 
-std::shared_ptr<Model> make_lenet(const ModelInput& input) {
+std::shared_ptr<Model> make_lenet(const recipe::ModelInput& input) {
   return std::make_shared<LeNet>(input);
 }
 
-std::shared_ptr<Model> make_smallconv(const ModelInput& input) {
+std::shared_ptr<Model> make_smallconv(const recipe::ModelInput& input) {
   return std::make_shared<SmallConv>(input);
 }
 
-}  // namespace sluice
+}  // namespace sluice::train

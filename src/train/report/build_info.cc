@@ -1,8 +1,8 @@
 #include "train/report/build_info.h"
 
-namespace sluice {
+namespace sluice::train {
 
 std::string_view version() { return SLUICE_VERSION; }
 std::string_view commit() { return SLUICE_COMMIT; }
 
-}  // namespace sluice
+}  // namespace sluice::train

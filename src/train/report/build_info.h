@@ -3,10 +3,10 @@
 
 #include <string_view>
 
-namespace sluice {
+namespace sluice::train {
 
 std::string_view version();
 // Of the checkout, when the build was configured; "" where there was none.
 std::string_view commit();
 
-}  // namespace sluice
+}  // namespace sluice::train

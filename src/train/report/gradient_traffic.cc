@@ -6,7 +6,7 @@
 #include "sluice/algorithms.h"
 #include "train/loop/make_optimizer.h"
 
-namespace sluice {
+namespace sluice::train {
 namespace {
 
 // Of a buffer that is all-reduced, at this rank.
@@ -35,10 +35,11 @@ double sparse_steps(const SparseOptions& sparse, std::int64_t first, std::int64_
 
 }  // namespace
 
-double gradient_bytes_sent(const Recipe& recipe, const TrainingPlan& plan, const Model& network,
-                           Communicator& communicator, std::int64_t first, std::int64_t last) {
+double gradient_bytes_sent(const recipe::Recipe& recipe, const recipe::TrainingPlan& plan,
+                           const Model& network, Communicator& communicator, std::int64_t first,
+                           std::int64_t last) {
   const GradientOptions options = gradient_options(recipe, plan);
-  const bool narrow = agreed_wire(communicator, options) != WireType::F32;
+  const bool narrow = gradient::agreed_wire(communicator, options) != WireType::F32;
   double vectors = 0;  // elements that are always sent
   double others = 0;
   for (const torch::Tensor& parameter : network.parameters())
@@ -55,4 +56,4 @@ double gradient_bytes_sent(const Recipe& recipe, const TrainingPlan& plan, const
          sent_share(communicator, static_cast<std::size_t>(bucket / width), options.algorithm);
 }
 
-}  // namespace sluice
+}  // namespace sluice::train

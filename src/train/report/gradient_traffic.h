@@ -8,12 +8,13 @@
 #include "sluice/communicator.h"
 #include "train/models/models.h"
 
-namespace sluice {
+namespace sluice::train {
 
 // In steps first .. last - 1. The share of a buffer that a rank sends is that of the algorithm
 // which a whole bucket runs by; a sparse step counts as what it is to send at its sparsity. Every
 // rank must call it.
-double gradient_bytes_sent(const Recipe& recipe, const TrainingPlan& plan, const Model& network,
-                           Communicator& communicator, std::int64_t first, std::int64_t last);
+double gradient_bytes_sent(const recipe::Recipe& recipe, const recipe::TrainingPlan& plan,
+                           const Model& network, Communicator& communicator, std::int64_t first,
+                           std::int64_t last);
 
-}  // namespace sluice
+}  // namespace sluice::train

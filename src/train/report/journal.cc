@@ -8,7 +8,7 @@
 
 #include "train/report/run_record.h"
 
-namespace sluice {
+namespace sluice::train {
 
 Journal::Journal(const TrainerOptions& options, TrainingEvents* events, bool leads)
     : options_{options}, events_{leads ? events : nullptr}, leads_{leads} {}
@@ -75,4 +75,4 @@ void Journal::end(const TrainingSummary& summary) {
   if (!status.ok()) note(status.message());
 }
 
-}  // namespace sluice
+}  // namespace sluice::train

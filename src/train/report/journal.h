@@ -13,7 +13,7 @@
 #include "train/loop/trainer.h"
 #include "train/report/metrics.h"
 
-namespace sluice {
+namespace sluice::train {
 
 // Thread-safety: one thread at a time.
 class Journal {
@@ -43,4 +43,4 @@ class Journal {
   std::vector<std::string> notes_;
 };
 
-}  // namespace sluice
+}  // namespace sluice::train

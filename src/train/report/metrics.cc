@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace sluice {
+namespace sluice::train {
 namespace {
 
 using nlohmann::ordered_json;
@@ -70,4 +70,4 @@ void Metrics::write(const EvaluationReport& report) {
 
 Status Metrics::status() const { return file_ ? Status{} : cannot("written", path_); }
 
-}  // namespace sluice
+}  // namespace sluice::train

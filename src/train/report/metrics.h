@@ -13,7 +13,7 @@
 #include "sluice/status.h"
 #include "train/loop/trainer.h"
 
-namespace sluice {
+namespace sluice::train {
 
 // Thread-safety: one thread at a time.
 class Metrics {
@@ -37,4 +37,4 @@ class Metrics {
   double next_s_ = 0;  // when the next step is worth a line
 };
 
-}  // namespace sluice
+}  // namespace sluice::train

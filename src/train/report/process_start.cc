@@ -7,7 +7,7 @@
 #include <sstream>
 #include <string>
 
-namespace sluice {
+namespace sluice::train {
 
 std::chrono::steady_clock::time_point process_start() {
   const auto now = std::chrono::steady_clock::now();
@@ -41,4 +41,4 @@ double processor_s() {
   return static_cast<double>(used.tv_sec) + static_cast<double>(used.tv_nsec) * 1e-9;
 }
 
-}  // namespace sluice
+}  // namespace sluice::train

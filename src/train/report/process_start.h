@@ -3,7 +3,7 @@
 
 #include <chrono>
 
-namespace sluice {
+namespace sluice::train {
 
 // To a hundredth of a second, as the kernel keeps it; now, where it cannot be read.
 std::chrono::steady_clock::time_point process_start();
@@ -11,4 +11,4 @@ std::chrono::steady_clock::time_point process_start();
 // Seconds of processor time, of all threads so far.
 double processor_s();
 
-}  // namespace sluice
+}  // namespace sluice::train

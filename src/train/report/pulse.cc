@@ -5,7 +5,7 @@
 
 #include "engine/errand.h"
 
-namespace sluice {
+namespace sluice::train {
 namespace {
 
 constexpr std::size_t kNumbers = sizeof(Beat) / sizeof(double);
@@ -36,8 +36,8 @@ void Pulse::send() {
   travelling_ = own_;
   own_ = {};
   since_ = 0;
-  work_ = all_reduce_in_background(*communicator_, &travelling_, kNumbers,
-                                   {.type = DataType::F64, .op = ReduceOp::Sum}, nullptr);
+  work_ = engine::all_reduce_in_background(*communicator_, &travelling_, kNumbers,
+                                           {.type = DataType::F64, .op = ReduceOp::Sum}, nullptr);
 }
 
 Beat Pulse::receive() {
@@ -72,4 +72,4 @@ Beat Pulse::finish() {
   return arrived;
 }
 
-}  // namespace sluice
+}  // namespace sluice::train

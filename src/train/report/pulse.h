@@ -12,7 +12,7 @@
 
 #include "sluice/communicator.h"
 
-namespace sluice {
+namespace sluice::train {
 
 // Of one rank, or summed over all; and over steps.
 struct Beat {
@@ -58,4 +58,4 @@ class Pulse {
   std::optional<Work> work_;
 };
 
-}  // namespace sluice
+}  // namespace sluice::train

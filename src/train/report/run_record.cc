@@ -12,7 +12,7 @@
 
 #include "train/report/build_info.h"
 
-namespace sluice {
+namespace sluice::train {
 namespace {
 
 using nlohmann::ordered_json;
@@ -89,9 +89,9 @@ Status write_run_record(const std::filesystem::path& path, const TrainerOptions&
                         const StartUp& start_up, const TrainingSummary* summary) {
   ordered_json settings = ordered_json::object();
   ordered_json sources = ordered_json::object();
-  for (const auto& [key, value] : settings_of(options.recipe)) {
+  for (const auto& [key, value] : recipe::settings_of(options.recipe)) {
     settings[key] = value;
-    if (std::string source = source_of(options.recipe, key); !source.empty()) {
+    if (std::string source = recipe::source_of(options.recipe, key); !source.empty()) {
       sources[key] = std::move(source);
     }
   }
@@ -121,4 +121,4 @@ Status write_run_record(const std::filesystem::path& path, const TrainerOptions&
   return replace(path, json.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n");
 }
 
-}  // namespace sluice
+}  // namespace sluice::train

@@ -9,10 +9,10 @@
 #include "sluice/status.h"
 #include "train/loop/trainer.h"
 
-namespace sluice {
+namespace sluice::train {
 
 // `summary` null: the run is under way.
 Status write_run_record(const std::filesystem::path& path, const TrainerOptions& options,
                         const StartUp& start_up, const TrainingSummary* summary);
 
-}  // namespace sluice
+}  // namespace sluice::train

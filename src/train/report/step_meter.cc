@@ -1,6 +1,6 @@
 #include "train/report/step_meter.h"
 
-namespace sluice {
+namespace sluice::train {
 
 StepSpan& StepSpan::operator+=(const StepSpan& other) {
   steps += other.steps;
@@ -24,4 +24,4 @@ StepSpan StepMeter::end(std::int64_t images, double waited_s) {
   return step;
 }
 
-}  // namespace sluice
+}  // namespace sluice::train

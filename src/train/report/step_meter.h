@@ -8,7 +8,7 @@
 #include <chrono>
 #include <cstdint>
 
-namespace sluice {
+namespace sluice::train {
 
 struct StepSpan {
   std::int64_t steps = 0;
@@ -39,4 +39,4 @@ class StepMeter {
   StepSpan steady_;
 };
 
-}  // namespace sluice
+}  // namespace sluice::train

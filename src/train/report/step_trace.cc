@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <fstream>
 
-namespace sluice {
+namespace sluice::train {
 
 StepTrace::StepTrace(TrainingStep& step, std::int64_t steps)
     : step_{step}, first_{std::min(kAfter, steps / 2)} {}
@@ -21,4 +21,4 @@ Status write_trace(const std::filesystem::path& path, const Timeline& timeline, 
   return {Code::InvalidInput, fmt::format("{} cannot be written", path.string())};
 }
 
-}  // namespace sluice
+}  // namespace sluice::train

@@ -8,7 +8,7 @@
 #include "sluice/timeline.h"
 #include "train/loop/training_step.h"
 
-namespace sluice {
+namespace sluice::train {
 
 class StepTrace {
  public:
@@ -28,4 +28,4 @@ class StepTrace {
 
 Status write_trace(const std::filesystem::path& path, const Timeline& timeline, int rank);
 
-}  // namespace sluice
+}  // namespace sluice::train

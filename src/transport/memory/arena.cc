@@ -9,7 +9,7 @@
 #include <cstring>
 #include <limits>
 
-namespace sluice {
+namespace sluice::transport {
 namespace {
 
 std::size_t page_bytes() {
@@ -27,7 +27,7 @@ Status none_left(std::size_t bytes) {
 std::size_t PageRange::bytes() const { return std::size_t{count} * page_bytes(); }
 
 Result<Arena> Arena::create() {
-  Fd file{memfd_create("sluice", MFD_CLOEXEC | MFD_ALLOW_SEALING)};
+  base::Fd file{memfd_create("sluice", MFD_CLOEXEC | MFD_ALLOW_SEALING)};
   if (!file.open() || fcntl(file.number(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_SEAL) != 0) {
     return Status{Code::NoMemory, fmt::format("no shared memory: {}", std::strerror(errno))};
   }
@@ -83,4 +83,4 @@ std::byte* map_range(int file, PageRange range) {
 
 void unmap_range(std::byte* data, PageRange range) { munmap(data, range.bytes()); }
 
-}  // namespace sluice
+}  // namespace sluice::transport

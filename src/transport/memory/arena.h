@@ -13,7 +13,7 @@
 #include "base/fd.h"
 #include "sluice/status.h"
 
-namespace sluice {
+namespace sluice::transport {
 
 struct PageRange {
   std::uint32_t first = 0;
@@ -39,9 +39,9 @@ class Arena {
   void give_back(PageRange range);
 
  private:
-  explicit Arena(Fd file) : file_{std::move(file)} {}
+  explicit Arena(base::Fd file) : file_{std::move(file)} {}
 
-  Fd file_;
+  base::Fd file_;
   std::map<std::uint32_t, std::uint32_t> free_;  // first page and count; never adjacent
   std::uint32_t pages_ = 0;
 };
@@ -50,4 +50,4 @@ class Arena {
 std::byte* map_range(int file, PageRange range);
 void unmap_range(std::byte* data, PageRange range);
 
-}  // namespace sluice
+}  // namespace sluice::transport

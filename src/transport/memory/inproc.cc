@@ -10,7 +10,7 @@
 
 #include "base/fd.h"
 
-namespace sluice {
+namespace sluice::transport {
 namespace {
 
 // What the ranks share. Segments that nobody released, control blocks among them, stay until the
@@ -55,7 +55,7 @@ class Arena {
   static void unmap(const Segment& segment) { munmap(segment.data, mapped(segment.bytes)); }
 
   std::vector<std::atomic<bool>> gone_;
-  std::vector<Fd> wakers_;
+  std::vector<base::Fd> wakers_;
   std::mutex mutex_;
   std::vector<Segment> live_;
 };
@@ -100,4 +100,4 @@ std::vector<std::unique_ptr<Group>> make_inproc_groups(int ranks) {
   return groups;
 }
 
-}  // namespace sluice
+}  // namespace sluice::transport

@@ -6,7 +6,7 @@
 
 #include "transport/group.h"
 
-namespace sluice {
+namespace sluice::transport {
 
 // One Group for each rank; each is then used by one thread.
 std::vector<std::unique_ptr<Group>> make_inproc_groups(int ranks);
@@ -14,4 +14,4 @@ std::vector<std::unique_ptr<Group>> make_inproc_groups(int ranks);
 // The memory of a rank that is alone on its node.
 std::shared_ptr<Memory> make_lone_memory();
 
-}  // namespace sluice
+}  // namespace sluice::transport

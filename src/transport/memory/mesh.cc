@@ -20,7 +20,7 @@
 #define SO_PEERPIDFD 77  // Linux 6.5; libc headers lag
 #endif
 
-namespace sluice {
+namespace sluice::transport {
 namespace {
 
 constexpr auto kRetry = std::chrono::milliseconds{5};  // between calls to a rank that is not up
@@ -44,7 +44,9 @@ Address address_of(const std::string& job, Rank rank) {
   return address;
 }
 
-Fd new_socket() { return Fd{socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)}; }
+base::Fd new_socket() {
+  return base::Fd{socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)};
+}
 
 // The process at the other end, if it is of this user.
 std::optional<pid_t> trusted_peer(int socket) {
@@ -56,12 +58,12 @@ std::optional<pid_t> trusted_peer(int socket) {
   return peer.pid;
 }
 
-Fd process_at(int socket, pid_t pid) {
+base::Fd process_at(int socket, pid_t pid) {
   int fd = -1;
   socklen_t bytes = sizeof fd;
-  if (getsockopt(socket, SOL_SOCKET, SO_PEERPIDFD, &fd, &bytes) == 0) return Fd{fd};
+  if (getsockopt(socket, SOL_SOCKET, SO_PEERPIDFD, &fd, &bytes) == 0) return base::Fd{fd};
   // A process of another pid namespace shows as 0; then the socket alone tells of its end.
-  return pid > 0 ? Fd{static_cast<int>(syscall(SYS_pidfd_open, pid, 0))} : Fd{};
+  return pid > 0 ? base::Fd{static_cast<int>(syscall(SYS_pidfd_open, pid, 0))} : base::Fd{};
 }
 
 class Joining {
@@ -97,7 +99,7 @@ class Joining {
     bool left = false;
   };
   struct Caller {  // has not said yet who it is
-    Fd socket;
+    base::Fd socket;
     pid_t pid = 0;
   };
 
@@ -179,7 +181,7 @@ class Joining {
   Status accept_callers() {
     constexpr std::size_t kSpare = 16;  // callers that never say who they are do not pile up
     while (listener_.open()) {
-      Fd socket{accept4(listener_.number(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK)};
+      base::Fd socket{accept4(listener_.number(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK)};
       if (!socket.open()) {
         if (errno != EMFILE && errno != ENFILE) return {};  // nobody there, or gone again
         return {Code::NoMemory, fmt::format("{}: too many open files: raise ulimit -n", who())};
@@ -331,7 +333,9 @@ class Joining {
     return packet;
   }
 
-  std::string who() const { return fmt::format("rank {} of job {}", join_.rank, quote(join_.job)); }
+  std::string who() const {
+    return fmt::format("rank {} of job {}", join_.rank, base::quote(join_.job));
+  }
   Clock::time_point deadline() const { return std::min(join_.deadline, parting_); }
   static std::size_t index(Rank rank) { return static_cast<std::size_t>(rank); }
 
@@ -340,7 +344,7 @@ class Joining {
   std::uint64_t word_;
   std::vector<Peer> peers_;  // by rank; the own one stays absent
   std::vector<Caller> callers_;
-  Fd listener_;
+  base::Fd listener_;
   bool said_ready_ = false;
   Clock::time_point parting_ = Clock::time_point::max();
   std::string last_refused_;
@@ -369,4 +373,4 @@ Result<std::vector<MeshLink>> join_mesh(const MeshJoin& join, const Gift& gift,
   return std::move(joining).links();
 }
 
-}  // namespace sluice
+}  // namespace sluice::transport

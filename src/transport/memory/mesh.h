@@ -18,7 +18,7 @@
 #include "transport/memory/packet.h"
 #include "transport/wait.h"
 
-namespace sluice {
+namespace sluice::transport {
 
 struct MeshJoin {
   Rank rank = 0;
@@ -30,15 +30,15 @@ struct MeshJoin {
 
 // What a rank has of a peer; of itself, nothing.
 struct MeshLink {
-  Fd socket;
-  Fd process;  // a pidfd; not open where the system has none
+  base::Fd socket;
+  base::Fd process;  // a pidfd; not open where the system has none
   pid_t pid = 0;
-  Fd memory;  // what it handed over
-  Fd waker;
+  base::Fd memory;  // what it handed over
+  base::Fd waker;
   std::uint64_t word = 0;
 };
 
 // One link a rank. Fails with a sentence that says who is missing.
 Result<std::vector<MeshLink>> join_mesh(const MeshJoin& join, const Gift& gift, std::uint64_t word);
 
-}  // namespace sluice
+}  // namespace sluice::transport

@@ -6,7 +6,7 @@
 #include <cerrno>
 #include <cstring>
 
-namespace sluice {
+namespace sluice::transport {
 
 void Packet::set_words(std::string_view words) {
   text.fill('\0');
@@ -67,4 +67,4 @@ Arrival receive_packet(int socket) {
   return arrival;
 }
 
-}  // namespace sluice
+}  // namespace sluice::transport

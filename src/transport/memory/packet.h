@@ -13,7 +13,7 @@
 #include "base/fd.h"
 #include "sluice/schedule.h"
 
-namespace sluice {
+namespace sluice::transport {
 
 enum class PacketKind : std::uint32_t {
   Hello,    // a rank to a lower one: who it is, its token, its memory
@@ -49,11 +49,11 @@ struct Arrival {
   enum class State : std::uint8_t { Nothing, Packet, Closed };
   State state = State::Nothing;
   Packet packet;
-  std::array<Fd, kGiftDescriptors> fds;
+  std::array<base::Fd, kGiftDescriptors> fds;
 
   bool has_gift() const { return fds.back().open(); }
 };
 // What is not a packet of ours counts as a closed connection.
 Arrival receive_packet(int socket);
 
-}  // namespace sluice
+}  // namespace sluice::transport

@@ -16,7 +16,7 @@
 #include "transport/memory/arena.h"
 #include "transport/memory/packet.h"
 
-namespace sluice {
+namespace sluice::transport {
 namespace {
 
 class ShmMemory final : public Memory {
@@ -34,7 +34,8 @@ class ShmMemory final : public Memory {
   Result<std::byte*> address(Rank peer, Location location) override;
   int wake_descriptor() const override { return waker_.number(); }
   void wake(Rank peer) override {
-    const Fd& waker = peer == rank_ ? waker_ : peers_[static_cast<std::size_t>(peer)].link.waker;
+    const base::Fd& waker =
+        peer == rank_ ? waker_ : peers_[static_cast<std::size_t>(peer)].link.waker;
     eventfd_write(waker.number(), 1);
   }
   std::string death_of(Rank peer) override;
@@ -56,7 +57,7 @@ class ShmMemory final : public Memory {
     std::string death;
   };
 
-  ShmMemory(const ShmJoin& join, Arena arena, Fd waker)
+  ShmMemory(const ShmJoin& join, Arena arena, base::Fd waker)
       : rank_{join.rank},
         ranks_{join.ranks},
         process_{getpid()},
@@ -70,7 +71,7 @@ class ShmMemory final : public Memory {
   const Rank rank_;
   const int ranks_;
   const pid_t process_;
-  const Fd waker_;
+  const base::Fd waker_;
   std::mutex mutex_;  // guards all below
   Arena arena_;
   std::vector<Peer> peers_;  // by rank
@@ -86,7 +87,7 @@ Result<std::shared_ptr<ShmMemory>> ShmMemory::join(const ShmJoin& join, std::siz
     if (!range.ok()) return range.status();
     first = range.value().id();
   }
-  Fd waker{eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
+  base::Fd waker{eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
   if (!waker.open()) {
     return Status{Code::NoMemory,
                   fmt::format("no descriptor to be woken by: {}", std::strerror(errno))};
@@ -238,4 +239,4 @@ Result<std::unique_ptr<Group>> make_shm_group(const ShmJoin& join) {
   return std::make_unique<Group>(room.value().memory, room.value().control);
 }
 
-}  // namespace sluice
+}  // namespace sluice::transport

@@ -12,7 +12,7 @@
 #include "transport/group.h"
 #include "transport/memory/mesh.h"
 
-namespace sluice {
+namespace sluice::transport {
 
 using ShmJoin = MeshJoin;
 
@@ -29,4 +29,4 @@ Result<ShmRoom> enter_shm_room(const ShmJoin& join);
 // The same as a group.
 Result<std::unique_ptr<Group>> make_shm_group(const ShmJoin& join);
 
-}  // namespace sluice
+}  // namespace sluice::transport

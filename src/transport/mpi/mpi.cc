@@ -14,11 +14,8 @@
 
 #include "transport/mpi/mpi_peer.h"
 
-namespace sluice {
+namespace sluice::transport {
 namespace {
-
-using mpi::NappingSleeper;
-using mpi::Peer;
 
 constexpr std::chrono::seconds kLeave{2};  // to send what is left
 constexpr int kSplitTag = 4;
@@ -313,7 +310,7 @@ Status MpiNetwork::gather(const std::vector<Rank>& ranks, std::uint64_t id,
   Verdict verdict{.id = id};
   std::size_t here = 1;
   for (; here < ranks.size() && status.ok(); ++here) {
-    mpi::Line& line = link_->peer(ranks[here]).line;
+    Line& line = link_->peer(ranks[here]).line;
     Verdict called;
     MPI_Request request = MPI_REQUEST_NULL;
     line.receive(&called, sizeof called, kSplitTag, request);
@@ -343,7 +340,7 @@ Status MpiNetwork::gather(const std::vector<Rank>& ranks, std::uint64_t id,
 Status MpiNetwork::answer_to(Rank first, std::uint64_t id, Clock::time_point deadline) {
   // The first rank may notice at the deadline itself that somebody is missing.
   deadline += std::chrono::seconds{1};
-  mpi::Line& line = link_->peer(first).line;
+  Line& line = link_->peer(first).line;
   said_.push_back(std::make_unique<Verdict>(Verdict{.id = id}));
   MPI_Request request = MPI_REQUEST_NULL;
   line.send(said_.back().get(), sizeof(Verdict), kSplitTag, request);
@@ -461,4 +458,4 @@ Result<std::unique_ptr<Network>> make_mpi_network() {
       std::make_unique<MpiLink>(comm.value(), std::make_shared<NappingSleeper>()))};
 }
 
-}  // namespace sluice
+}  // namespace sluice::transport

@@ -16,7 +16,7 @@
 #include "sluice/status.h"
 #include "transport/network.h"
 
-namespace sluice {
+namespace sluice::transport {
 
 bool has_mpi();
 // The library and its version, "Open MPI 4.1.4", or why there is none.
@@ -36,4 +36,4 @@ Result<MpiWorld> mpi_world(const std::string& own_node, const std::string& own_h
 // A network of all ranks of MPI_COMM_WORLD. Blocks until every one of them calls it.
 Result<std::unique_ptr<Network>> make_mpi_network();
 
-}  // namespace sluice
+}  // namespace sluice::transport

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstring>
 
-namespace sluice::mpi {
+namespace sluice::transport {
 namespace {
 
 std::size_t inline_bytes(const Header& header) {
@@ -275,4 +275,4 @@ bool NoteBox::close() {
   return closed_;
 }
 
-}  // namespace sluice::mpi
+}  // namespace sluice::transport

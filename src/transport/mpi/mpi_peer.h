@@ -26,7 +26,7 @@
 #include "transport/network.h"
 #include "transport/wait.h"
 
-namespace sluice::mpi {
+namespace sluice::transport {
 
 inline constexpr int kHeaderTag = 1;
 inline constexpr int kPayloadTag = 2;
@@ -209,4 +209,4 @@ struct Peer {
   NoteBox notes{line};
 };
 
-}  // namespace sluice::mpi
+}  // namespace sluice::transport

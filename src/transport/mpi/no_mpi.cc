@@ -1,7 +1,7 @@
 // no_mpi.cc - what mpi.h says where Sluice was built without MPI.
 #include "transport/mpi/mpi.h"
 
-namespace sluice {
+namespace sluice::transport {
 namespace {
 
 constexpr const char* kWhy =
@@ -18,4 +18,4 @@ Result<MpiWorld> mpi_world(const std::string& /*own_node*/, const std::string& /
 
 Result<std::unique_ptr<Network>> make_mpi_network() { return Status{Code::InvalidArgument, kWhy}; }
 
-}  // namespace sluice
+}  // namespace sluice::transport

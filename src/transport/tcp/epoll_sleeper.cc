@@ -9,7 +9,7 @@
 #include <cerrno>
 #include <cstring>
 
-namespace sluice {
+namespace sluice::transport {
 namespace {
 
 enum Source : std::uint32_t { Messages, Notes, Waker };
@@ -17,7 +17,7 @@ enum Source : std::uint32_t { Messages, Notes, Waker };
 }  // namespace
 
 Result<std::shared_ptr<EpollSleeper>> EpollSleeper::make(int waker) {
-  Fd epoll{epoll_create1(EPOLL_CLOEXEC)};
+  base::Fd epoll{epoll_create1(EPOLL_CLOEXEC)};
   epoll_event event{.events = EPOLLIN, .data = {.u32 = Waker}};
   if (!epoll.open() || epoll_ctl(epoll.number(), EPOLL_CTL_ADD, waker, &event) != 0) {
     return Status{Code::NoMemory,
@@ -54,4 +54,4 @@ bool EpollSleeper::sleep(Bell& /*bell*/, std::uint32_t /*rings*/, Clock::time_po
   return look;
 }
 
-}  // namespace sluice
+}  // namespace sluice::transport

@@ -13,7 +13,7 @@
 #include "sluice/status.h"
 #include "transport/wait.h"
 
-namespace sluice {
+namespace sluice::transport {
 
 class EpollSleeper final : public Sleeper {
  public:
@@ -28,11 +28,11 @@ class EpollSleeper final : public Sleeper {
   void watch(int socket, bool of_notes);
 
  private:
-  EpollSleeper(Fd epoll, int waker) : epoll_{std::move(epoll)}, waker_{waker} {}
+  EpollSleeper(base::Fd epoll, int waker) : epoll_{std::move(epoll)}, waker_{waker} {}
 
-  Fd epoll_;
+  base::Fd epoll_;
   int waker_;
   Clock::time_point last_look_ = Clock::now();
 };
 
-}  // namespace sluice
+}  // namespace sluice::transport

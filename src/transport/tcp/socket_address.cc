@@ -10,7 +10,7 @@
 
 #include "base/text.h"
 
-namespace sluice {
+namespace sluice::transport {
 namespace {
 
 struct Found {
@@ -121,7 +121,7 @@ Result<std::vector<SocketAddress>> resolve(const std::string& host, std::uint16_
   Found found = look_up(host, port, 0);
   if (found.addresses.empty()) {
     const bool system = found.error == EAI_SYSTEM;
-    return Status{Code::InvalidInput, fmt::format("{} has no address: {}", quote(host),
+    return Status{Code::InvalidInput, fmt::format("{} has no address: {}", base::quote(host),
                                                   system             ? std::strerror(errno)
                                                   : found.error == 0 ? "neither IPv4 nor IPv6"
                                                                      : gai_strerror(found.error))};
@@ -129,13 +129,13 @@ Result<std::vector<SocketAddress>> resolve(const std::string& host, std::uint16_
   return std::move(found.addresses);
 }
 
-Fd new_stream_socket(int family) {
-  return Fd{socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)};
+base::Fd new_stream_socket(int family) {
+  return base::Fd{socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)};
 }
 
-Fd listen_at(const SocketAddress& address) {
+base::Fd listen_at(const SocketAddress& address) {
   constexpr int kBacklog = 1024;  // all ranks may call at once
-  Fd listener = new_stream_socket(address.family());
+  base::Fd listener = new_stream_socket(address.family());
   if (!listener.open()) return listener;
   const int yes = 1;
   setsockopt(listener.number(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
@@ -148,4 +148,4 @@ Fd listen_at(const SocketAddress& address) {
   return listener;
 }
 
-}  // namespace sluice
+}  // namespace sluice::transport

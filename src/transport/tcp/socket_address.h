@@ -12,7 +12,7 @@
 #include "base/fd.h"
 #include "sluice/status.h"
 
-namespace sluice {
+namespace sluice::transport {
 
 class SocketAddress {
  public:
@@ -49,9 +49,9 @@ std::string show_address(const std::string& host, std::uint16_t port);
 Result<std::vector<SocketAddress>> resolve(const std::string& host, std::uint16_t port);
 
 // A socket that does not block and is not inherited; not open where errno says why.
-Fd new_stream_socket(int family);
+base::Fd new_stream_socket(int family);
 
 // Listens there, and there only; port 0 takes a free one. Not open where errno says why.
-Fd listen_at(const SocketAddress& address);
+base::Fd listen_at(const SocketAddress& address);
 
-}  // namespace sluice
+}  // namespace sluice::transport

@@ -17,7 +17,7 @@
 #include "transport/tcp/epoll_sleeper.h"
 #include "transport/tcp/tcp_window.h"
 
-namespace sluice {
+namespace sluice::transport {
 namespace {
 
 constexpr std::size_t kBufferBytes = std::size_t{1} << 18;
@@ -434,4 +434,4 @@ Result<std::unique_ptr<Network>> make_tcp_network(TcpOptions options) {
                                                .deadline = options.deadline});
 }
 
-}  // namespace sluice
+}  // namespace sluice::transport

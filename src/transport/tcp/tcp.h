@@ -14,13 +14,13 @@
 #include "transport/network.h"
 #include "transport/tcp/tcp_mesh.h"
 
-namespace sluice {
+namespace sluice::transport {
 
 struct TcpOptions {
   Rank rank = 0;
   std::vector<TcpAddress> addresses;  // by rank; of a rank of this node, port 0
   std::string own_address;            // that of the listener; empty: any
-  Fd listener;
+  base::Fd listener;
   std::string token;
   int waker = -1;  // what wakes this rank; must outlive the network
   Clock::time_point deadline;
@@ -29,4 +29,4 @@ struct TcpOptions {
 // Returns when all ranks are connected, or fails with a sentence that says who is not.
 Result<std::unique_ptr<Network>> make_tcp_network(TcpOptions options);
 
-}  // namespace sluice
+}  // namespace sluice::transport

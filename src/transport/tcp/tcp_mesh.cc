@@ -17,7 +17,7 @@
 #include "base/secret.h"
 #include "transport/tcp/socket_address.h"
 
-namespace sluice {
+namespace sluice::transport {
 namespace {
 
 constexpr auto kRetry = std::chrono::milliseconds{20};
@@ -58,8 +58,8 @@ void make_watchful(int socket) {
 
 // As much of it as a hello has room for.
 bool knows_token(const TcpHello& hello, std::string_view token) {
-  return same_secret({hello.token, strnlen(hello.token, sizeof hello.token)},
-                     token.substr(0, sizeof hello.token - 1));
+  return base::same_secret({hello.token, strnlen(hello.token, sizeof hello.token)},
+                           token.substr(0, sizeof hello.token - 1));
 }
 
 class Joining {
@@ -96,7 +96,7 @@ class Joining {
     Rank peer = 0;
     TcpUse use = TcpUse::Messages;
     Stage stage = Stage::Absent;
-    Fd socket;
+    base::Fd socket;
     Clock::time_point next_try;
   };
 
@@ -186,7 +186,8 @@ class Joining {
 
   void accept_callers() {
     while (true) {
-      Fd socket{accept4(door_.listener.number(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK)};
+      base::Fd socket{
+          accept4(door_.listener.number(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK)};
       if (!socket.open()) return;
       TcpDoor::Caller caller;
       caller.socket = std::move(socket);
@@ -225,12 +226,12 @@ class Joining {
     });
   }
 
-  Fd& socket_of(Rank peer, TcpUse use) {
+  base::Fd& socket_of(Rank peer, TcpUse use) {
     TcpLink& link = links_[index(peer)];
     return use == TcpUse::Messages ? link.messages : link.notes;
   }
 
-  void link(Rank peer, TcpUse use, Fd socket) {
+  void link(Rank peer, TcpUse use, base::Fd socket) {
     make_watchful(socket.number());
     avoid_bbr(socket.number());
     socket_of(peer, use) = std::move(socket);
@@ -276,4 +277,4 @@ Result<std::vector<TcpLink>> join_tcp(const TcpJoin& join, TcpDoor& door,
   return std::move(joining).links();
 }
 
-}  // namespace sluice
+}  // namespace sluice::transport

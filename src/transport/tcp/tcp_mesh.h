@@ -14,7 +14,7 @@
 #include "sluice/status.h"
 #include "transport/wait.h"
 
-namespace sluice {
+namespace sluice::transport {
 
 struct TcpAddress {
   std::string host;  // numeric
@@ -38,12 +38,12 @@ struct TcpHello {
 // A process' listener, and who called before it was expected. Outlives all networks of the rank.
 struct TcpDoor {
   struct Caller {
-    Fd socket;
+    base::Fd socket;
     TcpHello hello;
     std::size_t heard = 0;  // bytes of the hello
     Clock::time_point since;
   };
-  Fd listener;
+  base::Fd listener;
   std::string token;
   std::vector<Caller> callers;
 };
@@ -59,12 +59,12 @@ struct TcpJoin {
 };
 
 struct TcpLink {
-  Fd messages;
-  Fd notes;
+  base::Fd messages;
+  base::Fd notes;
 };
 
 // One link a rank; none to those of this node. Fails with a sentence that says who is missing.
 Result<std::vector<TcpLink>> join_tcp(const TcpJoin& join, TcpDoor& door,
                                       const std::string& own_address);
 
-}  // namespace sluice
+}  // namespace sluice::transport

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <fstream>
 
-namespace sluice {
+namespace sluice::transport {
 
 std::size_t receive_buffer_for(const Link& link, std::size_t most) {
   constexpr double kLeastBytes = 64 * 1024;
@@ -27,4 +27,4 @@ void set_receive_buffer(int socket, std::size_t bytes) {
   (void)setsockopt(socket, SOL_SOCKET, SO_RCVBUF, &value, sizeof value);
 }
 
-}  // namespace sluice
+}  // namespace sluice::transport

@@ -11,7 +11,7 @@
 
 #include "sluice/cost.h"
 
-namespace sluice {
+namespace sluice::transport {
 
 // For SO_RCVBUF, of which the system gives at the most so many; 0: best left to the system, whose
 // window grows with what is asked of it.
@@ -23,4 +23,4 @@ std::size_t most_receive_buffer();
 // Once said, for good: the system no longer chooses for this socket.
 void set_receive_buffer(int socket, std::size_t bytes);
 
-}  // namespace sluice
+}  // namespace sluice::transport

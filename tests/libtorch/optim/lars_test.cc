@@ -6,7 +6,7 @@
 
 #include "tests/libtorch/optim/optimizer_reference.h"
 
-namespace sluice {
+namespace sluice::libtorch {
 namespace {
 
 class LarsForms : public testing::TestWithParam<SgdForm> {};
@@ -135,4 +135,4 @@ TEST(Lars, SixteenBitParametersMoveToo) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::libtorch

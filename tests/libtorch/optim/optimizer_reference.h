@@ -10,7 +10,7 @@
 
 #include "sluice/torch/sgd.h"
 
-namespace sluice {
+namespace sluice::libtorch {
 
 inline constexpr int kSteps = 12;
 
@@ -114,4 +114,4 @@ class Listed final : public Arrivals {
   }
 };
 
-}  // namespace sluice
+}  // namespace sluice::libtorch

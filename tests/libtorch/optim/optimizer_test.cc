@@ -8,7 +8,7 @@
 #include "sluice/torch/sgd.h"
 #include "tests/libtorch/optim/optimizer_reference.h"
 
-namespace sluice {
+namespace sluice::libtorch {
 namespace {
 
 class SgdForms : public testing::TestWithParam<SgdForm> {};
@@ -366,4 +366,4 @@ TEST(MomentumOptimizer, GroupsAddedLaterHaveTheirOwnRate) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::libtorch

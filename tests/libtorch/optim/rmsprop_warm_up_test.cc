@@ -13,7 +13,7 @@
 #include "sluice/status.h"
 #include "sluice/torch/sgd.h"
 
-namespace sluice {
+namespace sluice::libtorch {
 namespace {
 
 torch::Tensor numbers(const std::vector<std::int64_t>& shape, double phase) {
@@ -145,4 +145,4 @@ TEST(RmspropWarmUp, SaysWhatItCannotDo) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::libtorch
