@@ -2,11 +2,11 @@
 // wrong.
 #pragma once
 
-#include <fmt/format.h>
-
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <exception>
+
+#include "base/format.h"
 
 namespace sluice::bench {
 
@@ -28,7 +28,7 @@ int run_program(CLI::App& app, int argc, char** argv, const Body& body) {
   } catch (const Stopped& stopped) {
     return 128 + stopped.signal;
   } catch (const std::exception& error) {
-    fmt::print(stderr, "{}: {}\n", app.get_name(), error.what());
+    base::print(stderr, "{}: {}\n", app.get_name(), error.what());
     return 2;
   }
 }

@@ -1,18 +1,20 @@
 # A folder under src/ is a layer: one object library, built from an explicit list of sources.
 #
-#   sluice_add_layer(schedule SOURCES program.cc verify.cc DEPENDS base [LIBRARIES hwy::hwy])
+#   sluice_add_layer(schedule SOURCES program.cc verify.cc DEPENDS base [LIBRARIES hwy::hwy]
+#                  [PRECOMPILED torch])
 #
 # makes sluice_schedule. DEPENDS names lower layers, which must have been added before; that #includes
 # keep to the order is what tools/check-layers proves. LIBRARIES are what the layer links besides; the
 # installed library's consumers link them too, so cmake/sluice-config.cmake.in finds them.
 
 function(sluice_add_layer name)
-  cmake_parse_arguments(PARSE_ARGV 1 layer "" "" "SOURCES;DEPENDS;LIBRARIES")
+  cmake_parse_arguments(PARSE_ARGV 1 layer "" "" "SOURCES;DEPENDS;LIBRARIES;PRECOMPILED")
   if(layer_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "sluice_add_layer(${name}): unknown argument ${layer_UNPARSED_ARGUMENTS}")
   endif()
   add_library(sluice_${name} OBJECT ${layer_SOURCES})
   target_link_libraries(sluice_${name} PRIVATE sluice_build ${layer_LIBRARIES})
+  sluice_precompile(sluice_${name} ${layer_PRECOMPILED})
   foreach(lower IN LISTS layer_DEPENDS)
     if(NOT TARGET sluice_${lower})
       message(FATAL_ERROR "layer ${name} depends on ${lower}, which is not below it")

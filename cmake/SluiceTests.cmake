@@ -1,6 +1,6 @@
 # Tests: one binary a folder of tests/, one ctest entry a binary, each with a deadline and labels.
 #
-#   sluice_add_test(schedule SOURCES verify_test.cc [LABELS fast|slow] [TIMEOUT seconds])
+#   sluice_add_test(schedule SOURCES verify_test.cc [LABELS fast|slow] [TIMEOUT seconds] [TORCH])
 #   sluice_use_torch(train_test)                       # links libtorch, its header precompiled
 #   sluice_add_tool_test(check_layers)                 # tests/tools/check_layers_test.sh
 #   sluice_add_fuzzer(parse SOURCES parse_fuzz.cc)     # replays corpus/parse; under clang, a fuzzer too
@@ -23,7 +23,7 @@ function(sluice_test_target target)
 endfunction()
 
 function(sluice_add_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 test "" "TIMEOUT" "SOURCES;LABELS")
+  cmake_parse_arguments(PARSE_ARGV 1 test "TORCH" "TIMEOUT" "SOURCES;LABELS")
   if(NOT test_TIMEOUT)
     set(test_TIMEOUT 60)
   endif()
@@ -33,6 +33,11 @@ function(sluice_add_test name)
   add_executable(${name}_test ${test_SOURCES})
   sluice_test_target(${name}_test)
   target_link_libraries(${name}_test PRIVATE GTest::gtest_main)
+  if(test_TORCH)
+    sluice_use_torch(${name}_test)
+  else()
+    sluice_precompile(${name}_test tests)
+  endif()
   add_dependencies(${name}_test sluice_cli)
   add_test(NAME ${name} COMMAND ${name}_test)
   # What a test measures of the machine is not for the user's cache.
@@ -43,7 +48,7 @@ endfunction()
 
 function(sluice_use_torch target)
   target_link_libraries(${target} PRIVATE sluice::torch)
-  sluice_precompile_torch(${target})
+  sluice_precompile(${target} torch)
 endfunction()
 
 function(sluice_add_tool_test name)

@@ -5,7 +5,6 @@
 // All contenders run at once; in every round each gets a slice of about 10 ms, in turns, so that
 // what else happens on the machine happens to all. A row is the median over rounds. Every result of
 // every contender is checked.
-#include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -16,6 +15,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "base/format.h"
 #include "base/text.h"
 #include "bench/allreduce/median.h"
 #include "bench/allreduce/progress.h"
@@ -42,7 +42,7 @@ struct Options {
   int rounds = 20;
 };
 
-void say(const std::string& sentence) { fmt::print(stderr, "compare: {}\n", sentence); }
+void say(const std::string& sentence) { base::print(stderr, "compare: {}\n", sentence); }
 
 bool in_path(const std::string& program) {
   std::istringstream folders{std::getenv("PATH") == nullptr ? "" : std::getenv("PATH")};
@@ -123,17 +123,17 @@ class Comparison {
                                      [&](const Peer& each) { return each.name == name; });
       if (peer == known.end()) {
         throw Error{Status{Code::InvalidArgument,
-                           fmt::format("there is no peer {}: choose from openmpi, mpich, gloo",
-                                       base::quote(name))}};
+                           base::format("there is no peer {}: choose from openmpi, mpich, gloo",
+                                        base::quote(name))}};
       }
       if (!fs::exists(program(name))) {
-        say(
-            fmt::format("{} is left out: it was not there when this was built; tools/setup --bench "
-                        "installs it",
-                        name));
+        say(base::format(
+            "{} is left out: it was not there when this was built; tools/setup --bench "
+            "installs it",
+            name));
       } else if (!peer->launcher.empty() && !in_path(peer->launcher)) {
-        say(fmt::format("{} is left out: there is no {} in PATH; tools/setup --bench installs it",
-                        name, peer->launcher));
+        say(base::format("{} is left out: there is no {} in PATH; tools/setup --bench installs it",
+                         name, peer->launcher));
       } else {
         peers_.push_back(*peer);
         peer_names_.push_back(name);
@@ -162,7 +162,7 @@ class Comparison {
     names_.clear();
     contestants_.clear();
     for (TeamOptions& team : teams) {
-      team.folder = folder_.make(fmt::format("{}.{}", team.name, ranks));
+      team.folder = folder_.make(base::format("{}.{}", team.name, ranks));
       if (team.name == "gloo") team.extra = "lo:" + team.folder;
       team.ranks = ranks;
       team.processes = team.name == kMinimal ? 1 : ranks;
@@ -179,7 +179,7 @@ class Comparison {
   void lose(Contestant& contestant, int ranks, const std::string& why) {
     contestant.team.reset();
     well_ = false;
-    say(fmt::format("with {} ranks, {}", ranks, why));
+    say(base::format("with {} ranks, {}", ranks, why));
   }
 
   // One slice of a contestant; what it takes is known from the slice before.
@@ -198,7 +198,7 @@ class Comparison {
       if (measured) contestant.slices_s.push_back(contestant.guess_s);
     } catch (const Error& error) {
       lose(contestant, ranks,
-           fmt::format("{}, {}", base::format_bytes(static_cast<double>(bytes)), error.what()));
+           base::format("{}, {}", base::format_bytes(static_cast<double>(bytes)), error.what()));
     }
   }
 
@@ -209,7 +209,7 @@ class Comparison {
     const std::int64_t smallest = sizes_[ranks].front();
     for (const std::int64_t bytes : sizes_[ranks]) {
       progress.begin(
-          fmt::format("{} ranks, {}", ranks, base::format_bytes(static_cast<double>(bytes))));
+          base::format("{} ranks, {}", ranks, base::format_bytes(static_cast<double>(bytes))));
       // Twice at first: the very first slice runs on caches and pages that are not there yet.
       for (int i = 0; i < (bytes == smallest ? 2 : 0); ++i) {
         for (Contestant& contestant : contestants_) run_slice(contestant, ranks, bytes, false);
@@ -265,7 +265,7 @@ int run(const Options& options) {
     std::ofstream file{options.output};
     file << comparison.json().dump(2) << "\n";
     if (!file.flush()) {
-      say(fmt::format("{} cannot be written", options.output));
+      say(base::format("{} cannot be written", options.output));
       return 3;
     }
   }

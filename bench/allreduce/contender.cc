@@ -1,6 +1,5 @@
 #include "bench/allreduce/contender.h"
 
-#include <fmt/format.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 
@@ -9,6 +8,7 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "base/format.h"
 #include "cli/bench/bench_pattern.h"
 
 namespace sluice::bench {
@@ -44,7 +44,7 @@ class Server {
       held_bytes_ = order.bytes;
     }
     if (!contender_.takes(order.type))
-      throw std::runtime_error{fmt::format("it has no {}", name(order.type))};
+      throw std::runtime_error{base::format("it has no {}", name(order.type))};
     const std::size_t count = order.bytes / size_of(order.type);
     const std::size_t most_warm_up = order.most_warm_up_bytes / size_of(order.type);
     SliceReport report;
@@ -97,8 +97,8 @@ class Server {
       const auto wrong = pattern.check(share.data, batch.count, operations);
       if (!wrong || report.wrong[0] != '\0') continue;
       const std::string sentence =
-          fmt::format("rank {} holds {} instead of {} at element {} after {} all-reduces",
-                      share.rank, wrong->found, wrong->expected, wrong->element, operations);
+          base::format("rank {} holds {} instead of {} at element {} after {} all-reduces",
+                       share.rank, wrong->found, wrong->expected, wrong->element, operations);
       sentence.copy(report.wrong.data(), report.wrong.size() - 1);
     }
   }

@@ -1,9 +1,10 @@
 #include "bench/allreduce/progress.h"
 
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include <cstdio>
+
+#include "base/format.h"
 
 namespace sluice::bench {
 
@@ -16,14 +17,14 @@ std::string Progress::time_left() const {
   const double took_s = std::chrono::duration<double>(Clock::now() - start_).count();
   if (done_ < 0.02 * total_) return "";
   const double left_s = took_s * (total_ - done_) / done_;
-  return left_s < 90 ? fmt::format(", about {:.0f} s left", left_s)
-                     : fmt::format(", about {:.0f} min left", left_s / 60);
+  return left_s < 90 ? base::format(", about {:.0f} s left", left_s)
+                     : base::format(", about {:.0f} min left", left_s / 60);
 }
 
 void Progress::begin(const std::string& what) {
   what_ = what;
   if (terminal_) return show();
-  fmt::print(stderr, "{:3.0f}%  {}{}\n", 100 * done_ / total_, what_, time_left());
+  base::print(stderr, "{:3.0f}%  {}{}\n", 100 * done_ / total_, what_, time_left());
 }
 
 void Progress::advance(double amount) {
@@ -34,13 +35,13 @@ void Progress::advance(double amount) {
 void Progress::show() {
   constexpr int kWidth = 30;
   const int filled = static_cast<int>(kWidth * done_ / total_);
-  fmt::print(stderr, "\r\033[K[{:#<{}}{:.<{}}] {:.0f}%  {}{}", "", filled, "", kWidth - filled,
-             100 * done_ / total_, what_, time_left());
+  base::print(stderr, "\r\033[K[{:#<{}}{:.<{}}] {:.0f}%  {}{}", "", filled, "", kWidth - filled,
+              100 * done_ / total_, what_, time_left());
   shown_ = Clock::now();
 }
 
 void Progress::clear() {
-  if (terminal_) fmt::print(stderr, "\r\033[K");
+  if (terminal_) base::print(stderr, "\r\033[K");
 }
 
 }  // namespace sluice::bench

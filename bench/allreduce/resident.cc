@@ -1,6 +1,5 @@
 #include "bench/allreduce/resident.h"
 
-#include <fmt/format.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -11,6 +10,7 @@
 #include <vector>
 
 #include "base/fd.h"
+#include "base/format.h"
 #include "bootstrap/launch/cores.h"
 
 namespace sluice::bench {
@@ -21,7 +21,7 @@ base::Fd connect_to(const std::string& path) {
   sockaddr_un address{.sun_family = AF_UNIX, .sun_path = {}};
   path.copy(address.sun_path, sizeof address.sun_path - 1);
   if (connect(fd.number(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
-    throw std::runtime_error{fmt::format("no driver listens at {}", path)};
+    throw std::runtime_error{base::format("no driver listens at {}", path)};
   return fd;
 }
 
@@ -64,11 +64,11 @@ int resident_main(int argc, char** argv, const MakeAnswer& make) {
     const std::vector<int> cores = bootstrap::usable_cores();
     const int core = cores[static_cast<std::size_t>(arguments.rank) % cores.size()];
     if (!bootstrap::pin_to({&core, 1}))
-      throw std::runtime_error{fmt::format("core {} is not ours", core)};
+      throw std::runtime_error{base::format("core {} is not ours", core)};
     serve(make(arguments), arguments.socket);
     return 0;
   } catch (const std::exception& error) {
-    fmt::print(stderr, "contender: {}\n", error.what());
+    base::print(stderr, "contender: {}\n", error.what());
     return 1;
   }
 }

@@ -1,12 +1,11 @@
 #include "bench/allreduce/results.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <functional>
 #include <nlohmann/json.hpp>
 
+#include "base/format.h"
 #include "base/text.h"
 
 namespace sluice::bench {
@@ -47,23 +46,23 @@ std::string geometric_mean(std::span<const Row> rows, const SizeRange& range, co
     logs += std::log(*value);
     ++count;
   }
-  return count == 0 ? "-" : fmt::format("{:.2f}{}", unit * std::exp(logs / count), suffix);
+  return count == 0 ? "-" : base::format("{:.2f}{}", unit * std::exp(logs / count), suffix);
 }
 
 void print_means(const char* what, std::span<const Row> rows, const Ratio& ratio, double unit,
                  const char* suffix) {
-  std::string line = fmt::format("  {:<34}", what);
+  std::string line = base::format("  {:<34}", what);
   for (const SizeRange& range : kRanges)
-    line += fmt::format(" {:>10}", geometric_mean(rows, range, ratio, unit, suffix));
+    line += base::format(" {:>10}", geometric_mean(rows, range, ratio, unit, suffix));
   const Row* worst = nullptr;
   for (const Row& row : rows) {
     if (ratio(row) && (worst == nullptr || *ratio(row) < *ratio(*worst))) worst = &row;
   }
   if (worst != nullptr) {
-    line += fmt::format("   worst {:.2f}{} at {}", unit * *ratio(*worst), suffix,
-                        base::format_bytes(static_cast<double>(worst->bytes)));
+    line += base::format("   worst {:.2f}{} at {}", unit * *ratio(*worst), suffix,
+                         base::format_bytes(static_cast<double>(worst->bytes)));
   }
-  fmt::print("{}\n", line);
+  base::print("{}\n", line);
 }
 
 }  // namespace
@@ -84,32 +83,32 @@ std::optional<double> Row::speedup(const std::string& kind) const {
 }
 
 void print_header(int ranks, const std::vector<std::string>& contenders) {
-  fmt::print(
+  base::print(
       "\nAll-reduce of f32 in place, {} ranks: microseconds an operation; times the best peer\n",
       ranks);
-  std::string line = fmt::format("{:>10}", "size");
-  for (const std::string& name : contenders) line += fmt::format(" {:>10}", name);
-  fmt::print("{} {:>8} {:>8} {:>9}\n", line, "sluice", "foreign", "% of min.");
+  std::string line = base::format("{:>10}", "size");
+  for (const std::string& name : contenders) line += base::format(" {:>10}", name);
+  base::print("{} {:>8} {:>8} {:>9}\n", line, "sluice", "foreign", "% of min.");
 }
 
 void print_row(const Row& row, const std::vector<std::string>& contenders) {
   const auto ratio = [](std::optional<double> value, double unit) {
-    return value ? fmt::format("{:.2f}", unit * *value) : "-";
+    return value ? base::format("{:.2f}", unit * *value) : "-";
   };
-  std::string line = fmt::format("{:>10}", base::format_bytes(static_cast<double>(row.bytes)));
+  std::string line = base::format("{:>10}", base::format_bytes(static_cast<double>(row.bytes)));
   for (const std::string& name : contenders) {
     const auto time_s = seconds_of(row, name);
-    line += fmt::format(" {:>10}", time_s ? fmt::format("{:.2f}", *time_s * 1e6) : "failed");
+    line += base::format(" {:>10}", time_s ? base::format("{:.2f}", *time_s * 1e6) : "failed");
   }
-  fmt::print("{} {:>8} {:>8} {:>9}\n", line, ratio(row.speedup(kPooled), 1),
-             ratio(row.speedup(kForeign), 1), ratio(share_of_minimal(row, kPooled), 100));
+  base::print("{} {:>8} {:>8} {:>9}\n", line, ratio(row.speedup(kPooled), 1),
+              ratio(row.speedup(kForeign), 1), ratio(share_of_minimal(row, kPooled), 100));
   std::fflush(stdout);
 }
 
 void print_summary(std::span<const Row> rows) {
-  std::string head = fmt::format("  {:<34}", "geometric means");
-  for (const SizeRange& range : kRanges) head += fmt::format(" {:>10}", range.name);
-  fmt::print("{}\n", head);
+  std::string head = base::format("  {:<34}", "geometric means");
+  for (const SizeRange& range : kRanges) head += base::format(" {:>10}", range.name);
+  base::print("{}\n", head);
   for (const std::string& kind : {kPooled, kForeign}) {
     const bool pooled = kind == kPooled;
     print_means(

@@ -1,7 +1,6 @@
 #include "bench/allreduce/team.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <poll.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
@@ -18,6 +17,7 @@
 #include <fstream>
 #include <thread>
 
+#include "base/format.h"
 #include "sluice/status.h"
 
 namespace sluice::bench {
@@ -40,13 +40,13 @@ base::Fd listen_at(const std::string& path) {
   if (path.size() >= sizeof address.sun_path) {
     throw Error{
         Status{Code::InvalidInput,
-               fmt::format("{} is too long for a socket: set TMPDIR to a shorter path", path)}};
+               base::format("{} is too long for a socket: set TMPDIR to a shorter path", path)}};
   }
   path.copy(address.sun_path, path.size());
   if (bind(fd.number(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
       listen(fd.number(), SOMAXCONN) != 0) {
     throw Error{Status{Code::InvalidInput,
-                       fmt::format("cannot listen at {}: {}", path, std::strerror(errno))}};
+                       base::format("cannot listen at {}: {}", path, std::strerror(errno))}};
   }
   return fd;
 }
@@ -68,7 +68,7 @@ void StopSignals::throw_if_any() const {
 Team::Team(TeamOptions options, const StopSignals& signals)
     : options_{std::move(options)},
       signals_{signals},
-      job_{fmt::format("sluice-bench.{}.{}.{}", getpid(), options_.name, options_.ranks)},
+      job_{base::format("sluice-bench.{}.{}.{}", getpid(), options_.name, options_.ranks)},
       socket_{options_.folder + "/driver"} {
   try {
     await_processes();
@@ -85,7 +85,7 @@ void Team::start(const std::vector<std::string>& command, Rank rank) {
   for (const std::string& argument : command)
     arguments.push_back(const_cast<char*>(argument.c_str()));
   arguments.push_back(nullptr);
-  const std::string log = fmt::format("{}/{}.log", options_.folder, options_.name);
+  const std::string log = base::format("{}/{}.log", options_.folder, options_.name);
   const pid_t driver = getpid();
   const pid_t child = fork();
   if (child != 0) {
@@ -110,7 +110,7 @@ void Team::start(const std::vector<std::string>& command, Rank rank) {
   dup2(out, STDERR_FILENO);
   options_.prepare(rank);
   execvp(arguments[0], arguments.data());
-  fmt::print(stderr, "contender: {} cannot be run: {}\n", command[0], std::strerror(errno));
+  base::print(stderr, "contender: {} cannot be run: {}\n", command[0], std::strerror(errno));
   _exit(127);
 }
 
@@ -144,7 +144,7 @@ void Team::await_processes() {
     } else if (reap()) {
       fail("did not start");
     } else if (Clock::now() > limit) {
-      fail(fmt::format("did not start within {} s", kStartLimit.count()));
+      fail(base::format("did not start within {} s", kStartLimit.count()));
     }
   }
 }
@@ -163,7 +163,7 @@ std::vector<std::string> Team::ask(std::string_view order) {
       // The others wait for a rank that died, for ever: so look at the processes themselves.
       if (ready[0].revents == 0 && reap()) fail("died");
       if (ready[0].revents == 0 && Clock::now() > limit)
-        fail(fmt::format("took longer than {} s", options_.slice_limit.count()));
+        fail(base::format("took longer than {} s", options_.slice_limit.count()));
     }
     std::string answer(kMostMessage, '\0');
     const ssize_t size = recv(process.socket.number(), answer.data(), answer.size(), 0);
@@ -183,8 +183,8 @@ SliceResult Team::run(const SliceOrder& order) {
     std::memcpy(&report, answer.data(), sizeof report);
     if (report.wrong[0] != '\0') {
       end(true);
-      throw Error{Status{Code::InvalidInput, fmt::format("{} computed a wrong result: {}", name(),
-                                                         report.wrong.data())}};
+      throw Error{Status{Code::InvalidInput, base::format("{} computed a wrong result: {}", name(),
+                                                          report.wrong.data())}};
     }
     cpu_s += report.cpu_s;
     for (int i = 0; i < order.batches; ++i)
@@ -202,8 +202,8 @@ bool Team::reap() {
     int status = 0;
     if (waitpid(child, &status, WNOHANG) != child) return false;
     if (how_.empty() && !ending_) {
-      how_ = WIFSIGNALED(status) ? fmt::format(" ({})", strsignal(WTERMSIG(status)))
-                                 : fmt::format(" (status {})", WEXITSTATUS(status));
+      how_ = WIFSIGNALED(status) ? base::format(" ({})", strsignal(WTERMSIG(status)))
+                                 : base::format(" (status {})", WEXITSTATUS(status));
     }
     return true;
   });
@@ -241,13 +241,13 @@ void Team::end(bool at_once) {
 void Team::fail(const std::string& what) {
   end(true);
   const std::string words = last_words();
-  throw Error{Status{Code::PeerLost, fmt::format("{} {}{}{}", name(), what, how_,
-                                                 words.empty() ? "" : "; it wrote: " + words)}};
+  throw Error{Status{Code::PeerLost, base::format("{} {}{}{}", name(), what, how_,
+                                                  words.empty() ? "" : "; it wrote: " + words)}};
 }
 
 // What the contender itself wrote last, or else its launcher first.
 std::string Team::last_words() const {
-  std::ifstream log{fmt::format("{}/{}.log", options_.folder, options_.name)};
+  std::ifstream log{base::format("{}/{}.log", options_.folder, options_.name)};
   std::string first;
   std::string own;
   for (std::string line; std::getline(log, line);) {

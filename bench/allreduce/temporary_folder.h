@@ -1,12 +1,11 @@
 // temporary_folder.h - a folder that is removed by its owner, with all that is in it.
 #pragma once
 
-#include <fmt/format.h>
-
 #include <cstdlib>
 #include <filesystem>
 #include <string>
 
+#include "base/format.h"
 #include "base/remove_folder.h"
 #include "sluice/status.h"
 
@@ -17,7 +16,7 @@ class TemporaryFolder {
   TemporaryFolder()
       : path_{(std::filesystem::temp_directory_path() / "sluice-bench.XXXXXX").string()} {
     if (mkdtemp(path_.data()) == nullptr)
-      throw Error{Status{Code::InvalidInput, fmt::format("{} cannot be made", path_)}};
+      throw Error{Status{Code::InvalidInput, base::format("{} cannot be made", path_)}};
   }
   ~TemporaryFolder() { base::remove_folder(path_); }
   TemporaryFolder(const TemporaryFolder&) = delete;

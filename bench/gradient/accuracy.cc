@@ -6,7 +6,6 @@
 // are threads of this process. For every seed all ways start from the same weights and see the same
 // images in the same order, so a way is held against f32 seed by seed. After each training all
 // ranks must hold the same weights.
-#include <fmt/format.h>
 #include <torch/torch.h>
 
 #include <CLI/CLI.hpp>
@@ -19,6 +18,7 @@
 #include <sstream>
 #include <thread>
 
+#include "base/format.h"
 #include "base/text.h"
 #include "bench/allreduce/progress.h"
 #include "bench/gradient/images.h"
@@ -88,8 +88,8 @@ std::vector<Way> ways_of(const Options& options, std::int64_t steps_per_epoch) {
     const auto way = std::find_if(known.begin(), known.end(),
                                   [&](const Way& each) { return each.name == name; });
     if (way == known.end())
-      refuse(fmt::format("there is no way {}: choose from f32, f16, bf16, double f16, sparse 85%",
-                         base::quote(name)));
+      refuse(base::format("there is no way {}: choose from f32, f16, bf16, double f16, sparse 85%",
+                          base::quote(name)));
     chosen.push_back(*way);
   }
   if (chosen.empty() || chosen[0].name != "f32")
@@ -250,22 +250,22 @@ Spread difference(const Way& way, const Way& base) {
 
 // Whether all ways are within the bar.
 bool print(const Options& options, const std::vector<Way>& ways) {
-  fmt::print("{} on {} images, {} epochs, {} ranks of {} images a step, {} seeds\n", options.model,
-             options.images, options.epochs, options.ranks, options.batch, options.seeds);
-  fmt::print("  {:<12} {:>18} {:>20} {:>12}\n", "way", "accuracy", "against f32", "a training");
+  base::print("{} on {} images, {} epochs, {} ranks of {} images a step, {} seeds\n", options.model,
+              options.images, options.epochs, options.ranks, options.batch, options.seeds);
+  base::print("  {:<12} {:>18} {:>20} {:>12}\n", "way", "accuracy", "against f32", "a training");
   Json document{{"model", options.model}, {"images", options.images}, {"epochs", options.epochs},
                 {"ranks", options.ranks}, {"batch", options.batch},   {"rate", options.rate},
                 {"seeds", options.seeds}, {"ways", Json::array()}};
   const Spread base = spread_of(ways[0].accuracies);
   bool met = base.mean >= options.least_base && base.mean <= options.most_base;
-  if (!met) fmt::print("  f32 is not between {} and {}%\n", options.least_base, options.most_base);
+  if (!met) base::print("  f32 is not between {} and {}%\n", options.least_base, options.most_base);
   for (const Way& way : ways) {
     const Spread own = spread_of(way.accuracies);
     const Spread against = difference(way, ways[0]);
-    fmt::print(
+    base::print(
         "  {:<12} {:>18} {:>20} {:>12}\n", way.name,
-        fmt::format("{:.2f}% +- {:.2f}", own.mean, own.error),
-        &way == &ways[0] ? "" : fmt::format("{:+.2f} +- {:.2f}", against.mean, against.error),
+        base::format("{:.2f}% +- {:.2f}", own.mean, own.error),
+        &way == &ways[0] ? "" : base::format("{:+.2f} +- {:.2f}", against.mean, against.error),
         base::format_seconds(way.seconds / static_cast<double>(way.accuracies.size())));
     document["ways"].push_back({{"way", way.name},
                                 {"accuracy", own.mean},
@@ -275,12 +275,12 @@ bool print(const Options& options, const std::vector<Way>& ways) {
                                 {"accuracies", way.accuracies}});
     met = met && against.mean >= -options.most;
   }
-  fmt::print("means with their standard errors; the bar is {} points below f32: {}\n", options.most,
-             met ? "met" : "not met");
+  base::print("means with their standard errors; the bar is {} points below f32: {}\n",
+              options.most, met ? "met" : "not met");
   if (!options.output.empty()) {
     std::ofstream file{options.output};
     file << document.dump(2) << "\n";
-    if (!file.flush()) refuse(fmt::format("{} cannot be written", options.output));
+    if (!file.flush()) refuse(base::format("{} cannot be written", options.output));
   }
   return met;
 }
@@ -292,7 +292,7 @@ bool run(const Options& options) {
   Progress progress{static_cast<double>(options.seeds) * static_cast<double>(ways.size())};
   for (int seed = 0; seed < options.seeds; ++seed) {
     for (Way& way : ways) {
-      progress.begin(fmt::format("seed {}, {}", seed + 1, way.name));
+      progress.begin(base::format("seed {}, {}", seed + 1, way.name));
       const auto begin = std::chrono::steady_clock::now();
       way.accuracies.push_back(
           trained_accuracy(options, images, way, static_cast<std::uint64_t>(seed) + 1));

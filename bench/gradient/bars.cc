@@ -1,11 +1,9 @@
 #include "bench/gradient/bars.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <cstdlib>
 
+#include "base/format.h"
 #include "sluice/status.h"
 
 namespace sluice::bench {
@@ -23,9 +21,9 @@ std::vector<Bar> bars_of(const std::vector<std::string>& texts, const std::vecto
     const double times = second == std::string::npos ? 0 : std::atof(text.c_str() + second + 1);
     if (way == ways.end() || unit == kUnits.end() || !(times > 0))
       throw Error{Status{Code::InvalidArgument,
-                         fmt::format("--most {}: not WAY:UNIT:TIMES of a way that takes part and "
-                                     "one of {}",
-                                     text, fmt::join(kUnits, ", "))}};
+                         base::format("--most {}: not WAY:UNIT:TIMES of a way that takes part and "
+                                      "one of {}",
+                                      text, base::join(kUnits, ", "))}};
     bars.push_back({.way = static_cast<std::size_t>(way - ways.begin()),
                     .unit = static_cast<std::size_t>(unit - kUnits.begin()),
                     .times = times});

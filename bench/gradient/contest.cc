@@ -1,7 +1,5 @@
 #include "bench/gradient/contest.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -9,6 +7,7 @@
 #include <memory>
 #include <optional>
 
+#include "base/format.h"
 #include "base/text.h"
 #include "bench/allreduce/median.h"
 #include "bench/network/stolen_time.h"
@@ -39,7 +38,7 @@ class Contest {
     }
     if (options_.plain > 0) find_besides();
     for (int round = 0; round < options_.rounds; ++round) {
-      note(fmt::format("round {} of {}", round + 1, options_.rounds));
+      note(base::format("round {} of {}", round + 1, options_.rounds));
       if (const std::string wrong = take_round(); !wrong.empty()) return wrong;
     }
     if (comm_.rank() == 0) conclude();
@@ -48,7 +47,7 @@ class Contest {
 
  private:
   void note(const std::string& line) const {
-    if (comm_.rank() == 0) fmt::print(stderr, "{}\n", line);
+    if (comm_.rank() == 0) base::print(stderr, "{}\n", line);
   }
   // Of all ranks'.
   double largest(double value) {
@@ -91,7 +90,7 @@ class Contest {
     std::vector<double> seconds(ways_.size());
     const auto take = [&](std::size_t way) {
       const double taken = slice(way, true);
-      note(fmt::format("  {} {}", ways_[way].name, base::format_seconds(taken)));
+      note(base::format("  {} {}", ways_[way].name, base::format_seconds(taken)));
       return taken;
     };
     set_rate(kUnlimited);
@@ -101,12 +100,12 @@ class Contest {
                                         : rate_for(options_.ratio * seconds[kAloneWay]);
     if (mbit > options_.fastest) {
       constexpr double kMargin = 1.2;  // the next run may find the machine faster still
-      return fmt::format("links of {} Mbit/s would be needed, beyond {}: take a batch of {:.0f}",
-                         mbit, options_.fastest,
-                         kMargin * options_.workload.batch * mbit / options_.fastest);
+      return base::format("links of {} Mbit/s would be needed, beyond {}: take a batch of {:.0f}",
+                          mbit, options_.fastest,
+                          kMargin * options_.workload.batch * mbit / options_.fastest);
     }
     if (mbit < 1) return "links of less than 1 Mbit/s would be needed: take a smaller batch";
-    note(fmt::format("  links get {} Mbit/s", mbit));
+    note(base::format("  links get {} Mbit/s", mbit));
     set_rate(mbit);
     for (std::size_t way = kUnlimitedWay + 1; way < ways_.size(); ++way) seconds[way] = take(way);
     rounds_.push_back({.mbit = mbit,
@@ -196,7 +195,7 @@ class Contest {
     for (std::size_t way = 0; way < ways_.size(); ++way) {
       if (!ways_[way].options) continue;
       if (!engine::same_everywhere(comm_, trainings_[way]->weights_hash()))
-        return fmt::format("{}: ranks have different weights", ways_[way].name);
+        return base::format("{}: ranks have different weights", ways_[way].name);
     }
     std::size_t most = 0;  // slices that were disturbed have been repeated, so ways differ
     for (const auto& [way, taken] : taken_) {
@@ -210,8 +209,8 @@ class Contest {
       constexpr double kTolerance = 1e-4;  // relative: sums are taken in another order
       const double distance = trainings_[way]->distance_to(*trainings_[*first]);
       if (distance > kTolerance * trainings_[way]->weights_norm())
-        return fmt::format("{} ends {} away from {}", ways_[way].name, distance,
-                           ways_[*first].name);
+        return base::format("{} ends {} away from {}", ways_[way].name, distance,
+                            ways_[*first].name);
     }
     return "";
   }

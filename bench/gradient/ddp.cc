@@ -9,7 +9,6 @@
 // overhead. A way's overhead is what its step takes beyond the mean of the two steps without
 // communication around it; of these the median over the rounds. After the last round the ranks of
 // every way must hold the same weights.
-#include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -21,6 +20,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "base/format.h"
 #include "base/text.h"
 #include "bench/allreduce/median.h"
 #include "bench/allreduce/progress.h"
@@ -62,7 +62,8 @@ std::vector<Network> parse_networks(const std::string& text) {
   for (std::string item; std::getline(list, item, ',');) {
     const std::size_t colon = item.find(':');
     const int batch = colon == std::string::npos ? 0 : std::atoi(item.c_str() + colon + 1);
-    if (batch < 1) refuse(fmt::format("{} is not MODEL:BATCH, as alexnet:8 is", base::quote(item)));
+    if (batch < 1)
+      refuse(base::format("{} is not MODEL:BATCH, as alexnet:8 is", base::quote(item)));
     networks.push_back({item.substr(0, colon), batch});
   }
   return networks;
@@ -106,7 +107,7 @@ std::vector<Way> our_ways() {
   };
   const double usual = static_cast<double>(GradientOptions{}.theta) / (1U << 20U);
   return {{"without", nullptr},
-          {fmt::format("theta {:.3g} MiB, the default", usual), theta(usual)},
+          {base::format("theta {:.3g} MiB, the default", usual), theta(usual)},
           {"theta 1 MiB", theta(1)},
           {"theta 32 MiB", theta(32)}};
 }
@@ -124,13 +125,13 @@ std::string find_python(const std::string& wanted) {
                      : std::vector<std::string>{wanted};
   for (const std::string& python : candidates) {
     const std::string command =
-        fmt::format("'{}' -c 'import torch.distributed' >/dev/null 2>&1", python);
+        base::format("'{}' -c 'import torch.distributed' >/dev/null 2>&1", python);
     if (std::system(command.c_str()) == 0) return python;
   }
   refuse(
-      fmt::format("{} cannot import torch.distributed: `tools/setup --bench` installs "
-                  "python3-torch, and --python names another Python",
-                  candidates.back()));
+      base::format("{} cannot import torch.distributed: `tools/setup --bench` installs "
+                   "python3-torch, and --python names another Python",
+                   candidates.back()));
 }
 
 class Comparison {
@@ -245,8 +246,8 @@ class Comparison {
       side.transfers_s.clear();
       for (const Json& answer : ask(side, order)) {
         if (answer.at("parameters") != parameters_)
-          refuse(fmt::format("{} of {} has {} parameters instead of {}", network.model, side.name,
-                             answer.at("parameters").dump(), parameters_));
+          refuse(base::format("{} of {} has {} parameters instead of {}", network.model, side.name,
+                              answer.at("parameters").dump(), parameters_));
       }
     }
     copies_s_.clear();
@@ -277,10 +278,10 @@ class Comparison {
     for (std::size_t way = 0; way < side.ways.size(); ++way) {
       for (const Json& answer : answers) {
         if (!answer.at("losses").at(way).is_number())
-          refuse(fmt::format("{}, {}: the loss is not finite", side.name, side.ways[way].name));
+          refuse(base::format("{}, {}: the loss is not finite", side.name, side.ways[way].name));
         if (way > 0 && answer.at("hashes").at(way) != answers[0].at("hashes").at(way))
           refuse(
-              fmt::format("{}, {}: ranks have different weights", side.name, side.ways[way].name));
+              base::format("{}, {}: ranks have different weights", side.name, side.ways[way].name));
       }
     }
   }
@@ -294,11 +295,11 @@ class Comparison {
       return theirs_s > 0 ? side.overhead_s(way) / theirs_s
                           : std::numeric_limits<double>::infinity();
     };
-    fmt::print("\n{}, {} images of {}x{} a rank, {} ranks, {:.1f} million parameters\n",
-               network.model, network.batch, options_.image, options_.image, options_.ranks,
-               static_cast<double>(parameters_) / 1e6);
-    fmt::print("  {:<7} {:<30} {:>9} {:>9} {:>16} {:>15}\n", "side", "", "a step", "without",
-               "overhead", "of the ddp best");
+    base::print("\n{}, {} images of {}x{} a rank, {} ranks, {:.1f} million parameters\n",
+                network.model, network.batch, options_.image, options_.image, options_.ranks,
+                static_cast<double>(parameters_) / 1e6);
+    base::print("  {:<7} {:<30} {:>9} {:>9} {:>16} {:>15}\n", "side", "", "a step", "without",
+                "overhead", "of the ddp best");
     Json row{{"model", network.model}, {"batch", network.batch}, {"parameters", parameters_}};
     for (const Side& side : sides_) {
       const double alone_s = median(side.ways[0].steps_s);
@@ -306,10 +307,10 @@ class Comparison {
       for (std::size_t i = 1; i < side.ways.size(); ++i) {
         const Way& way = side.ways[i];
         const double error_s = standard_error(way.overheads_s);
-        fmt::print("  {:<7} {:<30} {:>9} {:>9} {:>16} {:>15.2f}\n", side.name, way.name,
-                   base::format_seconds(median(way.steps_s)), base::format_seconds(alone_s),
-                   fmt::format("{:.1f} +- {:.1f} ms", 1e3 * side.overhead_s(i), 1e3 * error_s),
-                   ratio(side, i));
+        base::print("  {:<7} {:<30} {:>9} {:>9} {:>16} {:>15.2f}\n", side.name, way.name,
+                    base::format_seconds(median(way.steps_s)), base::format_seconds(alone_s),
+                    base::format("{:.1f} +- {:.1f} ms", 1e3 * side.overhead_s(i), 1e3 * error_s),
+                    ratio(side, i));
         row[side.name]["ways"].push_back({{"way", way.name},
                                           {"step_s", median(way.steps_s)},
                                           {"overhead_s", side.overhead_s(i)},
@@ -318,16 +319,16 @@ class Comparison {
       }
       row[side.name]["all_reduce_alone_s"] = median(side.transfers_s);
     }
-    fmt::print(
+    base::print(
         "  parts: an all-reduce of all gradients, alone: sluice {}, gloo {}; copying them into a "
         "buffer and back: {}\n",
         base::format_seconds(median(ours.transfers_s)),
         base::format_seconds(median(theirs.transfers_s)), base::format_seconds(median(copies_s_)));
     const double usual = ratio(ours, 1);
-    fmt::print(
+    base::print(
         "  overhead {:.2f} of ddp's with the default, {:.2f} at best; the bar is {:.2f}: {}\n",
         usual, ratio(ours, ours.best()), options_.most, usual <= options_.most ? "met" : "not met");
-    fmt::print(
+    base::print(
         "  medians of {} rounds; weights equal on all ranks; others had up to {:.1f}% of "
         "the cores\n",
         options_.rounds, 100 * most_stolen_);
@@ -356,7 +357,7 @@ int run(const Options& options) {
   if (!options.output.empty()) {
     std::ofstream file{options.output};
     file << comparison.json().dump(2) << "\n";
-    if (!file.flush()) refuse(fmt::format("{} cannot be written", options.output));
+    if (!file.flush()) refuse(base::format("{} cannot be written", options.output));
   }
   return met ? 0 : 1;
 }

@@ -1,11 +1,10 @@
 #include "bench/gradient/images.h"
 
-#include <fmt/format.h>
-
 #include <cstdlib>
 #include <filesystem>
 #include <optional>
 
+#include "base/format.h"
 #include "bench/allreduce/temporary_folder.h"
 #include "data/formats/image_folder.h"
 #include "sluice/status.h"
@@ -24,7 +23,7 @@ fs::path find_archive() {
         "there are no images: --data names a folder with train/ and test/, or SLUICE_TEST_DATA one "
         "with cifar10-jpeg.tar.xz");
   const fs::path archive = fs::path{data} / "cifar10-jpeg.tar.xz";
-  if (!fs::exists(archive)) refuse(fmt::format("{} is not there", archive.string()));
+  if (!fs::exists(archive)) refuse(base::format("{} is not there", archive.string()));
   return archive;
 }
 
@@ -45,19 +44,19 @@ Images load(const std::string& folder, std::size_t train) {
     const fs::path archive = find_archive();
     root = unpacked.emplace().make("images");
     const std::string unpack =
-        fmt::format("tar -xJf '{}' -C '{}'", archive.string(), root.string());
+        base::format("tar -xJf '{}' -C '{}'", archive.string(), root.string());
     if (std::system(unpack.c_str()) != 0)
-      refuse(fmt::format("{} cannot be unpacked into {}", archive.string(), root.string()));
+      refuse(base::format("{} cannot be unpacked into {}", archive.string(), root.string()));
   }
   const std::size_t classes = data::list_images(root, data::Split::Train, 1).value().classes.size();
   if (classes == 0 || train < classes)
-    refuse(fmt::format("{} has {} classes for {} images", root.string(), classes, train));
+    refuse(base::format("{} has {} classes for {} images", root.string(), classes, train));
   Images images{load_split(root, data::Split::Train, train / classes),
                 load_split(root, data::Split::Test, 0),
                 {}};
   if (images.train.size() != train / classes * classes)
-    refuse(fmt::format("{} has only {} images of those {}", root.string(), images.train.size(),
-                       train));
+    refuse(base::format("{} has only {} images of those {}", root.string(), images.train.size(),
+                        train));
   images.normalization = images.train.statistics();
   return images;
 }

@@ -2,11 +2,11 @@
 //
 // Orders are JSON documents, the same as there: {"do": "build"}, then "steps" of a way, "transfer"
 // and "check".
-#include <fmt/format.h>
 
 #include <chrono>
 #include <nlohmann/json.hpp>
 
+#include "base/format.h"
 #include "bench/allreduce/resident.h"
 #include "bench/gradient/training.h"
 
@@ -79,7 +79,7 @@ class Contest {
   Json check() const {
     Json said{{"hashes", Json::array()}, {"losses", Json::array()}};
     for (const auto& training : trainings_) {
-      said["hashes"].push_back(fmt::format("{:016x}", training->weights_hash()));
+      said["hashes"].push_back(base::format("{:016x}", training->weights_hash()));
       said["losses"].push_back(training->loss());
     }
     return said;

@@ -5,8 +5,6 @@
 //
 // Hosts are network namespaces with shaped links, a rank on each (tests/box/cluster_box.h); all
 // ways to train run in the same processes and take turns (contest.h). Needs root.
-#include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <sys/mman.h>
 
 #include <CLI/CLI.hpp>
@@ -15,6 +13,7 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
+#include "base/format.h"
 #include "base/text.h"
 #include "bench/gradient/bars.h"
 #include "bench/gradient/contest.h"
@@ -47,26 +46,27 @@ Told* shared_told() {
 bool print(const Options& options, const std::vector<Way>& ways, const std::vector<Bar>& bars,
            const Told& told) {
   const Workload& workload = options.contest.workload;
-  fmt::print("{}, {} images of {}x{} a rank, {} hosts of 1 rank, links of {:.0f} Mbit/s\n",
-             workload.model, workload.batch, workload.image, workload.image, options.hosts,
-             told.limited_mbit);
-  fmt::print("computation {}, all-reduce of {} alone {} ({:.2f} of it)\n",
-             base::format_seconds(told.steps[kAloneWay].s), base::format_bytes(told.gradient_bytes),
-             base::format_seconds(told.transfer_s), told.transfer_of_alone);
-  fmt::print("sending what is ready at once, at the link's rate: {}; at a plain stream's: {}\n",
-             base::format_seconds(told.strict_bound_s), base::format_seconds(told.bound_s));
-  fmt::print("  {:<18} {:>10}", "", "a step");
-  for (const std::string_view unit : kUnits) fmt::print(" {:>12}", fmt::format("x {}", unit));
-  fmt::print("\n");
+  base::print("{}, {} images of {}x{} a rank, {} hosts of 1 rank, links of {:.0f} Mbit/s\n",
+              workload.model, workload.batch, workload.image, workload.image, options.hosts,
+              told.limited_mbit);
+  base::print("computation {}, all-reduce of {} alone {} ({:.2f} of it)\n",
+              base::format_seconds(told.steps[kAloneWay].s),
+              base::format_bytes(told.gradient_bytes), base::format_seconds(told.transfer_s),
+              told.transfer_of_alone);
+  base::print("sending what is ready at once, at the link's rate: {}; at a plain stream's: {}\n",
+              base::format_seconds(told.strict_bound_s), base::format_seconds(told.bound_s));
+  base::print("  {:<18} {:>10}", "", "a step");
+  for (const std::string_view unit : kUnits) base::print(" {:>12}", base::format("x {}", unit));
+  base::print("\n");
   nlohmann::ordered_json document;
   for (std::size_t way = 0; way < ways.size(); ++way) {
     const StepTime& step = told.steps[way];
-    fmt::print("  {:<18} {:>10} {:>12.3f}\n", ways[way].name, base::format_seconds(step.s),
-               fmt::join(step.of, " "));
+    base::print("  {:<18} {:>10} {:>12.3f}\n", ways[way].name, base::format_seconds(step.s),
+                base::join(step.of, " "));
     document["step_s"][ways[way].name] = step.s;
     document["of_unlimited"][ways[way].name] = step.of[kUnlimitedUnit];
   }
-  fmt::print(
+  base::print(
       "medians of {} rounds of slices of {} steps, ratios within a round; others had up to {:.1f}% "
       "of the cores\n",
       options.contest.rounds, options.contest.steps, 100 * told.most_stolen);
@@ -75,8 +75,8 @@ bool print(const Options& options, const std::vector<Way>& ways, const std::vect
     const double times = told.steps[bar.way].of[bar.unit];
     const bool met = times <= bar.times;
     all_met = all_met && met;
-    fmt::print("{}: {:.3f} x {}; the bar is {:.2f}: {}\n", ways[bar.way].name, times,
-               kUnits[bar.unit], bar.times, met ? "met" : "not met");
+    base::print("{}: {:.3f} x {}; the bar is {:.2f}: {}\n", ways[bar.way].name, times,
+                kUnits[bar.unit], bar.times, met ? "met" : "not met");
   }
   document["mbit"] = told.limited_mbit;
   document["transfer_s"] = told.transfer_s;

@@ -1,10 +1,9 @@
 #include "bench/network/measurement.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 
+#include "base/format.h"
 #include "base/text.h"
 #include "bench/allreduce/median.h"
 #include "bench/network/stolen_time.h"
@@ -108,7 +107,7 @@ void Measurement::run_slice(Contestant& contestant, std::uint64_t bytes, bool me
         cluster_.host_bytes(static_cast<double>(order.bytes)) * operations_of(order) * runs;
   } catch (const Error& error) {
     lose(contestant,
-         fmt::format("{}, {}", base::format_bytes(static_cast<double>(bytes)), error.what()));
+         base::format("{}, {}", base::format_bytes(static_cast<double>(bytes)), error.what()));
   }
 }
 
@@ -149,7 +148,7 @@ NetworkRow Measurement::run(std::uint64_t bytes, int rounds, Progress& progress)
 
 std::string Measurement::disturbances() const {
   if (repeated_ == 0 && disturbed_ == 0) return "";
-  return fmt::format(
+  return base::format(
       "{} times a slice was run again because others had more than {:.0f}% of the cores; {} slices "
       "were kept so after {} attempts",
       repeated_, 100 * kDisturbed, disturbed_, kMostAttempts);

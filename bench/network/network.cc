@@ -4,7 +4,6 @@
 //
 // Hosts are network namespaces with shaped links (tests/box/cluster_box.h). All contenders are
 // started at once and take turns, as in bench/allreduce; every result is checked. Needs root.
-#include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -12,6 +11,7 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
+#include "base/format.h"
 #include "base/text.h"
 #include "bench/allreduce/progress.h"
 #include "bench/network/measurement.h"
@@ -35,7 +35,7 @@ struct Options {
   std::string output;
 };
 
-void say(const std::string& sentence) { fmt::print(stderr, "network: {}\n", sentence); }
+void say(const std::string& sentence) { base::print(stderr, "network: {}\n", sentence); }
 
 [[noreturn]] void refuse(Code code, const std::string& sentence) {
   throw Error{Status{code, sentence}};
@@ -47,11 +47,11 @@ void check(Cluster& cluster, bool hosts_given) {
     if (!hosts_given) cluster.hosts = together;
     if (together != cluster.hosts) {
       refuse(Code::InvalidArgument,
-             fmt::format("the groups have {} hosts together, not {}", together, cluster.hosts));
+             base::format("the groups have {} hosts together, not {}", together, cluster.hosts));
     }
   }
   if (cluster.ranks() < 2 || cluster.ranks() > 200)
-    refuse(Code::InvalidArgument, fmt::format("{} ranks are not 2 to 200", cluster.ranks()));
+    refuse(Code::InvalidArgument, base::format("{} ranks are not 2 to 200", cluster.ranks()));
 }
 
 box::ClusterBox make_box(const Cluster& cluster) {
@@ -62,8 +62,8 @@ box::ClusterBox make_box(const Cluster& cluster) {
                                      .groups = cluster.groups,
                                      .uplink_mbit_per_s = cluster.uplink_mbit_per_s});
   if (!made.ok()) {
-    refuse(Code::InvalidInput, fmt::format("this machine has no network namespaces to give: {}",
-                                           made.status().message()));
+    refuse(Code::InvalidInput, base::format("this machine has no network namespaces to give: {}",
+                                            made.status().message()));
   }
   return std::move(made.value());
 }
@@ -101,12 +101,12 @@ int run(const Options& options) {
   }
   print_summary(rows);
   if (const std::string disturbances = measurement.disturbances(); !disturbances.empty())
-    fmt::print("  {}\n", disturbances);
+    base::print("  {}\n", disturbances);
   if (!options.output.empty()) {
     std::ofstream file{options.output};
     file << to_json(rows, cluster).dump(2) << "\n";
     if (!file.flush()) {
-      say(fmt::format("{} cannot be written", options.output));
+      say(base::format("{} cannot be written", options.output));
       return 3;
     }
   }

@@ -1,14 +1,12 @@
 #include "bench/network/outcome.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <functional>
 #include <nlohmann/json.hpp>
 
+#include "base/format.h"
 #include "base/text.h"
 
 namespace sluice::bench {
@@ -37,7 +35,7 @@ double share_of_bound(const Entry& entry, const Cluster& cluster) {
 using Ratio = std::function<std::optional<double>(const NetworkRow&)>;
 
 void print_means(const std::string& what, std::span<const NetworkRow> rows, const Ratio& ratio) {
-  std::string line = fmt::format("  {:<40}", what);
+  std::string line = base::format("  {:<40}", what);
   for (const SizeRange& range : kRanges) {
     double logs = 0;
     int count = 0;
@@ -48,15 +46,15 @@ void print_means(const std::string& what, std::span<const NetworkRow> rows, cons
       ++count;
     }
     line +=
-        fmt::format(" {:>10}", count == 0 ? "-" : fmt::format("{:.2f}", std::exp(logs / count)));
+        base::format(" {:>10}", count == 0 ? "-" : base::format("{:.2f}", std::exp(logs / count)));
   }
   const NetworkRow* worst = nullptr;
   for (const NetworkRow& row : rows) {
     if (ratio(row) && (worst == nullptr || *ratio(row) < *ratio(*worst))) worst = &row;
   }
   if (worst == nullptr) return;
-  fmt::print("{}   worst {:.2f} at {}\n", line, *ratio(*worst),
-             base::format_bytes(static_cast<double>(worst->bytes)));
+  base::print("{}   worst {:.2f} at {}\n", line, *ratio(*worst),
+              base::format_bytes(static_cast<double>(worst->bytes)));
 }
 
 }  // namespace
@@ -91,29 +89,29 @@ std::optional<double> NetworkRow::share_of_stream(const Entry& entry) const {
 }
 
 void print_title(const Cluster& cluster) {
-  fmt::print("\nAll-reduce in place over {} hosts of {} rank{}, links of {} Mbit/s", cluster.hosts,
-             cluster.ranks_per_host, cluster.ranks_per_host == 1 ? "" : "s", cluster.mbit_per_s);
+  base::print("\nAll-reduce in place over {} hosts of {} rank{}, links of {} Mbit/s", cluster.hosts,
+              cluster.ranks_per_host, cluster.ranks_per_host == 1 ? "" : "s", cluster.mbit_per_s);
   if (cluster.groups.size() > 1) {
-    fmt::print("; groups of {} behind {} Mbit/s", fmt::join(cluster.groups, "+"),
-               cluster.uplink_mbit_per_s);
+    base::print("; groups of {} behind {} Mbit/s", base::join(cluster.groups, "+"),
+                cluster.uplink_mbit_per_s);
   }
-  fmt::print("\n{:>10}  {:<20} {:<15} {:>12} {:>9} {:>9} {:>9} {:>9} {:>9}\n", "size", "contender",
-             "setting", "us", "x peer", "% stream", "% bound", "CPU ns/B", "wire/form");
+  base::print("\n{:>10}  {:<20} {:<15} {:>12} {:>9} {:>9} {:>9} {:>9} {:>9}\n", "size", "contender",
+              "setting", "us", "x peer", "% stream", "% bound", "CPU ns/B", "wire/form");
 }
 
 void print_row(const NetworkRow& row, const Cluster& cluster) {
   std::string size = base::format_bytes(static_cast<double>(row.bytes));
   for (const Entry& entry : row.entries) {
     const auto shown = [](std::optional<double> value, double unit, int digits) {
-      return value ? fmt::format("{:.{}f}", unit * *value, digits) : "-";
+      return value ? base::format("{:.{}f}", unit * *value, digits) : "-";
     };
     const bool wire = row.bytes >= kLeastForWire && entry.wire_ratio > 0;
-    fmt::print("{:>10}  {:<20} {:<15} {:>12.1f} {:>9} {:>9} {:>9.1f} {:>9.2f} {:>9}\n", size,
-               entry.contender, entry.setting, entry.seconds * 1e6,
-               entry.role == Role::Reference ? "-" : shown(row.speedup(entry), 1, 2),
-               shown(row.share_of_stream(entry), 100, 1), 100 * share_of_bound(entry, cluster),
-               cpu_ns_per_byte(entry, cluster),
-               wire ? fmt::format("{:.3f}", entry.wire_ratio) : "-");
+    base::print("{:>10}  {:<20} {:<15} {:>12.1f} {:>9} {:>9} {:>9.1f} {:>9.2f} {:>9}\n", size,
+                entry.contender, entry.setting, entry.seconds * 1e6,
+                entry.role == Role::Reference ? "-" : shown(row.speedup(entry), 1, 2),
+                shown(row.share_of_stream(entry), 100, 1), 100 * share_of_bound(entry, cluster),
+                cpu_ns_per_byte(entry, cluster),
+                wire ? base::format("{:.3f}", entry.wire_ratio) : "-");
     size.clear();
   }
   std::fflush(stdout);
@@ -128,9 +126,9 @@ void print_summary(std::span<const NetworkRow> rows) {
         names.push_back(entry.contender);
     }
   }
-  std::string head = fmt::format("\n  {:<40}", "geometric means");
-  for (const SizeRange& range : kRanges) head += fmt::format(" {:>10}", range.name);
-  fmt::print("{}\n", head);
+  std::string head = base::format("\n  {:<40}", "geometric means");
+  for (const SizeRange& range : kRanges) head += base::format(" {:>10}", range.name);
+  base::print("{}\n", head);
   for (const std::string& name : names) {
     print_means(name + ", times the best peer", rows, [&](const NetworkRow& row) {
       const Entry* const entry = row.find(name);

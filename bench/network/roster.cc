@@ -1,13 +1,11 @@
 #include "bench/network/roster.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
 #include <functional>
 
+#include "base/format.h"
 #include "base/text.h"
 #include "sluice/status.h"
 
@@ -78,12 +76,12 @@ class Casting {
     Entrant& entrant = add("stream", "", Role::Reference, "network/stream_contender");
     entrant.team.extra = std::to_string(next_port_);
     for (Rank rank = 0; rank < venue_.cluster.ranks(); ++rank)
-      entrant.team.extra += fmt::format(" {}", venue_.box.address(venue_.cluster.host_of(rank)));
+      entrant.team.extra += base::format(" {}", venue_.box.address(venue_.cluster.host_of(rank)));
   }
 
   void mpi_stream() {
     for (const int kib : {256, 1024}) {
-      Entrant& entrant = add("mpi_stream", fmt::format("{}K", kib), Role::Reference,
+      Entrant& entrant = add("mpi_stream", base::format("{}K", kib), Role::Reference,
                              "network/mpi_stream_contender");
       entrant.team.extra = std::to_string(kib * 1024);
       entrant.team.launcher = mpirun({});
@@ -110,7 +108,7 @@ class Casting {
   // In a process that is about to become that rank, or the launcher of all: to its host.
   static void settle(const box::ClusterBox& box, const Cluster& cluster, int port, Rank rank) {
     if (!box.enter(cluster.host_of(rank))) {
-      fmt::print(stderr, "contender: there is no way to host {}\n", cluster.host_of(rank));
+      base::print(stderr, "contender: there is no way to host {}\n", cluster.host_of(rank));
       std::_Exit(127);
     }
     setenv("MASTER_ADDR", box.address(0).c_str(), 1);
@@ -123,7 +121,7 @@ class Casting {
     const Cluster& cluster = venue_.cluster;
     std::vector<std::string> hosts;
     for (int host = 0; host < cluster.hosts; ++host)
-      hosts.push_back(fmt::format("{}:{}", venue_.box.host_name(host), cluster.ranks_per_host));
+      hosts.push_back(base::format("{}:{}", venue_.box.host_name(host), cluster.ranks_per_host));
     // A launcher sees the ranks' variables of Sluice no more than on any other cluster.
     std::vector<std::string> line{"env",
                                   "-u",
@@ -146,7 +144,7 @@ class Casting {
     set("oob_tcp_if_include", kInterface);
     set("mpi_yield_when_idle", "1");  // ranks share cores
     line.insert(line.end(), more.begin(), more.end());
-    line.insert(line.end(), {"--host", fmt::format("{}", fmt::join(hosts, ",")), "-np",
+    line.insert(line.end(), {"--host", base::format("{}", base::join(hosts, ",")), "-np",
                              std::to_string(cluster.ranks())});
     return line;
   }
@@ -192,8 +190,8 @@ std::vector<Entrant> roster(const std::vector<std::string>& contenders, const Ve
                                    [&](const Part& each) { return each.name == name; });
     if (part == known.end()) {
       throw Error{Status{Code::InvalidArgument,
-                         fmt::format("there is no contender {}: choose from {}", base::quote(name),
-                                     fmt::join(known_contenders(), ", "))}};
+                         base::format("there is no contender {}: choose from {}", base::quote(name),
+                                      base::join(known_contenders(), ", "))}};
     }
     part->cast(casting);
   }

@@ -6,8 +6,6 @@
 // Two constants are calibrated, on a ring over the wide uplink, of sizes that are not compared:
 // what TCP leaves of a link's rate, and what a message takes besides its bytes. Everything else is
 // predicted. Medians count, of rounds that take turns.
-#include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -17,6 +15,7 @@
 #include <nlohmann/json.hpp>
 #include <tuple>
 
+#include "base/format.h"
 #include "base/text.h"
 #include "bench/allreduce/median.h"
 #include "bench/network/two_groups.h"
@@ -61,7 +60,7 @@ Times measure(const Options& options, const std::vector<Case>& cases) {
   const TwoGroups wide{{options.hosts, options.mbit, 2 * options.hosts * options.mbit}};
   std::map<Case, std::vector<double>> all;
   for (int round = 0; round < options.rounds; ++round) {
-    fmt::print(stderr, "round {} of {}\n", round + 1, options.rounds);
+    base::print(stderr, "round {} of {}\n", round + 1, options.rounds);
     for (const Case& each : cases) {
       const auto seconds = (each.thin ? thin : wide).times(each.algorithm, each.bytes, kRepeats);
       all[each].insert(all[each].end(), seconds.begin(), seconds.end());
@@ -113,14 +112,14 @@ bool run(const Options& options) {
   const Times times = measure(options, cases);
   const cluster::Cluster cluster = calibrated(options, times);
   const Link link = cluster.constants.between;
-  fmt::print("2 groups of {} hosts at {} Mbit/s, medians of {}\n", options.hosts, options.mbit,
-             options.rounds * kRepeats);
-  fmt::print("calibrated on a ring of {}: {:.1f}% of the rate, {} a message\n\n",
-             fmt::join(options.calibrate, " and "),
-             link.bandwidth_bytes_per_s * 8 / (options.mbit * 1e6) * 100,
-             base::format_seconds(link.latency_s));
-  fmt::print("| algorithm | uplink | bytes | measured | simulated | error |\n");
-  fmt::print("|---|---|---|---|---|---|\n");
+  base::print("2 groups of {} hosts at {} Mbit/s, medians of {}\n", options.hosts, options.mbit,
+              options.rounds * kRepeats);
+  base::print("calibrated on a ring of {}: {:.1f}% of the rate, {} a message\n\n",
+              base::join(options.calibrate, " and "),
+              link.bandwidth_bytes_per_s * 8 / (options.mbit * 1e6) * 100,
+              base::format_seconds(link.latency_s));
+  base::print("| algorithm | uplink | bytes | measured | simulated | error |\n");
+  base::print("|---|---|---|---|---|---|\n");
   double worst = 0;
   nlohmann::ordered_json document = nlohmann::ordered_json::array();
   for (std::size_t i = calibrating; i < cases.size(); ++i) {
@@ -129,16 +128,16 @@ bool run(const Options& options) {
     const double simulated_s = simulated(options, cluster, each);
     const double error = simulated_s / measured_s - 1;
     worst = std::max(worst, std::abs(error));
-    fmt::print("| {} | {} | {} | {} | {} | {:+.1f}% |\n", each.algorithm,
-               each.thin ? "thin" : "wide", base::format_bytes(static_cast<double>(each.bytes)),
-               base::format_seconds(measured_s), base::format_seconds(simulated_s), 100 * error);
+    base::print("| {} | {} | {} | {} | {} | {:+.1f}% |\n", each.algorithm,
+                each.thin ? "thin" : "wide", base::format_bytes(static_cast<double>(each.bytes)),
+                base::format_seconds(measured_s), base::format_seconds(simulated_s), 100 * error);
     document.push_back({{"algorithm", each.algorithm},
                         {"thin", each.thin},
                         {"bytes", each.bytes},
                         {"measured_s", measured_s},
                         {"simulated_s", simulated_s}});
   }
-  fmt::print("\nworst: {:.1f}%, of {:.0f}% at the most\n", 100 * worst, 100 * kWithin);
+  base::print("\nworst: {:.1f}%, of {:.0f}% at the most\n", 100 * worst, 100 * kWithin);
   if (!options.output.empty()) std::ofstream{options.output} << document.dump(2) << "\n";
   return worst <= kWithin;
 }

@@ -5,7 +5,6 @@
 // listens at PORT + r.
 #include <arpa/inet.h>
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -19,6 +18,7 @@
 #include <thread>
 
 #include "base/fd.h"
+#include "base/format.h"
 #include "bench/allreduce/contender.h"
 
 namespace sluice::bench {
@@ -33,7 +33,7 @@ sockaddr_in place(const std::string& address, int port) {
   there.sin_family = AF_INET;
   there.sin_port = htons(static_cast<std::uint16_t>(port));
   if (inet_pton(AF_INET, address.c_str(), &there.sin_addr) != 1)
-    throw std::runtime_error{fmt::format("{} is no address", address)};
+    throw std::runtime_error{base::format("{} is no address", address)};
   return there;
 }
 
@@ -64,7 +64,7 @@ class StreamContender : public Contender {
     const sockaddr_in here = place(addresses[static_cast<std::size_t>(rank_)], port + rank_);
     if (bind(listener.number(), reinterpret_cast<const sockaddr*>(&here), sizeof here) != 0 ||
         listen(listener.number(), 1) != 0)
-      throw std::runtime_error{fmt::format("port {} is taken", port + rank_)};
+      throw std::runtime_error{base::format("port {} is taken", port + rank_)};
     const int next = (rank_ + 1) % ranks_;
     next_ = connect_to(place(addresses[static_cast<std::size_t>(next)], port + next));
     before_ = base::Fd{accept4(listener.number(), nullptr, nullptr, SOCK_CLOEXEC)};

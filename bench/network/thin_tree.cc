@@ -5,13 +5,13 @@
 //
 // Rounds take turns between the two boxes. Every result is checked. The reason why a training can
 // run on a thin tree: a ring in the order of the groups crosses the uplink once each way.
-#include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "base/format.h"
 #include "base/text.h"
 #include "bench/allreduce/median.h"
 #include "bench/network/two_groups.h"
@@ -39,21 +39,21 @@ void run(const Options& options) {
   std::map<std::string, std::vector<double>> wide_s;
   for (int round = 0; round < options.rounds; ++round) {
     for (const std::string algorithm : kAlgorithms) {
-      fmt::print(stderr, "round {} of {}: {}\n", round + 1, options.rounds, algorithm);
+      base::print(stderr, "round {} of {}: {}\n", round + 1, options.rounds, algorithm);
       thin_s[algorithm].push_back(thin.times(algorithm, bytes, 1).front());
       wide_s[algorithm].push_back(wide.times(algorithm, bytes, 1).front());
     }
   }
-  fmt::print(
+  base::print(
       "2 groups of {} hosts at {} Mbit/s, uplink {} Mbit/s; all_reduce of {}, medians of {}\n",
       options.hosts, options.mbit, options.mbit, options.bytes, options.rounds);
-  fmt::print("{:<24} {:>12} {:>12} {:>10}\n", "", "thin uplink", "wide uplink", "keeps");
+  base::print("{:<24} {:>12} {:>12} {:>10}\n", "", "thin uplink", "wide uplink", "keeps");
   nlohmann::ordered_json document = nlohmann::ordered_json::array();
   for (const std::string algorithm : kAlgorithms) {
     const double with = median(thin_s[algorithm]);
     const double without = median(wide_s[algorithm]);
-    fmt::print("{:<24} {:>12} {:>12} {:>9.0f}%\n", algorithm, base::format_seconds(with),
-               base::format_seconds(without), 100 * without / with);
+    base::print("{:<24} {:>12} {:>12} {:>9.0f}%\n", algorithm, base::format_seconds(with),
+                base::format_seconds(without), 100 * without / with);
     document.push_back({{"algorithm", algorithm}, {"thin_s", with}, {"wide_s", without}});
   }
   if (!options.output.empty()) std::ofstream{options.output} << document.dump(2) << "\n";

@@ -1,11 +1,10 @@
 #include "bench/network/two_groups.h"
 
-#include <fmt/format.h>
-
 #include <chrono>
 #include <numeric>
 #include <span>
 
+#include "base/format.h"
 #include "sluice/status.h"
 
 namespace sluice::bench {
@@ -42,7 +41,7 @@ std::string add(Communicator& comm, const box::Gate& gate, const std::string& al
     for (std::size_t i = 0; i < count; ++i) {
       float sum = 0;  // of whole numbers: exact
       for (Rank rank = 0; rank < comm.size(); ++rank) sum += given(rank, i);
-      if (data[i] != sum) return fmt::format("element {} is wrong", i);
+      if (data[i] != sum) return base::format("element {} is wrong", i);
     }
   }
   return "";

@@ -8,7 +8,6 @@
 // memory. All take turns in slices of the same images; times are those of the processor, so that a
 // busy machine does not count; the medians are compared. The middles of the images must look the
 // same all four ways. Exit status 1 where a bar is missed.
-#include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
 #include <cmath>
@@ -17,6 +16,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "base/format.h"
 #include "bench/allreduce/median.h"
 #include "bench/allreduce/temporary_folder.h"
 #include "bench/program.h"
@@ -137,7 +137,7 @@ int run(const Options& options) {
   for (Contender& contender : contenders) {
     // Resized twice, and compressed twice, they differ by some of the grain; another image by 40.
     const double away = difference(contenders[0].data, contender.data);
-    if (away > 6) refuse(fmt::format("{} shows other images, {:.1f} away", contender.name, away));
+    if (away > 6) refuse(base::format("{} shows other images, {:.1f} away", contender.name, away));
     contender.loader = loader_of(contender.data, data::ViewKind::ResizedCrop, contender.held);
   }
 
@@ -163,16 +163,16 @@ int run(const Options& options) {
   const double images = median(contenders[0].rates);
   const Bar bars[] = {
       {plain, "bare libjpeg-turbo", 0.85}, {images, "images", 1.4}, {images, "images", 4}};
-  fmt::print("{:<26} {:>10}\n{:<26} {:>10.0f}\n", "a core, 500x375 to 224x224", "images/s",
-             "bare libjpeg-turbo", plain);
+  base::print("{:<26} {:>10}\n{:<26} {:>10.0f}\n", "a core, 500x375 to 224x224", "images/s",
+              "bare libjpeg-turbo", plain);
   nlohmann::ordered_json rows{{{"name", "bare"}, {"images_per_s", plain}}};
   bool met = true;
   for (std::size_t i = 0; i < contenders.size(); ++i) {
     const double rate = median(contenders[i].rates);
     const double ratio = rate / bars[i].against;
     met = met && ratio >= bars[i].least;
-    fmt::print("{:<26} {:>10.0f}   {:.2f} of {}, at least {} wanted\n", contenders[i].name, rate,
-               ratio, bars[i].beside, bars[i].least);
+    base::print("{:<26} {:>10.0f}   {:.2f} of {}, at least {} wanted\n", contenders[i].name, rate,
+                ratio, bars[i].beside, bars[i].least);
     rows.push_back({{"name", contenders[i].name},
                     {"images_per_s", rate},
                     {"ratio", ratio},

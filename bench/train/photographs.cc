@@ -1,12 +1,11 @@
 #include "bench/train/photographs.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <fstream>
 #include <vector>
 
+#include "base/format.h"
 #include "base/mix.h"
 #include "base/random.h"
 #include "data/image/jpeg.h"
@@ -67,7 +66,7 @@ void write_photographs(const std::filesystem::path& folder, std::size_t count) {
     if (!status.ok()) throw Error{status};
     const std::filesystem::path place = folder / part / (number % 2 == 0 ? "even" : "odd");
     std::filesystem::create_directories(place);
-    std::ofstream{place / fmt::format("{:05}.jpg", number), std::ios::binary}.write(
+    std::ofstream{place / base::format("{:05}.jpg", number), std::ios::binary}.write(
         reinterpret_cast<const char*>(file.data()), static_cast<std::streamsize>(file.size()));
   };
   for (std::size_t i = 0; i < count; ++i) write("train", i);

@@ -6,12 +6,12 @@
 //
 // Only the reading of files is shared. Standard output has one JSON object: the accuracy after
 // every epoch, in percent.
-#include <fmt/format.h>
 #include <torch/torch.h>
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include "base/format.h"
 #include "bench/program.h"
 #include "data/data.h"
 #include "sluice/status.h"
@@ -204,7 +204,7 @@ int main(int argc, char** argv) {
       "Exit status: 0 done, 2 wrong usage or data.\nExample:\n"
       "  plain_training --data pack:cifar.pack --epochs 4");
   return sluice::bench::run_program(app, argc, argv, [&] {
-    fmt::print("{}\n", sluice::bench::train(options).dump());
+    base::print("{}\n", sluice::bench::train(options).dump());
     return 0;
   });
 }

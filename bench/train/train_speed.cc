@@ -9,7 +9,6 @@
 // barriers. The first step of an epoch is timed from the end of the step before. Standard output
 // has one JSON object.
 #include <ATen/Parallel.h>
-#include <fmt/format.h>
 #include <torch/torch.h>
 
 #include <CLI/CLI.hpp>
@@ -17,6 +16,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "base/format.h"
 #include "base/mix.h"
 #include "base/random.h"
 #include "bench/allreduce/median.h"
@@ -186,7 +186,7 @@ int main(int argc, char** argv) {
   app.add_option("--steps", options.steps, "Of a slice")->check(CLI::Range(1, 999));
   return sluice::bench::run_program(app, argc, argv, [&] {
     const auto result = sluice::bench::measure(options);
-    if (result["rank"] == 0) fmt::print("{}\n", result.dump());
+    if (result["rank"] == 0) base::print("{}\n", result.dump());
     return 0;
   });
 }

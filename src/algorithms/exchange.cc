@@ -3,18 +3,18 @@
 //   For the smallest messages: nobody waits for a partial sum.
 //
 //   n = 3   0 -> 1, 2   1 -> 0, 2   2 -> 0, 1   and at each: buffer = from 0 + from 1 + from 2
-#include <fmt/format.h>
 
 #include <vector>
 
 #include "algorithms/builtin.h"
+#include "base/format.h"
 
 namespace sluice::algorithms {
 
 Program exchange(const Shape& shape, Rank rank) {
   const int n = shape.ranks;
   std::vector<std::string> scratch;
-  for (Rank peer = 0; peer < n; ++peer) scratch.push_back(fmt::format("from{}", peer));
+  for (Rank peer = 0; peer < n; ++peer) scratch.push_back(base::format("from{}", peer));
   const auto from = [](Rank peer) { return BufferId{1 + peer}; };
 
   Program program{Layout{1}, std::move(scratch)};

@@ -12,7 +12,6 @@
 //                   ranks 2 3 4    |---2---|---3---|---4---|
 //                   slices         |   s0  |s1 |s2 |   s3  |    s0: 0, 2   s1: 0, 3   s2: 1, 3 s3:
 //                   1, 4
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <numeric>
@@ -20,6 +19,7 @@
 
 #include "algorithms/builtin.h"
 #include "algorithms/embed.h"
+#include "base/format.h"
 
 namespace sluice::algorithms {
 namespace {
@@ -224,11 +224,11 @@ Status check_hierarchical_grid(const Shape& shape) {
   for (const int ranks : shape.grid) {
     parts = std::lcm(parts, static_cast<std::int64_t>(ranks));
     if (parts > kMostParts) {
-      return {
-          Code::InvalidArgument,
-          fmt::format("the nodes of this grid are too unlike: their ranks' common multiple is past "
-                      "{}; use nodes of fewer different sizes",
-                      kMostParts)};
+      return {Code::InvalidArgument,
+              base::format(
+                  "the nodes of this grid are too unlike: their ranks' common multiple is past "
+                  "{}; use nodes of fewer different sizes",
+                  kMostParts)};
     }
   }
   return {};

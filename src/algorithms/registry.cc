@@ -1,10 +1,9 @@
 // registry.cc - the table of built-in algorithms, and what can be asked of a row.
-#include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 
 #include "algorithms/builtin.h"
+#include "base/format.h"
 #include "base/text.h"
 #include "schedule/traffic.h"
 
@@ -148,28 +147,30 @@ bool is_hierarchical(const Algorithm& algorithm) {
   return algorithm.name.starts_with("hierarchical");
 }
 
-std::string listed(const std::vector<int>& grid) { return fmt::format("{}", fmt::join(grid, "+")); }
+std::string listed(const std::vector<int>& grid) {
+  return base::format("{}", base::join(grid, "+"));
+}
 
 Status check_grid(const Algorithm& algorithm, const Shape& shape) {
   std::int64_t sum = 0;
   for (const int ranks : shape.grid) {
     if (ranks < 1) {
       return {Code::InvalidArgument,
-              fmt::format("grid {}: every node needs at least 1 rank", listed(shape.grid))};
+              base::format("grid {}: every node needs at least 1 rank", listed(shape.grid))};
     }
     sum += ranks;
   }
   if (sum != shape.ranks) {
     return {Code::InvalidArgument,
-            fmt::format("grid {} has {} ranks, not {}: give a grid that fits", listed(shape.grid),
-                        sum, shape.ranks)};
+            base::format("grid {} has {} ranks, not {}: give a grid that fits", listed(shape.grid),
+                         sum, shape.ranks)};
   }
   if (is_hierarchical(algorithm)) return algorithms::check_hierarchical_grid(shape);
   if (std::any_of(shape.grid.begin(), shape.grid.end(),
                   [&](int ranks) { return ranks != shape.grid.front(); })) {
     return {Code::InvalidArgument,
-            fmt::format("{} needs rows of equal length, not {}: use hierarchical for ragged nodes",
-                        algorithm.name, listed(shape.grid))};
+            base::format("{} needs rows of equal length, not {}: use hierarchical for ragged nodes",
+                         algorithm.name, listed(shape.grid))};
   }
   return {};
 }
@@ -189,30 +190,31 @@ Result<const Algorithm*> find_algorithm(std::string_view name) {
   std::vector<std::string_view> names;
   for (const Algorithm& algorithm : kAlgorithms) names.push_back(algorithm.name);
   const std::string_view nearest = base::nearest_name(name, names);
-  return Status{Code::InvalidArgument,
-                fmt::format("there is no algorithm {}: {}", base::quote(name),
-                            nearest.empty() ? fmt::format("choose from {}", fmt::join(names, ", "))
-                                            : fmt::format("did you mean {}?", nearest))};
+  return Status{
+      Code::InvalidArgument,
+      base::format("there is no algorithm {}: {}", base::quote(name),
+                   nearest.empty() ? base::format("choose from {}", base::join(names, ", "))
+                                   : base::format("did you mean {}?", nearest))};
 }
 
 Result<Shape> complete_shape(const Algorithm& algorithm, Shape shape) {
   const auto refuse = [&](std::string why) {
     return Status{Code::InvalidArgument, std::move(why)};
   };
-  if (shape.ranks < 1) return refuse(fmt::format("ranks must be 1 or more, not {}", shape.ranks));
+  if (shape.ranks < 1) return refuse(base::format("ranks must be 1 or more, not {}", shape.ranks));
   if (!algorithm.supports(shape.collective)) {
     std::vector<std::string_view> can;
     for (const Collective collective : algorithm.collectives) can.push_back(name(collective));
-    return refuse(fmt::format("{} does not do {}: it does {}", algorithm.name,
-                              name(shape.collective), fmt::join(can, ", ")));
+    return refuse(base::format("{} does not do {}: it does {}", algorithm.name,
+                               name(shape.collective), base::join(can, ", ")));
   }
   if (!has_root(shape.collective)) shape.root = 0;
   if (shape.root < 0 || shape.root >= shape.ranks) {
-    return refuse(fmt::format("root {} is not one of {} ranks", shape.root, shape.ranks));
+    return refuse(base::format("root {} is not one of {} ranks", shape.root, shape.ranks));
   }
   if (!algorithm.uses_segments) shape.segments = 1;
   if (shape.segments < 1)
-    return refuse(fmt::format("segments must be 1 or more, not {}", shape.segments));
+    return refuse(base::format("segments must be 1 or more, not {}", shape.segments));
   if (!algorithm.uses_grid) {
     shape.grid.clear();
   } else if (shape.grid.empty()) {
@@ -242,15 +244,15 @@ Proof prove(const Algorithm& algorithm, const Shape& shape) {
     return proof;
   };
   if (proof.steps != algorithm.steps(shape)) {
-    return refuse(fmt::format("it has {} steps, but the closed form of {} says {}", proof.steps,
-                              algorithm.name, algorithm.steps(shape)));
+    return refuse(base::format("it has {} steps, but the closed form of {} says {}", proof.steps,
+                               algorithm.name, algorithm.steps(shape)));
   }
   for (Rank rank = 0; rank < shape.ranks; ++rank) {
     const Fraction sent = sent_share(schedule.programs[static_cast<std::size_t>(rank)]);
     if (sent != algorithm.sent(shape, rank)) {
-      return refuse(fmt::format("rank {} sends {} of the buffer, but the closed form of {} says {}",
-                                rank, to_string(sent), algorithm.name,
-                                to_string(algorithm.sent(shape, rank))));
+      return refuse(
+          base::format("rank {} sends {} of the buffer, but the closed form of {} says {}", rank,
+                       to_string(sent), algorithm.name, to_string(algorithm.sent(shape, rank))));
     }
   }
   return proof;

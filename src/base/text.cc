@@ -1,11 +1,11 @@
 #include "base/text.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <numeric>
+
+#include "base/format.h"
 
 namespace sluice::base {
 namespace {
@@ -65,8 +65,8 @@ Result<std::int64_t> parse_whole(std::string_view text, std::int64_t least, std:
   const bool whole = error == std::errc{} && end == text.data() + text.size();
   if (!whole || value < least || value > most) {
     return Status{Code::InvalidArgument,
-                  fmt::format("{} must be a whole number from {} to {}, not {}", what, least, most,
-                              quote(text))};
+                  base::format("{} must be a whole number from {} to {}, not {}", what, least, most,
+                               quote(text))};
   }
   return value;
 }
@@ -82,9 +82,9 @@ Result<std::int64_t> parse_bytes(std::string_view text) {
       number * unit->bytes > kMost) {
     return Status{
         Code::InvalidArgument,
-        fmt::format("{} is not a size: give bytes, or a number with K, M, G (1,024) or KB, "
-                    "MB, GB (1,000), up to 1024T",
-                    quote(text))};
+        base::format("{} is not a size: give bytes, or a number with K, M, G (1,024) or KB, "
+                     "MB, GB (1,000), up to 1024T",
+                     quote(text))};
   }
   return static_cast<std::int64_t>(std::llround(number * unit->bytes));
 }
@@ -94,14 +94,14 @@ std::string format_bytes(double bytes) {
   std::size_t i = 0;
   for (; bytes >= 1024 && i + 1 < std::size(kNames); ++i) bytes /= 1024;
   const bool whole = bytes == std::floor(bytes);
-  return whole ? fmt::format("{:.0f} {}", bytes, kNames[i])
-               : fmt::format("{:.1f} {}", bytes, kNames[i]);
+  return whole ? base::format("{:.0f} {}", bytes, kNames[i])
+               : base::format("{:.1f} {}", bytes, kNames[i]);
 }
 
 std::string format_seconds(double seconds) {
-  if (seconds >= 1) return fmt::format("{:.3g} s", seconds);
-  if (seconds >= 1e-3) return fmt::format("{:.3g} ms", seconds * 1e3);
-  return fmt::format("{:.3g} us", seconds * 1e6);
+  if (seconds >= 1) return base::format("{:.3g} s", seconds);
+  if (seconds >= 1e-3) return base::format("{:.3g} ms", seconds * 1e3);
+  return base::format("{:.3g} us", seconds * 1e6);
 }
 
 Result<std::vector<int>> parse_list(std::string_view text, int least, int most,
@@ -118,7 +118,7 @@ Result<std::vector<int>> parse_list(std::string_view text, int least, int most,
                           : parse_whole(item.substr(dash + 1), least, most, what);
     if (!last.ok()) return last.status();
     if (last.value() < first.value()) {
-      return Status{Code::InvalidArgument, fmt::format("{} {} run backwards", what, quote(item))};
+      return Status{Code::InvalidArgument, base::format("{} {} run backwards", what, quote(item))};
     }
     for (std::int64_t n = first.value(); n <= last.value(); ++n)
       numbers.push_back(static_cast<int>(n));
@@ -136,7 +136,7 @@ std::string quote(std::string_view text) {
   for (const char c : text.substr(0, kShown)) {
     const bool printable = c >= ' ' && c <= '~';
     shown +=
-        printable ? std::string(1, c) : fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+        printable ? std::string(1, c) : base::format("\\x{:02x}", static_cast<unsigned char>(c));
   }
   return shown + (text.size() > kShown ? "...\"" : "\"");
 }

@@ -1,11 +1,9 @@
 #include "base/toml_file.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <fstream>
 #include <vector>
 
+#include "base/format.h"
 #include "base/text.h"
 
 namespace sluice::base {
@@ -25,13 +23,13 @@ Result<TomlText> find_toml(std::string_view kind, const std::string& name_or_pat
     const std::string_view nearest = nearest_name(name_or_path, names);
     return Status{
         Code::InvalidArgument,
-        fmt::format("there is no {} and no file {}: {}", kind, quote(name_or_path),
-                    nearest.empty() ? fmt::format("choose from {}", fmt::join(names, ", "))
-                                    : fmt::format("did you mean {}?", nearest))};
+        base::format("there is no {} and no file {}: {}", kind, quote(name_or_path),
+                     nearest.empty() ? base::format("choose from {}", base::join(names, ", "))
+                                     : base::format("did you mean {}?", nearest))};
   }
   if (file.gcount() > kMostBytes) {
     return Status{Code::InvalidInput,
-                  fmt::format("{} is too long for a {} file", name_or_path, kind)};
+                  base::format("{} is too long for a {} file", name_or_path, kind)};
   }
   text.resize(static_cast<std::size_t>(file.gcount()));
   return TomlText{std::move(text), name_or_path};
@@ -42,12 +40,12 @@ Result<toml::table> parse_toml(std::string_view text, const std::string& source)
     return toml::parse(text, source);
   } catch (const toml::parse_error& error) {
     return Status{Code::InvalidInput,
-                  fmt::format("{}: {}", place_of(source, error.source()), error.description())};
+                  base::format("{}: {}", place_of(source, error.source()), error.description())};
   }
 }
 
 std::string place_of(const std::string& source, const toml::source_region& where) {
-  return fmt::format("{}, line {}", source, where.begin.line);
+  return base::format("{}, line {}", source, where.begin.line);
 }
 
 }  // namespace sluice::base

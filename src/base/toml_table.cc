@@ -1,9 +1,8 @@
 #include "base/toml_table.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
+#include "base/format.h"
 #include "base/text.h"
 #include "base/toml_file.h"
 
@@ -15,7 +14,7 @@ double TomlTable::number(std::string_view key, double least, double most) {
   const auto value = node->value<double>();
   if (!value || !(*value >= least && *value <= most)) {
     refuse_at(node->source(),
-              fmt::format("{} must be a number from {} to {}", full(key), least, most));
+              base::format("{} must be a number from {} to {}", full(key), least, most));
     return least;
   }
   return *value;
@@ -30,7 +29,7 @@ std::string TomlTable::word(std::string_view key) {
   const toml::node* const node = find(key);
   if (node == nullptr) return {};
   const auto value = node->value<std::string>();
-  if (!value) refuse_at(node->source(), fmt::format("{} must be a text in quotes", full(key)));
+  if (!value) refuse_at(node->source(), base::format("{} must be a text in quotes", full(key)));
   return value.value_or("");
 }
 
@@ -42,7 +41,7 @@ bool TomlTable::optional_flag(std::string_view key, bool otherwise) {
   const toml::node* const node = find_optional(key);
   if (node == nullptr) return otherwise;
   const auto value = node->value_exact<bool>();
-  if (!value) refuse_at(node->source(), fmt::format("{} must be true or false", full(key)));
+  if (!value) refuse_at(node->source(), base::format("{} must be true or false", full(key)));
   return value.value_or(otherwise);
 }
 
@@ -50,7 +49,7 @@ const toml::table* TomlTable::table(std::string_view key) {
   const toml::node* const node = find(key);
   if (node == nullptr) return nullptr;
   if (node->as_table() == nullptr)
-    refuse_at(node->source(), fmt::format("{} must be a table", full(key)));
+    refuse_at(node->source(), base::format("{} must be a table", full(key)));
   return node->as_table();
 }
 
@@ -63,7 +62,7 @@ std::vector<const toml::table*> TomlTable::optional_tables(std::string_view key)
   const toml::node* const node = find_optional(key);
   if (node == nullptr) return tables;
   if (node->as_array() == nullptr || !node->as_array()->is_array_of_tables()) {
-    refuse_at(node->source(), fmt::format("{} must be tables: [[{}]]", full(key), full(key)));
+    refuse_at(node->source(), base::format("{} must be tables: [[{}]]", full(key), full(key)));
     return tables;
   }
   for (const toml::node& item : *node->as_array()) tables.push_back(item.as_table());
@@ -76,7 +75,7 @@ std::vector<int> TomlTable::optional_wholes(std::string_view key, int least, int
   if (node == nullptr) return wholes;
   const auto wrong = [&] {
     refuse_at(node->source(),
-              fmt::format("{} must be whole numbers from {} to {}", full(key), least, most));
+              base::format("{} must be whole numbers from {} to {}", full(key), least, most));
   };
   if (node->as_array() == nullptr) wrong();
   for (std::size_t i = 0; node->as_array() != nullptr && i < node->as_array()->size(); ++i) {
@@ -93,7 +92,7 @@ std::vector<std::vector<std::string>> TomlTable::optional_lists(std::string_view
   if (node == nullptr) return lists;
   const auto wrong = [&] {
     refuse_at(node->source(),
-              fmt::format("{} must be lists of hosts: [[\"a\", \"b\"], [\"c\"]]", full(key)));
+              base::format("{} must be lists of hosts: [[\"a\", \"b\"], [\"c\"]]", full(key)));
   };
   if (node->as_array() == nullptr) wrong();
   for (std::size_t i = 0; node->as_array() != nullptr && i < node->as_array()->size(); ++i) {
@@ -115,9 +114,9 @@ std::vector<TomlTable::Pair> TomlTable::pairs(std::string_view key, double least
   if (node == nullptr) return pairs;
   const auto wrong = [&] {
     refuse_at(node->source(),
-              fmt::format("{} must be pairs of numbers from {} to {}, the first of each rising: "
-                          "[[32, 157], [64, 160]]",
-                          full(key), least, most));
+              base::format("{} must be pairs of numbers from {} to {}, the first of each rising: "
+                           "[[32, 157], [64, 160]]",
+                           full(key), least, most));
   };
   const toml::array* const list = node->as_array();
   if (list == nullptr || list->empty()) wrong();
@@ -141,8 +140,8 @@ Status TomlTable::finish() {
     if (std::find(known_.begin(), known_.end(), key.str()) != known_.end()) continue;
     const std::string_view nearest = nearest_name(key.str(), known_);
     refuse_at(key.source(),
-              fmt::format("there is no key {}{}", full(key.str()),
-                          nearest.empty() ? "" : fmt::format(", did you mean {}?", nearest)));
+              base::format("there is no key {}{}", full(key.str()),
+                           nearest.empty() ? "" : base::format(", did you mean {}?", nearest)));
   }
   return status_;
 }
@@ -150,12 +149,12 @@ Status TomlTable::finish() {
 void TomlTable::refuse(std::string_view key, std::string_view what) {
   const toml::node* const node = table_.get(key);
   refuse_at(node == nullptr ? table_.source() : node->source(),
-            fmt::format("{} {}", full(key), what));
+            base::format("{} {}", full(key), what));
 }
 
 const toml::node* TomlTable::find(std::string_view key) {
   const toml::node* const node = find_optional(key);
-  if (node == nullptr) refuse_at(table_.source(), fmt::format("{} is missing", full(key)));
+  if (node == nullptr) refuse_at(table_.source(), base::format("{} is missing", full(key)));
   return node;
 }
 
@@ -164,11 +163,11 @@ const toml::node* TomlTable::find_optional(std::string_view key) {
   return table_.get(key);
 }
 
-std::string TomlTable::full(std::string_view key) const { return fmt::format("{}{}", path_, key); }
+std::string TomlTable::full(std::string_view key) const { return base::format("{}{}", path_, key); }
 
 void TomlTable::refuse_at(const toml::source_region& where, std::string_view what) {
   if (!status_.ok()) return;
-  status_ = {Code::InvalidInput, fmt::format("{}: {}", place_of(source_, where), what)};
+  status_ = {Code::InvalidInput, base::format("{}: {}", place_of(source_, where), what)};
 }
 
 }  // namespace sluice::base

@@ -1,9 +1,8 @@
 #include "bootstrap/placement.h"
 
-#include <fmt/format.h>
-
 #include <fstream>
 
+#include "base/format.h"
 #include "base/text.h"
 #include "bootstrap/slurm_list.h"
 
@@ -35,12 +34,12 @@ std::string pmix_job(const Environment& environment) {
 
 // srun with PMI has a job of its own; MPICH's mpirun tells none, but starts all ranks of a node.
 std::string pmi_job(const Environment& environment) {
-  return environment.parent() > 0 ? fmt::format("mpich-{}", environment.parent()) : "";
+  return environment.parent() > 0 ? base::format("mpich-{}", environment.parent()) : "";
 }
 
 std::string slurm_job(const Environment& environment) {
-  return fmt::format("slurm-{}.{}", or_nothing(environment, variable::kSlurmJob),
-                     or_nothing(environment, variable::kSlurmStep));
+  return base::format("slurm-{}.{}", or_nothing(environment, variable::kSlurmJob),
+                      or_nothing(environment, variable::kSlurmStep));
 }
 
 // The run id is "none" unless the user gave one, so where the master listens tells runs apart.
@@ -48,9 +47,9 @@ std::string torch_job(const Environment& environment) {
   const auto run = environment.text(variable::kTorchRun);
   const auto port = environment.text(variable::kMasterPort);
   if (!run && !port) return "";
-  return fmt::format("torch-{}-{}:{}-{}", run.value_or("none"),
-                     or_nothing(environment, variable::kMasterAddress), port.value_or(""),
-                     environment.text(variable::kTorchRestarts).value_or("0"));
+  return base::format("torch-{}-{}:{}-{}", run.value_or("none"),
+                      or_nothing(environment, variable::kMasterAddress), port.value_or(""),
+                      environment.text(variable::kTorchRestarts).value_or("0"));
 }
 
 bool by_sluice(const Environment& environment) {
@@ -118,7 +117,7 @@ class Reader {
     if (placement.job.empty() && placement.ranks > 1) {
       return Status{
           Code::InvalidInput,
-          fmt::format(
+          base::format(
               "this is rank {} of {} by {}, but of which job is not known: set SLUICE_JOB to a "
               "name that all ranks of the job, and no others, have",
               placement.rank, placement.ranks, launcher_.name)};
@@ -169,9 +168,10 @@ class Reader {
     const int node = number(variable::kSlurmNodeId, 0, kMostRanks, 0);
     const auto ranks = nth_of_counts(*list, node, kMostRanks);
     if (!ranks && status_.ok()) {
-      status_ = Status{Code::InvalidInput,
-                       fmt::format("SLURM_STEP_TASKS_PER_NODE is {}, which says nothing of node {}",
-                                   base::quote(*list), node)};
+      status_ =
+          Status{Code::InvalidInput,
+                 base::format("SLURM_STEP_TASKS_PER_NODE is {}, which says nothing of node {}",
+                              base::quote(*list), node)};
     }
     return static_cast<int>(ranks.value_or(1));
   }
@@ -182,8 +182,8 @@ class Reader {
     if (!text && fallback) return *fallback;
     if (!text) {
       status_ = Status{Code::InvalidInput,
-                       fmt::format("{} is not set, though {} seems to have started this process",
-                                   variable.name, launcher_.name)};
+                       base::format("{} is not set, though {} seems to have started this process",
+                                    variable.name, launcher_.name)};
       return least;
     }
     const auto value = base::parse_whole(*text, least, most, variable.name);
@@ -211,9 +211,9 @@ Result<std::string> token_of_file(const std::string& path) {
   std::getline(file, line);
   const std::string_view token = trimmed(line);
   if (token.empty()) {
-    return Status{Code::InvalidInput, fmt::format("the token file {} {}", base::quote(path),
-                                                  file.is_open() ? "has no token in its first line"
-                                                                 : "cannot be read")};
+    return Status{Code::InvalidInput, base::format("the token file {} {}", base::quote(path),
+                                                   file.is_open() ? "has no token in its first line"
+                                                                  : "cannot be read")};
   }
   return std::string{token};
 }

@@ -1,9 +1,8 @@
 #include "buckets/buckets.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <algorithm>
+
+#include "base/format.h"
 
 namespace sluice::buckets {
 namespace {
@@ -58,16 +57,17 @@ Result<std::vector<BucketRange>> grouped_buckets(std::span<const GradientSize> g
   for (const int count : groups) {
     if (count < 1) {
       return Status{Code::InvalidArgument,
-                    fmt::format("a bucket of {} gradients among groups {}; each needs at least 1",
-                                count, fmt::join(groups, ", "))};
+                    base::format("a bucket of {} gradients among groups {}; each needs at least 1",
+                                 count, base::join(groups, ", "))};
     }
     grouped += static_cast<std::size_t>(count);
   }
   if (grouped != gradients.size()) {
-    return Status{Code::InvalidArgument,
-                  fmt::format("groups {} hold {} gradients, but there are {}; give each gradient a "
-                              "place in one group, in the order of backward",
-                              fmt::join(groups, ", "), grouped, gradients.size())};
+    return Status{
+        Code::InvalidArgument,
+        base::format("groups {} hold {} gradients, but there are {}; give each gradient a "
+                     "place in one group, in the order of backward",
+                     base::join(groups, ", "), grouped, gradients.size())};
   }
   std::vector<BucketRange> buckets;
   Planner planner{buckets};

@@ -1,14 +1,12 @@
 #include "cli/arguments.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "base/bits.h"
+#include "base/format.h"
 #include "base/refuse.h"
 #include "base/text.h"
 #include "sluice/status.h"
@@ -31,13 +29,13 @@ std::vector<std::vector<int>> grids_of(std::string_view text) {
   if (text.find('x') != std::string_view::npos) {
     const auto sides = split(text, 'x');
     if (sides.size() != 2)
-      base::refuse(fmt::format("{} is not a grid: give NODESxRANKS or 3+5", base::quote(text)));
+      base::refuse(base::format("{} is not a grid: give NODESxRANKS or 3+5", base::quote(text)));
     const auto nodes = base::parse_list(sides[0], 1, kMostRanks, "nodes of a grid").value();
     const auto ranks = base::parse_list(sides[1], 1, kMostRanks, "ranks of a grid's node").value();
     for (const int x : nodes) {
       for (const int y : ranks) {
         if (std::int64_t{x} * y > kMostRanks) {
-          base::refuse(fmt::format("grid {}x{} has more than {} ranks", x, y, kMostRanks));
+          base::refuse(base::format("grid {}x{} has more than {} ranks", x, y, kMostRanks));
         }
         grids.emplace_back(static_cast<std::size_t>(x), y);
       }
@@ -52,7 +50,7 @@ std::vector<std::vector<int>> grids_of(std::string_view text) {
     grid.push_back(static_cast<int>(ranks));
   }
   if (sum > kMostRanks)
-    base::refuse(fmt::format("grid {} has more than {} ranks", base::quote(text), kMostRanks));
+    base::refuse(base::format("grid {} has more than {} ranks", base::quote(text), kMostRanks));
   return grids;
 }
 
@@ -65,15 +63,16 @@ Collective parse_collective(std::string_view text) {
     names.push_back(name(collective));
   }
   const std::string_view nearest = base::nearest_name(text, names);
-  base::refuse(fmt::format("there is no collective {}: {}", base::quote(text),
-                           nearest.empty() ? fmt::format("choose from {}", fmt::join(names, ", "))
-                                           : fmt::format("did you mean {}?", nearest)));
+  base::refuse(base::format("there is no collective {}: {}", base::quote(text),
+                            nearest.empty()
+                                ? base::format("choose from {}", base::join(names, ", "))
+                                : base::format("did you mean {}?", nearest)));
 }
 
 std::vector<int> parse_grid(std::string_view text) {
   auto grids = grids_of(text);
   if (grids.size() != 1)
-    base::refuse(fmt::format("{} is more than one grid: give one", base::quote(text)));
+    base::refuse(base::format("{} is more than one grid: give one", base::quote(text)));
   return std::move(grids.front());
 }
 
@@ -89,8 +88,8 @@ std::string show_grid(const std::vector<int>& grid) {
   if (grid.empty()) return {};
   const bool equal =
       std::all_of(grid.begin(), grid.end(), [&](int n) { return n == grid.front(); });
-  return equal ? fmt::format("{}x{}", grid.size(), grid.front())
-               : fmt::format("{}", fmt::join(grid, "+"));
+  return equal ? base::format("{}x{}", grid.size(), grid.front())
+               : base::format("{}", base::join(grid, "+"));
 }
 
 nlohmann::ordered_json grid_json(const std::vector<int>& grid) {
@@ -110,8 +109,8 @@ std::chrono::milliseconds parse_duration(std::string_view text) {
                                                      : 0;
   const double seconds = number * scale;
   if (error != std::errc{} || !(seconds >= 1e-3) || seconds > kYear) {
-    base::refuse(fmt::format("{} is not a time: give seconds, or a number with ms, s, m or h",
-                             base::quote(text)));
+    base::refuse(base::format("{} is not a time: give seconds, or a number with ms, s, m or h",
+                              base::quote(text)));
   }
   return std::chrono::milliseconds{std::llround(seconds * 1e3)};
 }
@@ -125,9 +124,9 @@ Endpoint parse_endpoint(std::string_view text) {
   if (colon == std::string_view::npos || host.empty() || text.ends_with(']') ||
       address_of_colons != brackets || host.find_first_of("[] \t") != std::string_view::npos) {
     base::refuse(
-        fmt::format("{} is not an address and a port: give ADDR:PORT, as in 10.0.0.1:29500, "
-                    "node-a:29500 or [::1]:29500",
-                    base::quote(text)));
+        base::format("{} is not an address and a port: give ADDR:PORT, as in 10.0.0.1:29500, "
+                     "node-a:29500 or [::1]:29500",
+                     base::quote(text)));
   }
   const auto port = base::parse_whole(text.substr(colon + 1), 1, 65535, "the port").value();
   return {std::string{host}, static_cast<std::uint16_t>(port)};
@@ -138,15 +137,15 @@ std::vector<std::int64_t> parse_sizes(std::string_view text, std::size_t unit) {
   for (const std::string_view part : split(text, ',')) {
     const auto ends = split(part, ':');
     if (ends.size() > 2)
-      base::refuse(fmt::format("{} is no range of sizes: give FIRST:LAST", base::quote(part)));
+      base::refuse(base::format("{} is no range of sizes: give FIRST:LAST", base::quote(part)));
     const std::int64_t first = base::parse_bytes(ends.front()).value();
     const std::int64_t last = base::parse_bytes(ends.back()).value();
     if (first < 1 || first % static_cast<std::int64_t>(unit) != 0) {
-      base::refuse(fmt::format("{} is not a whole number of elements of {} bytes",
-                               base::quote(ends.front()), unit));
+      base::refuse(base::format("{} is not a whole number of elements of {} bytes",
+                                base::quote(ends.front()), unit));
     }
     if (last < first)
-      base::refuse(fmt::format("the range {} ends before it begins", base::quote(part)));
+      base::refuse(base::format("the range {} ends before it begins", base::quote(part)));
     sizes.push_back(first);
     while (sizes.back() <= last / 2) sizes.push_back(2 * sizes.back());
   }
@@ -157,7 +156,7 @@ std::vector<int> parse_segments(std::string_view text) {
   auto counts = base::parse_list(text, 1, kMostSegments, "segments").value();
   for (const int count : counts) {
     if (!base::is_power_of_two(count))
-      base::refuse(fmt::format("segments must be powers of two, not {}", count));
+      base::refuse(base::format("segments must be powers of two, not {}", count));
   }
   return counts;
 }

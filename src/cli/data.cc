@@ -1,7 +1,6 @@
 // data.cc - `sluice data pack`: images as one file that is mapped into memory, resized once.
 #include "data/data.h"
 
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,6 +10,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "base/format.h"
 #include "base/text.h"
 #include "bootstrap/launch/cores.h"
 #include "cli/command.h"
@@ -46,13 +46,13 @@ class ProgressBar {
     const std::size_t full = of == 0 ? kWidth : done * kWidth / of;
     const std::chrono::duration<double> passed = now - started_;
     const double rate = static_cast<double>(done) / std::max(1e-3, passed.count());
-    fmt::print(stderr, "\r  [{:=<{}}{: <{}}] {} of {} images, {:.0f}/s, {} left \033[K", "", full,
-               "", kWidth - full, done, of, rate,
-               base::format_seconds(static_cast<double>(of - done) / std::max(1.0, rate)));
+    base::print(stderr, "\r  [{:=<{}}{: <{}}] {} of {} images, {:.0f}/s, {} left \033[K", "", full,
+                "", kWidth - full, done, of, rate,
+                base::format_seconds(static_cast<double>(of - done) / std::max(1.0, rate)));
     drawn_ = true;
   }
   ~ProgressBar() {
-    if (drawn_) fmt::print(stderr, "{}", kClearLine);
+    if (drawn_) base::print(stderr, "{}", kClearLine);
   }
 
  private:
@@ -70,8 +70,8 @@ void refuse_to_overwrite(const fs::path& file) {
   std::ifstream{file, std::ios::binary}.read(magic, sizeof magic);
   if (std::memcmp(magic, data::kPackMagic, sizeof magic) == 0) return;
   throw Error{Status{Code::InvalidArgument,
-                     fmt::format("{} is there and is no pack file: remove it or name another file",
-                                 file.string())}};
+                     base::format("{} is there and is no pack file: remove it or name another file",
+                                  file.string())}};
 }
 
 data::Data open_source(const std::string& source) {
@@ -85,14 +85,14 @@ void report(const Options& options, const data::PackSummary& summary) {
     const nlohmann::ordered_json document{
         {"file", options.file},       {"train", summary.train}, {"validation", summary.validation},
         {"classes", summary.classes}, {"bytes", summary.bytes}, {"skipped", summary.skipped}};
-    fmt::print("{}\n",
-               document.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+    base::print("{}\n",
+                document.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
     return;
   }
-  fmt::print("{}: {} images to learn from, {} to validate, {} classes, {}\n", options.file,
-             summary.train, summary.validation, summary.classes,
-             base::format_bytes(static_cast<double>(summary.bytes)));
-  fmt::print("train on it with --data pack:{}\n", options.file);
+  base::print("{}: {} images to learn from, {} to validate, {} classes, {}\n", options.file,
+              summary.train, summary.validation, summary.classes,
+              base::format_bytes(static_cast<double>(summary.bytes)));
+  base::print("train on it with --data pack:{}\n", options.file);
 }
 
 int run(const Options& options) {
@@ -111,15 +111,15 @@ int run(const Options& options) {
          .progress = [&bar](std::size_t done, std::size_t of) { bar.show(done, of); }});
   }
   if (summary.status().code() == Code::NoMemory) {
-    fmt::print(stderr, "sluice: {}\n", summary.status().message());
+    base::print(stderr, "sluice: {}\n", summary.status().message());
     return kExitMachine;
   }
   const std::vector<std::string>& skipped = summary.value().skipped;
   for (std::size_t i = 0; i < std::min(skipped.size(), kShownBroken); ++i) {
-    fmt::print(stderr, "sluice: left out: {}\n", skipped[i]);
+    base::print(stderr, "sluice: left out: {}\n", skipped[i]);
   }
   if (skipped.size() > kShownBroken) {
-    fmt::print(stderr, "sluice: and {} more\n", skipped.size() - kShownBroken);
+    base::print(stderr, "sluice: and {} more\n", skipped.size() - kShownBroken);
   }
   report(options, summary.value());
   return kExitDone;

@@ -1,7 +1,5 @@
 // doctor.cc - `sluice doctor`: what was found on this machine, what was not, and why that matters.
 #include <dlfcn.h>
-#include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <link.h>
 #include <unistd.h>
 
@@ -9,6 +7,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "base/format.h"
 #include "base/text.h"
 #include "bootstrap/launch/cores.h"
 #include "cli/bench/memory_info.h"
@@ -38,11 +37,11 @@ Finding library(const std::string& what, std::initializer_list<const char*> name
   for (const char* const name : names) {
     if (void* const handle = dlopen(name, RTLD_LAZY | RTLD_LOCAL); handle != nullptr) {
       dlclose(handle);
-      return {what, true, fmt::format("{} ({})", name, use)};
+      return {what, true, base::format("{} ({})", name, use)};
     }
   }
   return {what, false,
-          fmt::format("{} is not on this machine; {}: {}", *names.begin(), use, package)};
+          base::format("{} is not on this machine; {}: {}", *names.begin(), use, package)};
 }
 
 Finding libtorch() {
@@ -85,20 +84,20 @@ Finding image_files() {
 #endif
   if (lacking.empty()) return {"image files", true, "JPEG, PNG, gzip"};
   return {"image files", false,
-          fmt::format("Sluice was built without {}: install that, build again",
-                      fmt::join(lacking, ", "))};
+          base::format("Sluice was built without {}: install that, build again",
+                       base::join(lacking, ", "))};
 }
 
 std::vector<Finding> findings() {
   std::vector<Finding> all;
   all.push_back({"processor", true,
-                 fmt::format("{}, {} of {} cores usable", cpu_model(),
-                             bootstrap::usable_cores().size(), sysconf(_SC_NPROCESSORS_CONF))});
+                 base::format("{}, {} of {} cores usable", cpu_model(),
+                              bootstrap::usable_cores().size(), sysconf(_SC_NPROCESSORS_CONF))});
   all.push_back({"memory", true,
-                 fmt::format("{}, {} available", base::format_bytes(memory_bytes("MemTotal")),
-                             base::format_bytes(memory_bytes("MemAvailable")))});
-  all.push_back({"compiler", true, fmt::format("built with {}", __VERSION__)});
-  all.push_back({"algorithms", true, fmt::format("{} built in", built_in_algorithms().size())});
+                 base::format("{}, {} available", base::format_bytes(memory_bytes("MemTotal")),
+                              base::format_bytes(memory_bytes("MemAvailable")))});
+  all.push_back({"compiler", true, base::format("built with {}", __VERSION__)});
+  all.push_back({"algorithms", true, base::format("{} built in", built_in_algorithms().size())});
   all.push_back(libtorch());
   all.push_back(blas());
   all.push_back(image_files());
@@ -118,13 +117,13 @@ void run(bool json) {
       document["findings"].push_back(
           {{"what", finding.what}, {"found", finding.found}, {"detail", finding.detail}});
     }
-    fmt::print("{}\n",
-               document.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+    base::print("{}\n",
+                document.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
     return;
   }
-  fmt::print("sluice {}\n", SLUICE_VERSION);
+  base::print("sluice {}\n", SLUICE_VERSION);
   for (const Finding& finding : all) {
-    fmt::print("  {:<4} {:<11} {}\n", finding.found ? "yes" : "no", finding.what, finding.detail);
+    base::print("  {:<4} {:<11} {}\n", finding.found ? "yes" : "no", finding.what, finding.detail);
   }
 }
 

@@ -2,12 +2,11 @@
 // several machines it starts one job on all of them.
 #include "bootstrap/launch/launch.h"
 
-#include <fmt/format.h>
-
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "base/format.h"
 #include "base/text.h"
 #include "bootstrap/placement.h"
 #include "cli/arguments.h"
@@ -31,7 +30,7 @@ struct Options {
   std::vector<std::string> program;
 };
 
-void say(const std::string& sentence) { fmt::print(stderr, "sluice launch: {}\n", sentence); }
+void say(const std::string& sentence) { base::print(stderr, "sluice launch: {}\n", sentence); }
 
 int report(const bootstrap::LaunchOptions& options, const bootstrap::LaunchOutcome& outcome) {
   if (outcome.first_failure) {
@@ -40,14 +39,14 @@ int report(const bootstrap::LaunchOptions& options, const bootstrap::LaunchOutco
     // What other hosts' ranks did is for their launchers to say.
     const char* const whose = options.hosts == 1 ? "" : "this host's ";
     const std::string restarts =
-        outcome.restarts == 0 ? "" : fmt::format(" (after {} restarts)", outcome.restarts);
-    say(fmt::format("of {}{} ranks, rank {} failed first: it {}{}{}", whose, options.ranks,
-                    failure.rank, failure.how, restarts,
-                    silent ? " and wrote no error" : "; the last it wrote to standard error:"));
-    for (const std::string& line : failure.last_lines) fmt::print(stderr, "  {}\n", line);
+        outcome.restarts == 0 ? "" : base::format(" (after {} restarts)", outcome.restarts);
+    say(base::format("of {}{} ranks, rank {} failed first: it {}{}{}", whose, options.ranks,
+                     failure.rank, failure.how, restarts,
+                     silent ? " and wrote no error" : "; the last it wrote to standard error:"));
+    for (const std::string& line : failure.last_lines) base::print(stderr, "  {}\n", line);
   }
   if (outcome.out_of_time) {
-    say(fmt::format(
+    say(base::format(
         "not all ranks had ended within {}, so they were stopped",
         base::format_seconds(std::chrono::duration<double>{*options.deadline}.count())));
   }
@@ -99,9 +98,9 @@ int run(const Options& options) {
   read_hosts(options, launched);
   if (launched.hosts > 1 && launched.host == 0 && launched.token.empty()) {
     say(
-        fmt::format("any process that reaches {} can join this job: set SLUICE_TOKEN to the same "
-                    "secret on all hosts, or give all a --token-file",
-                    options.master));
+        base::format("any process that reaches {} can join this job: set SLUICE_TOKEN to the same "
+                     "secret on all hosts, or give all a --token-file",
+                     options.master));
   }
   const auto outcome = bootstrap::launch(launched);
   if (!outcome.ok() && outcome.status().code() != Code::InvalidArgument) {
@@ -119,7 +118,7 @@ void add_launch(CLI::App& app, int& exit_status) {
       "launch", "Start the ranks of a program on this machine, or its share of several");
   command
       ->add_option("-n,--ranks", options->ranks,
-                   fmt::format("How many, 1 to {}", bootstrap::kMostLocalRanks))
+                   base::format("How many, 1 to {}", bootstrap::kMostLocalRanks))
       ->required();
   command->add_option("--hosts", options->hosts,
                       "Of a job on several machines: how many; each runs this once, with the same "

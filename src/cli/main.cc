@@ -1,6 +1,4 @@
 // main.cc - the command: finds out which one was asked for, runs it, turns its end into a status.
-#include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -9,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/format.h"
 #include "base/text.h"
 #include "cli/command.h"
 #include "sluice/status.h"
@@ -16,7 +15,7 @@
 namespace {
 
 int fail(const std::string& sentence) {
-  fmt::print(stderr, "sluice: {}\n", sentence);
+  sluice::base::print(stderr, "sluice: {}\n", sentence);
   return sluice::cli::kExitUsage;
 }
 
@@ -32,12 +31,12 @@ std::string usage_error(const CLI::App& app, const CLI::ParseError& error, int a
   const bool known = std::find(names.begin(), names.end(), first) != names.end();
   if (!known && !first.empty() && first[0] != '-') {
     const std::string_view nearest = sluice::base::nearest_name(first, names);
-    return fmt::format("there is no command {}: {}", sluice::base::quote(first),
-                       nearest.empty() ? fmt::format("choose from {}", fmt::join(names, ", "))
-                                       : fmt::format("did you mean {}?", nearest));
+    return sluice::base::format("there is no command {}: {}", sluice::base::quote(first),
+                        nearest.empty() ? sluice::base::format("choose from {}", sluice::base::join(names, ", "))
+                                        : sluice::base::format("did you mean {}?", nearest));
   }
-  return fmt::format("{} (sluice{}{} --help shows examples)", error.what(), known ? " " : "",
-                     known ? first : "");
+  return sluice::base::format("{} (sluice{}{} --help shows examples)", error.what(), known ? " " : "",
+                      known ? first : "");
 }
 
 }  // namespace
@@ -78,15 +77,15 @@ int main(int argc, char** argv) {
   } catch (const sluice::Error& error) {
     return fail(error.what());
   } catch (const std::bad_alloc&) {
-    fmt::print(stderr,
-               "sluice: this needs more memory than the machine gives: ask for fewer ranks\n");
+    sluice::base::print(stderr,
+                "sluice: this needs more memory than the machine gives: ask for fewer ranks\n");
     return sluice::cli::kExitMachine;
   } catch (const std::exception& error) {
-    fmt::print(stderr, "sluice: {}\n", error.what());
+    sluice::base::print(stderr, "sluice: {}\n", error.what());
     return sluice::cli::kExitMachine;
   }
   if (std::fflush(stdout) != 0) {
-    fmt::print(stderr, "sluice: standard output cannot be written\n");
+    sluice::base::print(stderr, "sluice: standard output cannot be written\n");
     return sluice::cli::kExitMachine;
   }
   return exit_status;

@@ -1,10 +1,8 @@
 #include "cluster/cluster.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <algorithm>
 
+#include "base/format.h"
 #include "base/text.h"
 #include "base/toml.h"
 #include "base/toml_file.h"
@@ -111,7 +109,7 @@ Result<Cluster> parse_cluster(std::string_view toml_text, const std::string& sou
     if (table == nullptr) break;
     MeasuredLink& link = cluster.constants.measured.emplace_back();
     link.algorithm = key.str();
-    const std::string path = fmt::format("measured.{}.", key.str());
+    const std::string path = base::format("measured.{}.", key.str());
     if (Status status = read_node_link(*table, path, link.inside, &link.most_bytes); !status.ok()) {
       return status;
     }
@@ -123,25 +121,25 @@ Result<Cluster> parse_cluster(std::string_view toml_text, const std::string& sou
 std::string show_cluster(const Cluster& cluster) {
   const auto [inside, between, reduce_s_per_byte, measured] = cluster.constants;
   const auto node_link = [](std::string_view name, const Link& link) {
-    return fmt::format("\n[{}]\ngbyte_per_s = {}\nlatency_us = {}\n", name,
-                       link.bandwidth_bytes_per_s / 1e9, link.latency_s * 1e6);
+    return base::format("\n[{}]\ngbyte_per_s = {}\nlatency_us = {}\n", name,
+                        link.bandwidth_bytes_per_s / 1e9, link.latency_s * 1e6);
   };
   std::string text =
-      fmt::format("name = \"{}\"\nranks_per_node = {}\n", cluster.name, cluster.ranks_per_node);
+      base::format("name = \"{}\"\nranks_per_node = {}\n", cluster.name, cluster.ranks_per_node);
   if (!cluster.switches.empty()) {
     text += "switches = [";
     for (const auto& hosts : cluster.switches)
-      text += fmt::format("[\"{}\"],", fmt::join(hosts, "\", \""));
+      text += base::format("[\"{}\"],", base::join(hosts, "\", \""));
     text += "]\n";
   }
-  text += fmt::format("\n[between]\ngbit_per_s = {}\nefficiency = 1\nlatency_us = {}\n",
-                      between.bandwidth_bytes_per_s * 8 / 1e9, between.latency_s * 1e6);
+  text += base::format("\n[between]\ngbit_per_s = {}\nefficiency = 1\nlatency_us = {}\n",
+                       between.bandwidth_bytes_per_s * 8 / 1e9, between.latency_s * 1e6);
   text += node_link("inside", inside);
-  text += fmt::format("\n[reduce]\ngbyte_per_s = {}\n", 1 / reduce_s_per_byte / 1e9);
+  text += base::format("\n[reduce]\ngbyte_per_s = {}\n", 1 / reduce_s_per_byte / 1e9);
   for (const MeasuredLink& link : measured) {
-    text += node_link(fmt::format("measured.\"{}\"", link.algorithm), link.inside);
+    text += node_link(base::format("measured.\"{}\"", link.algorithm), link.inside);
     if (link.most_bytes < static_cast<std::int64_t>(kAnyBytes))
-      text += fmt::format("most_bytes = {}\n", link.most_bytes);
+      text += base::format("most_bytes = {}\n", link.most_bytes);
   }
   return text;
 }

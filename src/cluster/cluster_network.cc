@@ -1,11 +1,9 @@
 #include "cluster/cluster_network.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <array>
 
+#include "base/format.h"
 #include "base/toml_table.h"
 
 namespace sluice::cluster {
@@ -22,8 +20,8 @@ Status read_level(const toml::table& table, const std::string& source, NetworkSh
       .latency_s = level.optional_number("latency_us", 0, 0, kMost) * 1e-6,
   };
   if (!shape.levels.empty() && read.nodes % shape.levels.back().nodes != 0) {
-    level.refuse("nodes", fmt::format("must be a multiple of the {} of the level below",
-                                      shape.levels.back().nodes));
+    level.refuse("nodes", base::format("must be a multiple of the {} of the level below",
+                                       shape.levels.back().nodes));
   }
   shape.levels.push_back(read);
   return level.finish();
@@ -39,8 +37,8 @@ Result<NetworkShape> read_network(const toml::table& table, int ranks_per_node,
   shape.striped = network.optional_flag("striped", true);
   shape.nic_of = network.optional_wholes("nic_of", 0, shape.nics - 1);
   if (!shape.nic_of.empty() && static_cast<int>(shape.nic_of.size()) != ranks_per_node) {
-    network.refuse("nic_of", fmt::format("must name the NIC of each of {} devices, not of {}",
-                                         ranks_per_node, shape.nic_of.size()));
+    network.refuse("nic_of", base::format("must name the NIC of each of {} devices, not of {}",
+                                          ranks_per_node, shape.nic_of.size()));
   }
   if (!shape.nic_of.empty() && shape.striped)
     network.refuse("nic_of", "says nothing where messages are striped over all NICs");
@@ -69,10 +67,10 @@ Result<DeviceSpeed> read_speed(const toml::table& table, const std::string& sour
   speed.framework = read.word("framework");
   speed.precision = read.word("precision");
   if (std::find(kPrecisions.begin(), kPrecisions.end(), speed.precision) == kPrecisions.end())
-    read.refuse("precision", fmt::format("must be {}", fmt::join(kPrecisions, ", ")));
+    read.refuse("precision", base::format("must be {}", base::join(kPrecisions, ", ")));
   speed.model = read.word("model");
   if (const Status known = check_model_name(speed.model); !known.ok())
-    read.refuse("model", fmt::format("is wrong: {}", known.message()));
+    read.refuse("model", base::format("is wrong: {}", known.message()));
   for (const auto& [batch, images_per_s] : read.pairs("images_per_s", 1e-3, kMost))
     speed.curve.push_back({batch, images_per_s});
   speed.optimizer_s = read.optional_number("optimizer_s", 0, 0, kMostSeconds);
@@ -88,7 +86,7 @@ Result<DeviceSpeed> read_speed(const toml::table& table, const std::string& sour
     const SpeedPoint& b = speed.curve[i];
     if (a.batch / a.images_per_s >= b.batch / b.images_per_s)
       read.refuse("images_per_s",
-                  fmt::format("has {} images done sooner than {}", b.batch, a.batch));
+                  base::format("has {} images done sooner than {}", b.batch, a.batch));
   }
   if (Status status = read.finish(); !status.ok()) return status;
   return speed;

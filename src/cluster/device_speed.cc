@@ -1,11 +1,9 @@
 #include "cluster/device_speed.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <array>
 
+#include "base/format.h"
 #include "base/text.h"
 
 namespace sluice::cluster {
@@ -22,10 +20,10 @@ Status check_model_name(std::string_view name) {
   if (std::find(kModelNames.begin(), kModelNames.end(), name) != kModelNames.end()) return {};
   const std::string_view nearest = base::nearest_name(name, kModelNames);
   return {Code::InvalidArgument,
-          nearest.empty()
-              ? fmt::format("no model is called {}; there are {}", base::quote(name),
-                            fmt::join(kModelNames, ", "))
-              : fmt::format("no model is called {}; did you mean {}?", base::quote(name), nearest)};
+          nearest.empty() ? base::format("no model is called {}; there are {}", base::quote(name),
+                                         base::join(kModelNames, ", "))
+                          : base::format("no model is called {}; did you mean {}?",
+                                         base::quote(name), nearest)};
 }
 
 double DeviceSpeed::step_seconds(double batch) const {
@@ -50,22 +48,22 @@ Result<DeviceSpeed> find_speed(const std::vector<DeviceSpeed>& speeds, std::stri
         speed.model == model) {
       fits.push_back(&speed);
     }
-    others.push_back(fmt::format("{} {} {}", speed.framework, speed.precision, speed.model));
+    others.push_back(base::format("{} {} {}", speed.framework, speed.precision, speed.model));
   }
   const std::string wanted =
-      fmt::format("{}{}{} {}", framework, framework.empty() ? "" : " ", precision, model);
+      base::format("{}{}{} {}", framework, framework.empty() ? "" : " ", precision, model);
   if (fits.size() == 1) return *fits.front();
   if (fits.empty()) {
     return Status{
         Code::InvalidArgument,
-        fmt::format("cluster {} has no speed for {}: it has {}", cluster, wanted,
-                    others.empty() ? "none" : fmt::format("{}", fmt::join(others, ", ")))};
+        base::format("cluster {} has no speed for {}: it has {}", cluster, wanted,
+                     others.empty() ? "none" : base::format("{}", base::join(others, ", ")))};
   }
   std::vector<std::string> frameworks;
   for (const DeviceSpeed* speed : fits) frameworks.push_back(speed->framework);
   return Status{Code::InvalidArgument,
-                fmt::format("cluster {} has several speeds for {}: choose a framework from {}",
-                            cluster, wanted, fmt::join(frameworks, ", "))};
+                base::format("cluster {} has several speeds for {}: choose a framework from {}",
+                             cluster, wanted, base::join(frameworks, ", "))};
 }
 
 }  // namespace sluice::cluster

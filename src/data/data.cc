@@ -1,13 +1,11 @@
 #include "data/data.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <array>
 #include <filesystem>
 #include <utility>
 
+#include "base/format.h"
 #include "base/text.h"
 #include "data/formats/cifar10.h"
 #include "data/formats/demo.h"
@@ -30,8 +28,8 @@ Result<Data> open_demo() {
   data.height = kDemoSide;
   data.width = kDemoSide;
   data.description =
-      fmt::format("demo, version {}: {} drawn images to learn from, {} to validate, {} classes",
-                  kDemoVersion, kDemoTrain, kDemoValidation, data.classes.size());
+      base::format("demo, version {}: {} drawn images to learn from, {} to validate, {} classes",
+                   kDemoVersion, kDemoTrain, kDemoValidation, data.classes.size());
   return data;
 }
 
@@ -56,14 +54,14 @@ constexpr std::array kKinds = {
 Status refuse(std::string why) { return {Code::InvalidArgument, std::move(why)}; }
 
 std::string usage(const Kind& kind) {
-  return kind.place.empty() ? std::string{kind.name} : fmt::format("{}:{}", kind.name, kind.place);
+  return kind.place.empty() ? std::string{kind.name} : base::format("{}:{}", kind.name, kind.place);
 }
 
 Status unknown(std::string_view spec, std::string_view name) {
   std::error_code ignored;
   if (std::filesystem::is_directory(Path{spec}, ignored)) {
     return refuse(
-        fmt::format("{} says where the data is, not what: images:{}?", base::quote(spec), spec));
+        base::format("{} says where the data is, not what: images:{}?", base::quote(spec), spec));
   }
   std::vector<std::string_view> names;
   std::vector<std::string> usages;
@@ -72,9 +70,9 @@ Status unknown(std::string_view spec, std::string_view name) {
     usages.push_back(usage(kind));
   }
   const std::string_view nearest = base::nearest_name(name, names);
-  return refuse(fmt::format("there is no data {}: {}", base::quote(spec),
-                            nearest.empty() ? fmt::format("give {}", fmt::join(usages, ", "))
-                                            : fmt::format("did you mean {}?", nearest)));
+  return refuse(base::format("there is no data {}: {}", base::quote(spec),
+                             nearest.empty() ? base::format("give {}", base::join(usages, ", "))
+                                             : base::format("did you mean {}?", nearest)));
 }
 
 }  // namespace
@@ -87,7 +85,7 @@ Result<Data> open_data(std::string_view spec, const DataOptions& options) {
                                         [name](const Kind& one) { return one.name == name; });
   if (kind == kKinds.end()) return unknown(spec, name);
   if (kind->place.empty() != place.empty() || (kind->place.empty() && colon != spec.npos)) {
-    return refuse(fmt::format("the data {} must be given as {}", base::quote(spec), usage(*kind)));
+    return refuse(base::format("the data {} must be given as {}", base::quote(spec), usage(*kind)));
   }
   return kind->open(Path{place}, options);
 }

@@ -1,8 +1,8 @@
 #include "data/dataset.h"
 
-#include <fmt/format.h>
-
 #include <utility>
+
+#include "base/format.h"
 
 namespace sluice::data {
 
@@ -17,6 +17,6 @@ Status Dataset::read(std::size_t sample, std::vector<std::uint8_t>& buffer,
   return status;
 }
 
-std::string Dataset::name(std::size_t sample) const { return fmt::format("sample {}", sample); }
+std::string Dataset::name(std::size_t sample) const { return base::format("sample {}", sample); }
 
 }  // namespace sluice::data

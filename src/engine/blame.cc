@@ -1,8 +1,8 @@
 #include "engine/blame.h"
 
-#include <fmt/format.h>
-
 #include <utility>
+
+#include "base/format.h"
 
 namespace sluice::engine {
 
@@ -49,7 +49,7 @@ Blame Watch::standstill(const Running& running) const {
   for (Rank peer = 0; peer < group_.size(); ++peer) {
     if (peer == group_.rank()) continue;
     const std::string stopped = group_.standstill_of(peer);
-    if (!stopped.empty()) return {peer, fmt::format("rank {} is stopped ({})", peer, stopped)};
+    if (!stopped.empty()) return {peer, base::format("rank {} is stopped ({})", peer, stopped)};
   }
   for (Rank peer = 0; peer < group_.size(); ++peer) {
     if (is(peer, Gone::GaveUp)) return blamed_by(peer);
@@ -75,22 +75,22 @@ bool Watch::is_cut_off() const {
 }
 
 Blame Watch::dead(Rank rank) const {
-  return {rank, fmt::format("rank {} is lost ({})", rank, group_.death_of(rank))};
+  return {rank, base::format("rank {} is lost ({})", rank, group_.death_of(rank))};
 }
 
 Blame Watch::blamed_by(Rank rank) const {
   const Rank culprit = group_.board(rank).blamed.load(std::memory_order_relaxed) - 1;
-  if (culprit == kOwn || culprit == rank) return {rank, fmt::format("rank {} gave up", rank)};
+  if (culprit == kOwn || culprit == rank) return {rank, base::format("rank {} gave up", rank)};
   if (ran_ahead(rank, culprit))
-    return {rank, fmt::format("rank {} is in a later collective", rank), true};
+    return {rank, base::format("rank {} is in a later collective", rank), true};
   if (culprit == group_.rank()) {
-    return {culprit, fmt::format("rank {} gave up because of this rank", rank)};
+    return {culprit, base::format("rank {} gave up because of this rank", rank)};
   }
   if (now(culprit) == Gone::Dead) return dead(culprit);
   const std::string stopped = group_.standstill_of(culprit);
   return {culprit, stopped.empty()
-                       ? fmt::format("rank {} gave up because of rank {}", rank, culprit)
-                       : fmt::format("rank {} is stopped ({})", culprit, stopped)};
+                       ? base::format("rank {} gave up because of rank {}", rank, culprit)
+                       : base::format("rank {} is stopped ({})", culprit, stopped)};
 }
 
 // Whether that rank gave up because another calls something else, both in a later collective than
@@ -143,8 +143,8 @@ Blame Watch::furthest_behind(const Running& running) const {
   }
   if (behind == kOwn) behind = running.waits_for();  // they all wait: it is at least near
   if (behind == kOwn) return {kOwn, "nobody is known to be behind"};
-  return {behind, fmt::format("rank {} last reported collective #{}", behind,
-                              group_.board(behind).entered.load(std::memory_order_relaxed))};
+  return {behind, base::format("rank {} last reported collective #{}", behind,
+                               group_.board(behind).entered.load(std::memory_order_relaxed))};
 }
 
 }  // namespace sluice::engine

@@ -1,7 +1,5 @@
 #include "sluice/communicator.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <utility>
 

@@ -1,11 +1,11 @@
 #include "engine/communicator_state.h"
 
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <utility>
 
+#include "base/format.h"
 #include "base/mix.h"
 
 namespace sluice::engine {
@@ -271,10 +271,10 @@ void CommunicatorState::break_off(const Status& status) {
   if (has_failed()) return;
   if (status.code() == Code::Mismatch) return fail_mismatched(running().differs());
   if (status.code() != Code::PeerLost)
-    return fail({status.code(), fmt::format("{}: {}", who_where(), status.message())}, kOwn);
+    return fail({status.code(), base::format("{}: {}", who_where(), status.message())}, kOwn);
   const Blame blame = watch_.standstill(running());
   if (blame.mismatched) return fail_mismatched(blame.culprit);
-  fail({Code::PeerLost, fmt::format("{}: {}", who_where(), blame.how)}, blame.culprit);
+  fail({Code::PeerLost, base::format("{}: {}", who_where(), blame.how)}, blame.culprit);
 }
 
 // Tells the peers, who then need not find out by themselves, and blame the same rank: why, before
@@ -348,9 +348,9 @@ Status CommunicatorState::settle() {
 std::string CommunicatorState::who_where() {
   const Request& request = head().request;
   const Rank missing = running().waits_for();
-  return fmt::format("{} #{}, rank {}, at step {} of {}{}", name(request.collective),
-                     request.number, group().rank(), running().step(), running().steps(),
-                     missing == kOwn ? "" : fmt::format(", waiting for rank {}", missing));
+  return base::format("{} #{}, rank {}, at step {} of {}{}", name(request.collective),
+                      request.number, group().rank(), running().step(), running().steps(),
+                      missing == kOwn ? "" : base::format(", waiting for rank {}", missing));
 }
 
 // What a peer says that it calls; nothing while it is writing that down.
@@ -377,12 +377,12 @@ void CommunicatorState::fail_mismatched(Rank peer) {
   const std::optional<Request> theirs = request_of(peer);
   std::string calls = theirs ? describe(*theirs) : "another collective";
   if (theirs && theirs->number != request.number)
-    calls += fmt::format(" as its collective #{}", theirs->number);
+    calls += base::format(" as its collective #{}", theirs->number);
   fail({Code::Mismatch,
-        fmt::format("{} #{}, rank {}: it calls {}, but rank {} calls {}; all ranks must call the "
-                    "same in the same order",
-                    name(request.collective), request.number, group().rank(), describe(request),
-                    peer, calls)},
+        base::format("{} #{}, rank {}: it calls {}, but rank {} calls {}; all ranks must call the "
+                     "same in the same order",
+                     name(request.collective), request.number, group().rank(), describe(request),
+                     peer, calls)},
        peer, group().board(peer).entered.load(std::memory_order_acquire));
 }
 
@@ -406,7 +406,7 @@ void CommunicatorState::look_after_peers() {
   if (blame->mismatched) {
     fail_mismatched(blame->culprit);
   } else {
-    fail({Code::PeerLost, fmt::format("{}: {}", who_where(), blame->how)}, blame->culprit);
+    fail({Code::PeerLost, base::format("{}: {}", who_where(), blame->how)}, blame->culprit);
   }
 }
 
@@ -425,9 +425,10 @@ void CommunicatorState::tell_wait(Rank whom) {
 void CommunicatorState::stall(std::chrono::milliseconds waited) {
   const Blame blame = watch_.standstill(running());
   if (blame.mismatched) return fail_mismatched(blame.culprit);
-  fail({Code::DeadlineExceeded, fmt::format("{}: no data for {:.3g} s; {}", who_where(),
+  fail(
+      {Code::DeadlineExceeded, base::format("{}: no data for {:.3g} s; {}", who_where(),
                                             static_cast<double>(waited.count()) / 1000, blame.how)},
-       blame.culprit);
+      blame.culprit);
 }
 
 }  // namespace sluice::engine

@@ -1,10 +1,9 @@
 #include "engine/execution.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <utility>
 
+#include "base/format.h"
 #include "kernels/copy.h"
 
 namespace sluice::engine {
@@ -316,7 +315,7 @@ Result<bool> Execution::advance_receive(std::uint32_t index) {
       incoming.left -= bytes;
       if (incoming.data != nullptr) incoming.data += bytes;
       if (incoming.left == 0 && !take(source, incoming))
-        return Status{Code::PeerLost, fmt::format("rank {} has given up", source)};
+        return Status{Code::PeerLost, base::format("rank {} has given up", source)};
     }
   }
   for (const Rank source : sources) {

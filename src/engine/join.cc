@@ -1,11 +1,11 @@
 #include "engine/join.h"
 
-#include <fmt/format.h>
 #include <sys/resource.h>
 
 #include <algorithm>
 #include <utility>
 
+#include "base/format.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "bootstrap/rendezvous/rendezvous.h"
@@ -53,7 +53,7 @@ Result<transport::ShmRoom> enter_room(const bootstrap::Placement& placement,
   });
   if (here > 1) {
     return transport::enter_shm_room({own.local, static_cast<int>(here),
-                                      fmt::format("{}/{}", placement.job, own.node),
+                                      base::format("{}/{}", placement.job, own.node),
                                       placement.token, deadline});
   }
   std::shared_ptr<transport::Memory> memory = transport::make_lone_memory();
@@ -75,8 +75,8 @@ std::string node_of(const bootstrap::Environment& environment) {
 std::string describe(const std::vector<transport::Place>& places, std::string_view way) {
   int nodes = 0;
   for (const transport::Place& place : places) nodes = std::max(nodes, place.node + 1);
-  return fmt::format("{} ranks on {} node{}, {} between them", places.size(), nodes,
-                     nodes == 1 ? "" : "s", way);
+  return base::format("{} ranks on {} node{}, {} between them", places.size(), nodes,
+                      nodes == 1 ? "" : "s", way);
 }
 
 // Where the ranks are, and the memory in which those of this node have met.
@@ -112,9 +112,9 @@ Result<std::unique_ptr<transport::Group>> join_by_tcp(const bootstrap::Environme
                                                       transport::Clock::time_point deadline) {
   if (!placement.token_given && placement.rank == 0) {
     base::log(
-        fmt::format("no SLUICE_TOKEN was given: whoever reaches {} can join; listening on the "
-                    "chosen interface only",
-                    transport::show_address(placement.master, placement.port)));
+        base::format("no SLUICE_TOKEN was given: whoever reaches {} can join; listening on the "
+                     "chosen interface only",
+                     transport::show_address(placement.master, placement.port)));
   }
   allow_many_files();
   Result<bootstrap::Company> met =
@@ -146,8 +146,8 @@ Result<std::unique_ptr<transport::Group>> join_by_tcp(const bootstrap::Environme
   if (seating.one_node()) return group_of(placement.rank, std::move(seating), nullptr);
   if (placement.rank == 0) base::log(describe(seating.places, "tcp"));
   if (seating.places[own_rank].local == 0) {
-    base::log(fmt::format("node {}: {} by {} ({})", seating.places[own_rank].node, own.host,
-                          own.address, company.interface));
+    base::log(base::format("node {}: {} by {} ({})", seating.places[own_rank].node, own.host,
+                           own.address, company.interface));
   }
   transport::TcpOptions options{.rank = placement.rank,
                                 .own_address = own.address,
@@ -177,10 +177,10 @@ Result<std::unique_ptr<transport::Group>> join_by_mpi(const bootstrap::Environme
   if (world.rank != placement.rank || world.ranks != placement.ranks) {
     return Status{
         Code::InvalidInput,
-        fmt::format("{} says that this is rank {} of {}, but MPI says rank {} of {}: was "
-                    "it started by the mpirun of the MPI that Sluice was built with ({})?",
-                    placement.launcher, placement.rank, placement.ranks, world.rank, world.ranks,
-                    transport::mpi_description())};
+        base::format("{} says that this is rank {} of {}, but MPI says rank {} of {}: was "
+                     "it started by the mpirun of the MPI that Sluice was built with ({})?",
+                     placement.launcher, placement.rank, placement.ranks, world.rank, world.ranks,
+                     transport::mpi_description())};
   }
   std::vector<transport::Place> places = places_of(world.nodes);
   for (std::size_t rank = 0; rank < places.size(); ++rank) places[rank].host = world.hosts[rank];
@@ -203,7 +203,7 @@ Result<std::unique_ptr<transport::Group>> join_ranks(const bootstrap::Environmen
   if (way != "auto" && way != "tcp" && way != "mpi") {
     return Status{
         Code::InvalidInput,
-        fmt::format("SLUICE_TRANSPORT is {}: choose from auto, tcp, mpi", base::quote(way))};
+        base::format("SLUICE_TRANSPORT is {}: choose from auto, tcp, mpi", base::quote(way))};
   }
   const bool all_here = placement.local_ranks == placement.ranks &&
                         (placement.local_known || placement.master.empty());

@@ -1,13 +1,12 @@
 #include "engine/plan.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <map>
 #include <mutex>
 #include <tuple>
 #include <utility>
 
+#include "base/format.h"
 #include "schedule/event_graph.h"
 #include "schedule/place_history.h"
 
@@ -240,8 +239,8 @@ Result<std::shared_ptr<const Plan>> proven_plan(const Algorithm& algorithm, cons
   const std::lock_guard lock{mutex};
   if (const auto known = plans.find(key); known != plans.end()) return known->second;
   if (Proof proof = prove(algorithm, shape); !proof.proven) {
-    return Status{Code::NotProven, fmt::format("{} is not proven and will not run: {}",
-                                               algorithm.name, proof.reason)};
+    return Status{Code::NotProven, base::format("{} is not proven and will not run: {}",
+                                                algorithm.name, proof.reason)};
   }
   auto plan = std::make_shared<const Plan>(build_schedule(algorithm, shape), rank);
   plans.emplace(key, plan);

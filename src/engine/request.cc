@@ -1,7 +1,6 @@
 #include "engine/request.h"
 
-#include <fmt/format.h>
-
+#include "base/format.h"
 #include "base/mix.h"
 #include "sluice/algorithms.h"
 
@@ -34,11 +33,11 @@ transport::Header header_of(const Request& request, std::uint64_t signature, std
 
 std::string describe(const Request& request) {
   std::string text =
-      fmt::format("{} of {} {}", name(request.collective), request.count, name(request.type));
-  if (is_reduction(request.collective)) text += fmt::format(" ({})", name(request.op));
-  if (has_root(request.collective)) text += fmt::format(" with root {}", request.root);
+      base::format("{} of {} {}", name(request.collective), request.count, name(request.type));
+  if (is_reduction(request.collective)) text += base::format(" ({})", name(request.op));
+  if (has_root(request.collective)) text += base::format(" with root {}", request.root);
   const auto all = built_in_algorithms();
-  if (request.algorithm < all.size()) text += fmt::format(" by {}", all[request.algorithm].name);
+  if (request.algorithm < all.size()) text += base::format(" by {}", all[request.algorithm].name);
   return text;
 }
 

@@ -1,7 +1,5 @@
 #include "gradient/description.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <xxhash.h>
 
 #include <algorithm>
@@ -9,6 +7,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "base/format.h"
 #include "engine/same_everywhere.h"
 
 namespace sluice::gradient {
@@ -42,7 +41,7 @@ std::string_view name(WireType type) {
 
 std::string label(std::size_t line) {
   return line < kOptions.size() ? std::string{kOptions[line]}
-                                : fmt::format("gradient {}", line - kOptions.size());
+                                : base::format("gradient {}", line - kOptions.size());
 }
 
 std::string line_or_none(const std::vector<std::string>& description, std::size_t line) {
@@ -97,23 +96,23 @@ std::vector<std::string> describe(const std::vector<GradientSpec>& gradients,
                                   const GradientOptions& options) {
   const auto yes_or_no = [](bool value) { return std::string{value ? "yes" : "no"}; };
   std::vector<std::string> lines = {
-      fmt::format("{} bytes", options.theta),
-      options.groups.empty() ? "none" : fmt::format("{}", fmt::join(options.groups, ", ")),
+      base::format("{} bytes", options.theta),
+      options.groups.empty() ? "none" : base::format("{}", base::join(options.groups, ", ")),
       std::string{name(options.wire)},
       yes_or_no(options.force_wire),
       yes_or_no(options.double_buffering),
-      fmt::format("{}", options.sparse.sparsity),
-      fmt::format("{}", options.sparse.chunk),
-      fmt::format("{}", options.sparse.dense_steps),
-      fmt::format("{}", options.sparse.ramp_steps),
+      base::format("{}", options.sparse.sparsity),
+      base::format("{}", options.sparse.chunk),
+      base::format("{}", options.sparse.dense_steps),
+      base::format("{}", options.sparse.ramp_steps),
       yes_or_no(options.loss_scale.enabled),
-      fmt::format("{}", options.loss_scale.initial),
-      fmt::format("{}", options.loss_scale.growth_steps),
+      base::format("{}", options.loss_scale.initial),
+      base::format("{}", options.loss_scale.growth_steps),
       options.algorithm.empty() ? "chosen by size" : options.algorithm};
   for (const GradientSpec& gradient : gradients) {
-    lines.push_back(fmt::format(
+    lines.push_back(base::format(
         "\"{}\" of {} {}{}{}", gradient.name, gradient.count, name(gradient.type),
-        gradient.strides.empty() ? "" : fmt::format(" in strides of {}", gradient.strides),
+        gradient.strides.empty() ? "" : base::format(" in strides of {}", gradient.strides),
         gradient.may_be_sparse ? "" : " (never sparse)"));
   }
   return lines;
@@ -131,8 +130,8 @@ Status same_as_saved(const std::vector<std::string>& description,
   if (description == saved) return {};
   const std::size_t line = first_difference(description, saved);
   return {Code::InvalidInput,
-          fmt::format("{}: it was saved with {}, and is {} now", label(line),
-                      line_or_none(saved, line), line_or_none(description, line))};
+          base::format("{}: it was saved with {}, and is {} now", label(line),
+                       line_or_none(saved, line), line_or_none(description, line))};
 }
 
 std::optional<Difference> difference_between_ranks(Communicator& communicator,
@@ -155,10 +154,11 @@ std::optional<Difference> difference_between_ranks(Communicator& communicator,
 void require_same(Communicator& communicator, const std::vector<std::string>& description) {
   const std::optional<Difference> found = difference_between_ranks(communicator, description);
   if (!found) return;
-  throw Error{Status{Code::Mismatch,
-                     fmt::format("{}: rank 0 has {}, rank {} has {}; all ranks must average the "
-                                 "same gradients in the same way",
-                                 label(found->line), found->expected, found->rank, found->theirs)}};
+  throw Error{
+      Status{Code::Mismatch,
+             base::format("{}: rank 0 has {}, rank {} has {}; all ranks must average the "
+                          "same gradients in the same way",
+                          label(found->line), found->expected, found->rank, found->theirs)}};
 }
 
 }  // namespace sluice::gradient

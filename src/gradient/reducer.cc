@@ -10,14 +10,13 @@
 // goes on as if it had not been.
 #include "gradient/reducer.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstring>
 #include <exception>
 #include <optional>
 #include <utility>
 
+#include "base/format.h"
 #include "base/log.h"
 #include "base/refuse.h"
 #include "gradient/bucket_list.h"
@@ -35,21 +34,21 @@ namespace {
 void require_usable(const std::vector<GradientSpec>& gradients, const GradientOptions& options) {
   for (const GradientSpec& gradient : gradients) {
     if (gradient.type == DataType::I32 || gradient.type == DataType::I64)
-      base::refuse(fmt::format("gradient \"{}\" is of type {}; gradients must be floats",
-                               gradient.name, name(gradient.type)));
+      base::refuse(base::format("gradient \"{}\" is of type {}; gradients must be floats",
+                                gradient.name, name(gradient.type)));
   }
   const LossScaleOptions& scale = options.loss_scale;
   const bool in_range =
       scale.initial >= kSmallestScale && scale.initial <= kLargestScale && scale.growth_steps >= 1;
   if (scale.enabled && !in_range)
     base::refuse(
-        fmt::format("loss scaling from {} on, doubled after {} steps; the scale must be in "
-                    "[{}, {}], the steps at least 1",
-                    scale.initial, scale.growth_steps, kSmallestScale, kLargestScale));
+        base::format("loss scaling from {} on, doubled after {} steps; the scale must be in "
+                     "[{}, {}], the steps at least 1",
+                     scale.initial, scale.growth_steps, kSmallestScale, kLargestScale));
   const SparseOptions& sparse = options.sparse;
   if (!(sparse.sparsity >= 0 && sparse.sparsity < 1 && sparse.chunk >= 1 &&
         sparse.dense_steps >= 0 && sparse.ramp_steps >= 0))
-    base::refuse(fmt::format(
+    base::refuse(base::format(
         "sparsity {} in chunks of {} after {} dense and {} ramp steps; sparsity must be "
         "at least 0 and below 1, a chunk at least 1 element, steps not negative",
         sparse.sparsity, sparse.chunk, sparse.dense_steps, sparse.ramp_steps));
@@ -217,9 +216,9 @@ void Reducer::Impl::mark_ready(std::size_t i) {
   Readiness& readiness = laid_->readiness;
   if (readiness.is_ready(i))
     base::refuse(
-        fmt::format("gradient \"{}\" was made ready twice in one step; call finish() after each "
-                    "backward that sends gradients",
-                    gradients_[i].name));
+        base::format("gradient \"{}\" was made ready twice in one step; call finish() after each "
+                     "backward that sends gradients",
+                     gradients_[i].name));
   const std::size_t leavable = readiness.mark(i);
   held_.add_decay(i, slot(i), loss_scale_.value());
   if (options_.double_buffering) return;
@@ -341,12 +340,12 @@ void Reducer::Impl::note_users(std::size_t i, int users) {
   if (communicator_.rank() != 0) return;
   const std::string& name = gradients_[i].name;
   base::log(users == 0
-                ? fmt::format("in one step no rank had a gradient for \"{}\"; its parameter is "
-                              "then left as it is",
-                              name)
-                : fmt::format("in one step {} of {} ranks had a gradient for \"{}\"; it counts "
-                              "as zero at the others",
-                              users, communicator_.size(), name));
+                ? base::format("in one step no rank had a gradient for \"{}\"; its parameter is "
+                               "then left as it is",
+                               name)
+                : base::format("in one step {} of {} ranks had a gradient for \"{}\"; it counts "
+                               "as zero at the others",
+                               users, communicator_.size(), name));
 }
 
 // REQUIRES: nothing is on its way.

@@ -1,9 +1,9 @@
 #include "sluice/timeline.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <iterator>
+
+#include "base/format.h"
 
 namespace sluice {
 namespace {
@@ -65,33 +65,32 @@ void Timeline::restart_steps() {
 
 std::string Timeline::chrome_trace(int rank, std::string_view kind) const {
   std::string text = "{\"displayTimeUnit\": \"ms\", \"traceEvents\": [\n";
-  auto out = std::back_inserter(text);
   const auto name_row = [&](std::int64_t row, const std::string& name) {
-    fmt::format_to(out,
-                   R"({{"ph": "M", "name": "thread_name", "pid": {}, "tid": {}, "args": )"
-                   R"({{"name": "{}"}}}})",
-                   rank, row, name);
+    base::append(text,
+                 R"({{"ph": "M", "name": "thread_name", "pid": {}, "tid": {}, "args": )"
+                 R"({{"name": "{}"}}}})",
+                 rank, row, name);
   };
-  fmt::format_to(out,
-                 R"({{"ph": "M", "name": "process_name", "pid": {}, "args": )"
-                 R"({{"name": "rank {}{}{}"}}}})",
-                 rank, rank, kind.empty() ? "" : ", ", kind);
+  base::append(text,
+               R"({{"ph": "M", "name": "process_name", "pid": {}, "args": )"
+               R"({{"name": "rank {}{}{}"}}}})",
+               rank, rank, kind.empty() ? "" : ", ", kind);
   text += ",\n";
   name_row(0, "compute");
   std::int64_t rows = 1;
   for (const Event& event : events()) rows = std::max(rows, row_of(event) + 1);
   for (std::int64_t row = 1; row < rows; ++row) {
     text += ",\n";
-    name_row(row, row == 1 ? "progress" : fmt::format("bucket {}", row - 2));
+    name_row(row, row == 1 ? "progress" : base::format("bucket {}", row - 2));
   }
   for (const Event& event : events()) {
     text += ",\n";
-    fmt::format_to(
-        out, R"({{"ph": "X", "name": "{}", "pid": {}, "tid": {}, "ts": {:.3f}, "dur": {:.3f}}})",
+    base::append(
+        text, R"({{"ph": "X", "name": "{}", "pid": {}, "tid": {}, "ts": {:.3f}, "dur": {:.3f}}})",
         event.name, rank, row_of(event), static_cast<double>(event.begin_ns) / 1000,
         static_cast<double>(event.end_ns - event.begin_ns) / 1000);
   }
-  fmt::format_to(out, "\n], \"dropped\": {}}}\n", dropped());
+  base::append(text, "\n], \"dropped\": {}}}\n", dropped());
   return text;
 }
 

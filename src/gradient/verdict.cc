@@ -1,12 +1,12 @@
 #include "gradient/verdict.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <iterator>
 #include <string_view>
+
+#include "base/format.h"
 
 namespace sluice::gradient {
 namespace {
@@ -15,7 +15,7 @@ namespace {
 std::string way_of(const GradientSpec& gradient, const Passage& passage) {
   if (gradient.type != DataType::F32 || passage.wire == WireType::F32) return "";
   if (passage.wire == WireType::BF16) return " (bf16 wire)";
-  return fmt::format(" (f16 wire, scale 2^{})", std::ilogb(passage.wire_scale));
+  return base::format(" (f16 wire, scale 2^{})", std::ilogb(passage.wire_scale));
 }
 
 std::string tell(const Faults& faults, std::size_t rank, const Passage& passage,
@@ -23,13 +23,13 @@ std::string tell(const Faults& faults, std::size_t rank, const Passage& passage,
   const GradientSpec& first = gradients[faults.first];
   const std::uint64_t others = faults.values() - std::min(faults.values(), faults.in_first);
   const bool one = faults.values() == 1;
-  std::string text = fmt::format("{} value{} of \"{}\"", faults.in_first,
-                                 faults.in_first == 1 ? "" : "s", first.name);
-  if (others > 0) text += fmt::format(" and {} of others", others);
+  std::string text = base::format("{} value{} of \"{}\"", faults.in_first,
+                                  faults.in_first == 1 ? "" : "s", first.name);
+  if (others > 0) text += base::format(" and {} of others", others);
   const std::string_view what = faults.not_finite == 0 ? "overflowed"
                                 : one                  ? "was not finite"
                                                        : "were not finite";
-  return fmt::format("{} {} at rank {}{}", text, what, rank, way_of(first, passage));
+  return base::format("{} {} at rank {}{}", text, what, rank, way_of(first, passage));
 }
 
 std::string warning_of(const std::vector<Faults>& ranks, const SumFaults& sums,
@@ -42,11 +42,11 @@ std::string warning_of(const std::vector<Faults>& ranks, const SumFaults& sums,
     if (!warning.empty()) warning += "; ";
     warning += tell(ranks[rank], rank, passage, gradients);
   }
-  if (faulty > kNamed) warning += fmt::format("; and at {} more ranks", faulty - kNamed);
+  if (faulty > kNamed) warning += base::format("; and at {} more ranks", faulty - kNamed);
   if (faulty > 0) return warning;
   const GradientSpec& first = gradients[sums.on_wire != kNoGradient ? sums.on_wire : sums.in_pool];
-  return fmt::format("the sum of \"{}\" over the ranks overflowed{}", first.name,
-                     way_of(first, passage));
+  return base::format("the sum of \"{}\" over the ranks overflowed{}", first.name,
+                      way_of(first, passage));
 }
 
 }  // namespace

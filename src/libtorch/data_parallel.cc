@@ -10,8 +10,6 @@
 // buffering.
 #include "sluice/torch/data_parallel.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <torch/csrc/autograd/function_hook.h>
 #include <torch/csrc/autograd/variable.h>
 
@@ -24,6 +22,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/format.h"
 #include "base/log.h"
 #include "base/refuse.h"
 #include "gradient/reducer.h"
@@ -184,7 +183,7 @@ const Tensor& DataParallel::Impl::slot(std::size_t i) {
     if (!slot.defined()) slot = libtorch::tensor_over(memory, parameter.tensor);
     if (slot.data_ptr() == memory) return slot;
   }
-  base::refuse(fmt::format("the gradient of '{}' has moved", parameter.name));
+  base::refuse(base::format("the gradient of '{}' has moved", parameter.name));
 }
 
 // `added`: what libtorch has just added to .grad.
@@ -194,7 +193,7 @@ void DataParallel::Impl::take(std::size_t i, const Tensor& added) {
   // Of one that was frozen after forward() libtorch drops the gradient.
   if (!parameter.tensor.requires_grad() || !gradient.defined()) return;
   if (parameter.ready)
-    base::refuse(fmt::format(
+    base::refuse(base::format(
         "parameter '{}' got a second gradient before finish(); call finish() after each "
         "backward(), or hold no_sync() during all but the last",
         parameter.name));
@@ -215,7 +214,7 @@ void DataParallel::Impl::take(std::size_t i, const Tensor& added) {
 
 void DataParallel::Impl::require_cleared(const Parameter& parameter) {
   if (parameter.holds_mean())
-    base::refuse(fmt::format(
+    base::refuse(base::format(
         "parameter '{}' got a gradient on top of the mean that finish() handed out; clear it with "
         "zero_grad() before the next backward(), freeze it if no optimizer moves it, or hold "
         "no_sync() to add up",
@@ -268,21 +267,21 @@ void DataParallel::Impl::require_same_parameters() const {
     for (const auto& item : module_->named_parameters()) check(item.key(), item.value());
   }
   if (!late.empty())
-    base::refuse(
-        fmt::format("parameters that were added, replaced or unfrozen after DataParallel was made: "
-                    "'{}'; make a new one",
-                    fmt::join(late, "', '")));
+    base::refuse(base::format(
+        "parameters that were added, replaced or unfrozen after DataParallel was made: "
+        "'{}'; make a new one",
+        base::join(late, "', '")));
   for (const Parameter& parameter : parameters_) {
     if (parameter.tensor.scalar_type() != parameter.type)
       base::refuse(
-          fmt::format("parameter '{}' was of type {} when DataParallel was made, and is {} now; "
-                      "make a new one",
-                      parameter.name, c10::toString(parameter.type),
-                      c10::toString(parameter.tensor.scalar_type())));
+          base::format("parameter '{}' was of type {} when DataParallel was made, and is {} now; "
+                       "make a new one",
+                       parameter.name, c10::toString(parameter.type),
+                       c10::toString(parameter.tensor.scalar_type())));
     // What replaces a tensor's storage takes its hook away.
     if (parameter.tensor.requires_grad() &&
         torch::autograd::impl::grad_accumulator(parameter.tensor) != parameter.accumulator)
-      base::refuse(fmt::format(
+      base::refuse(base::format(
           "parameter '{}' was loaded or converted after DataParallel was made; make it afterwards",
           parameter.name));
   }
@@ -296,7 +295,7 @@ void DataParallel::Impl::require_followed() const {
   for (const Parameter& parameter : parameters_) {
     if (!parameter.followed && libtorch::has_chunks(parameter.tensor) &&
         parameter.tensor.requires_grad())
-      base::refuse(fmt::format("{}; parameter '{}' has none that follows", kNeed, parameter.name));
+      base::refuse(base::format("{}; parameter '{}' has none that follows", kNeed, parameter.name));
   }
 }
 

@@ -6,11 +6,10 @@
 // then normalises, or scales a gradient, by what it is given.
 #include "sluice/torch/sync_batch_norm.h"
 
-#include <fmt/format.h>
-
 #include <array>
 #include <chrono>
 
+#include "base/format.h"
 #include "sluice/status.h"
 
 namespace sluice {
@@ -202,9 +201,9 @@ void SyncBatchNormImpl::_check_input_dim(const Tensor& input) {
   if (input.dim() < 2 || input.size(1) != options.num_features())
     throw Error{
         Status{Code::InvalidArgument,
-               fmt::format("batch normalisation of {} features got an input of shape {}; it "
-                           "takes batch x features x any shape",
-                           options.num_features(), c10::str(input.sizes()))}};
+               base::format("batch normalisation of {} features got an input of shape {}; it "
+                            "takes batch x features x any shape",
+                            options.num_features(), c10::str(input.sizes()))}};
 }
 
 // Returns the weight of this batch in the running statistics.

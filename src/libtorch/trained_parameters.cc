@@ -1,12 +1,10 @@
 #include "libtorch/trained_parameters.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <cstdint>
 #include <optional>
 #include <unordered_set>
 
+#include "base/format.h"
 #include "base/refuse.h"
 #include "libtorch/scalar_type.h"
 
@@ -23,7 +21,7 @@ std::string strides_of(const Tensor& parameter) {
   for (std::int64_t i = 0; i < parameter.dim(); ++i) {
     if (parameter.size(i) > 1) strides.push_back(parameter.stride(i));
   }
-  return fmt::format("{}", fmt::join(strides, ", "));
+  return base::format("{}", base::join(strides, ", "));
 }
 
 }  // namespace
@@ -48,14 +46,15 @@ NamedTensors trained_parameters(NamedTensors parameters) {
     base::refuse("no parameter requires a gradient: there is nothing to train");
   for (const auto& [name, parameter] : parameters) {
     if (!parameter.is_leaf())
-      base::refuse(fmt::format("parameter '{}' is computed from others; give those instead", name));
+      base::refuse(
+          base::format("parameter '{}' is computed from others; give those instead", name));
     if (!parameter.device().is_cpu() || parameter.layout() != torch::kStrided)
-      base::refuse(fmt::format("parameter '{}' is not a dense tensor on the CPU", name));
+      base::refuse(base::format("parameter '{}' is not a dense tensor on the CPU", name));
     const std::optional<DataType> type = data_type(parameter.scalar_type());
     if (!type || *type == DataType::I32 || *type == DataType::I64)
       base::refuse(
-          fmt::format("parameter '{}' is of type {}; f32, f64, f16 and bf16 can be averaged", name,
-                      c10::toString(parameter.scalar_type())));
+          base::format("parameter '{}' is of type {}; f32, f64, f16 and bf16 can be averaged", name,
+                       c10::toString(parameter.scalar_type())));
   }
   return parameters;
 }

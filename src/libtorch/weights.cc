@@ -1,11 +1,11 @@
 #include "libtorch/weights.h"
 
-#include <fmt/format.h>
 #include <xxhash.h>
 
 #include <cstring>
 #include <optional>
 
+#include "base/format.h"
 #include "engine/same_everywhere.h"
 #include "gradient/description.h"
 #include "sluice/status.h"
@@ -37,9 +37,9 @@ void require_same_shapes(const NamedTensors& tensors, Communicator& communicator
       gradient::difference_between_ranks(communicator, lines);
   if (!found) return;
   throw Error{Status{Code::Mismatch,
-                     fmt::format("parameters and buffers: rank 0 has {} where rank {} has {}; all "
-                                 "ranks must have the same model",
-                                 found->expected, found->rank, found->theirs)}};
+                     base::format("parameters and buffers: rank 0 has {} where rank {} has {}; all "
+                                  "ranks must have the same model",
+                                  found->expected, found->rank, found->theirs)}};
 }
 
 }  // namespace

@@ -1,12 +1,10 @@
 #include "recipe/models.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <array>
 #include <utility>
 
+#include "base/format.h"
 #include "base/text.h"
 
 namespace sluice::recipe {
@@ -127,8 +125,8 @@ void alexnet(TableWriter& table, int classes, bool batch_norm) {
   int number = 0;
   for (const Step& step : kSteps) {
     ++number;
-    table.convolution(fmt::format("conv{}", number), step.channels, step.window);
-    if (batch_norm) table.batch_norm(fmt::format("bn{}", number));
+    table.convolution(base::format("conv{}", number), step.channels, step.window);
+    if (batch_norm) table.batch_norm(base::format("bn{}", number));
     if (step.pool) table.pool(3, 2);
   }
   table.pool_to(6);
@@ -143,7 +141,7 @@ void resnet20(TableWriter& table, int classes) {
   table.batch_norm("bn1");
   for (int stage = 0; stage < 3; ++stage) {
     for (int block = 0; block < 3; ++block) {
-      const std::string name = fmt::format("layer{}.{}", stage + 1, block);
+      const std::string name = base::format("layer{}.{}", stage + 1, block);
       const int stride = stage > 0 && block == 0 ? 2 : 1;
       table.convolution(name + ".conv1", 16 << stage, {.stride = stride});
       table.batch_norm(name + ".bn1");
@@ -164,7 +162,7 @@ void resnet(TableWriter& table, int classes, std::array<int, 4> blocks, bool bot
     const int width = 64 << stage;
     const int out = bottleneck ? 4 * width : width;
     for (int block = 0; block < blocks.at(static_cast<std::size_t>(stage)); ++block) {
-      const std::string name = fmt::format("layer{}.{}", stage + 1, block);
+      const std::string name = base::format("layer{}.{}", stage + 1, block);
       const int stride = stage > 0 && block == 0 ? 2 : 1;
       const int channels = table.channels();
       const int image = table.image();
@@ -252,8 +250,8 @@ Result<ModelInput> model_input(std::string_view name, ModelInput input) {
   const Known* const model = find_model(name);
   if (input.classes < 0 || input.channels < 0 || input.image < 0 || input.image > kMostImage) {
     return Status{Code::InvalidArgument,
-                  fmt::format("{} cannot tell {} classes of {}x{} images with {} channels", name,
-                              input.classes, input.image, input.image, input.channels)};
+                  base::format("{} cannot tell {} classes of {}x{} images with {} channels", name,
+                               input.classes, input.image, input.image, input.channels)};
   }
   if (input.classes == 0) input.classes = model->usual.classes;
   if (input.channels == 0) input.channels = model->usual.channels;
@@ -268,8 +266,8 @@ Result<ModelTable> model_table(std::string_view name, ModelInput input) {
   TableWriter table{input};
   find_model(name)->write(table, input.classes);
   if (table.too_small()) {
-    return Status{Code::InvalidArgument, fmt::format("images of {}x{} are too small for {}",
-                                                     input.image, input.image, name)};
+    return Status{Code::InvalidArgument, base::format("images of {}x{} are too small for {}",
+                                                      input.image, input.image, name)};
   }
   return ModelTable{.name = std::string{name}, .input = input, .layers = std::move(table).layers()};
 }

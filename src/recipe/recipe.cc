@@ -1,11 +1,9 @@
 #include "recipe/recipe.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <array>
 
+#include "base/format.h"
 #include "base/text.h"
 #include "base/toml_file.h"
 #include "recipe/recipe_check.h"
@@ -37,24 +35,24 @@ class Loading {
     if (!mistakes.empty()) return first_of(mistakes);
     for (const RecipeKey& key : recipe_keys()) {
       if (key.required && !places_.contains(key.name))
-        return {Code::InvalidInput, fmt::format("{}: {} is missing", source_, key.name)};
+        return {Code::InvalidInput, base::format("{}: {} is missing", source_, key.name)};
     }
     return read_sources(table.get(kSourceTable));
   }
 
   Status apply(const std::string& setting) {
-    const std::string place = fmt::format("--set {}", setting);
+    const std::string place = base::format("--set {}", setting);
     const std::size_t equals = setting.find('=');
     const std::string name = trimmed(setting.substr(0, equals));
     if (equals == std::string::npos || name.empty()) {
       return {Code::InvalidArgument,
-              fmt::format("--set {} must be key=value, like rate=0.1", base::quote(setting))};
+              base::format("--set {} must be key=value, like rate=0.1", base::quote(setting))};
     }
     const RecipeKey* const key = find_recipe_key(name);
     const Status status =
         key == nullptr ? no_such_key(name) : set_text(*key, trimmed(setting.substr(equals + 1)));
     if (!status.ok())
-      return {Code::InvalidArgument, fmt::format("{}: {}", place, status.message())};
+      return {Code::InvalidArgument, base::format("{}: {}", place, status.message())};
     places_[name] = place;
     recipe_.sources[name] = "--set";
     return {};
@@ -63,9 +61,9 @@ class Loading {
   Result<Recipe> finish() && {
     if (const auto complaint = check_recipe(recipe_)) {
       const auto place = places_.find(complaint->key);
-      return Status{
-          Code::InvalidInput,
-          fmt::format("{}: {}", place == places_.end() ? source_ : place->second, complaint->what)};
+      return Status{Code::InvalidInput,
+                    base::format("{}: {}", place == places_.end() ? source_ : place->second,
+                                 complaint->what)};
     }
     if (recipe_.decay == DecayKind::Polynomial && recipe_.poly_epochs == 0)
       recipe_.poly_epochs = std::max(0.0, recipe_.epochs - recipe_.warm_up_epochs);
@@ -80,7 +78,7 @@ class Loading {
 
   static Status no_such_key(std::string_view name) {
     return {Code::InvalidInput,
-            fmt::format("there is no key {}{}", base::quote(name), nearest_key_hint(name))};
+            base::format("there is no key {}{}", base::quote(name), nearest_key_hint(name))};
   }
 
   // A table has its keys in order of names: people read from above.
@@ -89,7 +87,7 @@ class Loading {
         mistakes.begin(), mistakes.end(),
         [](const Mistake& a, const Mistake& b) { return a.where.begin.line < b.where.begin.line; });
     return {Code::InvalidInput,
-            fmt::format("{}: {}", base::place_of(source_, first->where), first->what)};
+            base::format("{}: {}", base::place_of(source_, first->where), first->what)};
   }
 
   static std::string trimmed(const std::string& text) {
@@ -100,7 +98,7 @@ class Loading {
 
   // What is no TOML value is a text without its quotes: model=resnet20.
   Status set_text(const RecipeKey& key, const std::string& text) {
-    const Result<toml::table> table = base::parse_toml(fmt::format("value = {}", text), "");
+    const Result<toml::table> table = base::parse_toml(base::format("value = {}", text), "");
     if (table.ok() && table.value().size() == 1)
       return set_value(recipe_, key, *table.value().get("value"));
     return set_value(recipe_, key, toml::value<std::string>{text});
@@ -110,8 +108,8 @@ class Loading {
     if (node == nullptr) return {};
     const toml::table* const table = node->as_table();
     if (table == nullptr) {
-      return {Code::InvalidInput, fmt::format("{}: source must be a table of tags",
-                                              base::place_of(source_, node->source()))};
+      return {Code::InvalidInput, base::format("{}: source must be a table of tags",
+                                               base::place_of(source_, node->source()))};
     }
     std::vector<Mistake> mistakes;
     for (const auto& [name, tag] : *table) {
@@ -120,12 +118,12 @@ class Loading {
         return text.starts_with(each);
       });
       if (!places_.contains(name.str())) {
-        mistakes.push_back({name.source(), fmt::format("source.{} is the source of nothing: the "
-                                                       "file does not set {}",
-                                                       name.str(), name.str())});
+        mistakes.push_back({name.source(), base::format("source.{} is the source of nothing: the "
+                                                        "file does not set {}",
+                                                        name.str(), name.str())});
       } else if (!tagged) {
-        mistakes.push_back({name.source(), fmt::format("source.{} must begin with {}", name.str(),
-                                                       fmt::join(kTags, " or "))});
+        mistakes.push_back({name.source(), base::format("source.{} must begin with {}", name.str(),
+                                                        base::join(kTags, " or "))});
       }
       recipe_.sources.insert_or_assign(std::string{name.str()}, text);
     }
@@ -182,7 +180,7 @@ RecipeSettings settings_of(const Recipe& recipe) {
 Result<Recipe> recipe_of(const std::map<std::string, std::string>& settings,
                          const std::string& source) {
   std::string text;
-  for (const auto& [name, value] : settings) text += fmt::format("{} = {}\n", name, value);
+  for (const auto& [name, value] : settings) text += base::format("{} = {}\n", name, value);
   return parse_recipe(text, source);
 }
 
@@ -199,13 +197,13 @@ Status may_continue(const std::map<std::string, std::string>& then, double epoch
     const std::string after = show_value(now, key);
     if (before == after) continue;
     return {Code::InvalidArgument,
-            fmt::format("{} was {} and would now be {}, which changes the steps already taken: go "
-                        "on with --set {}={}, or begin another run",
-                        key.name, before, after, key.name, before)};
+            base::format("{} was {} and would now be {}, which changes the steps already taken: go "
+                         "on with --set {}={}, or begin another run",
+                         key.name, before, after, key.name, before)};
   }
   if (now.epochs < epochs_done) {
     return {Code::InvalidArgument,
-            fmt::format("epochs = {}, but {} have been trained already", now.epochs, epochs_done)};
+            base::format("epochs = {}, but {} have been trained already", now.epochs, epochs_done)};
   }
   return {};
 }

@@ -1,9 +1,8 @@
 #include "recipe/recipe_check.h"
 
-#include <fmt/format.h>
-
 #include <numeric>
 
+#include "base/format.h"
 #include "recipe/models.h"
 
 namespace sluice::recipe {
@@ -40,13 +39,14 @@ std::optional<RecipeComplaint> check_recipe(const Recipe& recipe) {
   if (const int gradients = table.value().gradient_tensors(); grouped > 0 && grouped != gradients) {
     return RecipeComplaint{
         "groups",
-        fmt::format("groups has {} gradients, but {} has {}: take others, or [] for theta", grouped,
-                    recipe.model, gradients)};
+        base::format("groups has {} gradients, but {} has {}: take others, or [] for theta",
+                     grouped, recipe.model, gradients)};
   }
   if (recipe.augmentation == AugmentationKind::Shift && recipe.padding >= recipe.image) {
     return RecipeComplaint{
-        "padding", fmt::format("padding {} moves an image of {}x{} out of sight: take less than {}",
-                               recipe.padding, recipe.image, recipe.image, recipe.image)};
+        "padding",
+        base::format("padding {} moves an image of {}x{} out of sight: take less than {}",
+                     recipe.padding, recipe.image, recipe.image, recipe.image)};
   }
   if (recipe.nesterov && recipe.momentum == 0)
     return RecipeComplaint{"nesterov", "nesterov looks momentum ahead, and momentum is 0"};

@@ -1,11 +1,10 @@
 #include "recipe/recipe_keys.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <limits>
 #include <type_traits>
 
+#include "base/format.h"
 #include "base/text.h"
 #include "recipe/models.h"
 #include "sluice/algorithms.h"
@@ -305,7 +304,7 @@ std::string nearest_key_hint(std::string_view name) {
   std::vector<std::string_view> names;
   for (const RecipeKey& key : kKeys) names.push_back(key.name);
   const std::string_view nearest = base::nearest_name(name, names);
-  return nearest.empty() ? std::string{} : fmt::format(", did you mean {}?", nearest);
+  return nearest.empty() ? std::string{} : base::format(", did you mean {}?", nearest);
 }
 
 }  // namespace sluice::recipe

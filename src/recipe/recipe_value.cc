@@ -1,11 +1,9 @@
 #include "recipe/recipe_value.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <cmath>
 #include <optional>
 
+#include "base/format.h"
 #include "base/text.h"
 
 namespace sluice::recipe {
@@ -27,7 +25,7 @@ std::string quoted(const std::string& text) {
       shown += '\\';
       shown += c;
     } else if (static_cast<unsigned char>(c) < ' ' || c == '\x7f') {
-      shown += fmt::format("\\u{:04x}", static_cast<unsigned char>(c));
+      shown += base::format("\\u{:04x}", static_cast<unsigned char>(c));
     } else {
       shown += c;
     }
@@ -43,7 +41,7 @@ struct Reader {
   Status operator()(const NumberKey& key) const {
     const std::optional<double> value = number_of(&node);
     if (!value || !within(*value, key.least, key.most)) {
-      return refusal(fmt::format("{} must be a number from {} to {}", name, key.least, key.most));
+      return refusal(base::format("{} must be a number from {} to {}", name, key.least, key.most));
     }
     recipe.*key.field = *value;
     return {};
@@ -65,26 +63,26 @@ struct Reader {
     Result<std::int64_t> bytes = node.is_string()
                                      ? base::parse_bytes(*node.value<std::string_view>())
                                      : whole(key.least, key.most);
-    if (!bytes.ok()) return refusal(fmt::format("{}: {}", name, bytes.status().message()));
+    if (!bytes.ok()) return refusal(base::format("{}: {}", name, bytes.status().message()));
     if (bytes.value() < key.least || bytes.value() > key.most) {
-      return refusal(fmt::format("{} must be from {} to {} bytes", name, key.least, key.most));
+      return refusal(base::format("{} must be from {} to {} bytes", name, key.least, key.most));
     }
     recipe.*key.field = static_cast<std::size_t>(bytes.value());
     return {};
   }
 
   Status operator()(const SwitchKey& key) const {
-    if (!node.is_boolean()) return refusal(fmt::format("{} must be true or false", name));
+    if (!node.is_boolean()) return refusal(base::format("{} must be true or false", name));
     recipe.*key.field = *node.value<bool>();
     return {};
   }
 
   Status operator()(const TextKey& key) const {
-    if (!node.is_string()) return refusal(fmt::format("{} must be a text in quotes", name));
+    if (!node.is_string()) return refusal(base::format("{} must be a text in quotes", name));
     const auto text = *node.value<std::string>();
     if (key.check != nullptr) {
       const Status status = key.check(text);
-      if (!status.ok()) return refusal(fmt::format("{}: {}", name, status.message()));
+      if (!status.ok()) return refusal(base::format("{}: {}", name, status.message()));
     }
     recipe.*key.field = text;
     return {};
@@ -98,8 +96,9 @@ struct Reader {
       return {};
     }
     const std::string_view nearest = base::nearest_name(word, key.words);
-    return refusal(fmt::format("{} must be {}{}", name, fmt::join(key.words, " or "),
-                               nearest.empty() ? "" : fmt::format("; did you mean {}?", nearest)));
+    return refusal(
+        base::format("{} must be {}{}", name, base::join(key.words, " or "),
+                     nearest.empty() ? "" : base::format("; did you mean {}?", nearest)));
   }
 
   Status operator()(const IntervalKey& key) const {
@@ -110,7 +109,7 @@ struct Reader {
     if (!least || !most || !within(*least, key.least, key.most) ||
         !within(*most, *least, key.most)) {
       return refusal(
-          fmt::format("{} must be [least, most], both from {} to {}", name, key.least, key.most));
+          base::format("{} must be [least, most], both from {} to {}", name, key.least, key.most));
     }
     recipe.*key.field = {*least, *most};
     return {};
@@ -127,7 +126,7 @@ struct Reader {
     }
     if (array == nullptr || counts.size() != array->size()) {
       return refusal(
-          fmt::format("{} must be a list of whole numbers from 1 on: [3, 21, 57, 80]", name));
+          base::format("{} must be a list of whole numbers from 1 on: [3, 21, 57, 80]", name));
     }
     recipe.*key.field = std::move(counts);
     return {};
@@ -135,7 +134,7 @@ struct Reader {
 
   Status operator()(const EpochPairsKey& key) const {
     const auto wrong = [&] {
-      return refusal(fmt::format(
+      return refusal(base::format(
           "{} must be pairs of an epoch from {} on and a {} from {} to {}{}, in order of epochs: "
           "[[30, {}], [60, {}]]",
           name, key.least[0], key.what, key.least[1], key.most[1],
@@ -167,7 +166,7 @@ struct Reader {
     const std::optional<std::int64_t> value =
         node.is_number() ? node.value<std::int64_t>() : std::nullopt;
     if (!value || *value < least || *value > most) {
-      return refusal(fmt::format("{} must be a whole number from {} to {}", name, least, most));
+      return refusal(base::format("{} must be a whole number from {} to {}", name, least, most));
     }
     return *value;
   }
@@ -177,12 +176,14 @@ struct Writer {
   const Recipe& recipe;
 
   std::string operator()(const NumberKey& key) const {
-    return fmt::format("{}", recipe.*key.field);
+    return base::format("{}", recipe.*key.field);
   }
   std::string operator()(const WholeKey& key) const {
-    return std::visit([&](auto field) { return fmt::format("{}", recipe.*field); }, key.field);
+    return std::visit([&](auto field) { return base::format("{}", recipe.*field); }, key.field);
   }
-  std::string operator()(const BytesKey& key) const { return fmt::format("{}", recipe.*key.field); }
+  std::string operator()(const BytesKey& key) const {
+    return base::format("{}", recipe.*key.field);
+  }
   std::string operator()(const SwitchKey& key) const {
     return recipe.*key.field ? "true" : "false";
   }
@@ -191,16 +192,16 @@ struct Writer {
     return quoted(std::string{key.words[key.value(recipe)]});
   }
   std::string operator()(const IntervalKey& key) const {
-    return fmt::format("[{}, {}]", (recipe.*key.field).least, (recipe.*key.field).most);
+    return base::format("[{}, {}]", (recipe.*key.field).least, (recipe.*key.field).most);
   }
   std::string operator()(const CountsKey& key) const {
-    return fmt::format("[{}]", fmt::join(recipe.*key.field, ", "));
+    return base::format("[{}]", base::join(recipe.*key.field, ", "));
   }
   std::string operator()(const EpochPairsKey& key) const {
     std::vector<std::string> pairs;
     for (const auto& [epoch, what] : key.value(recipe))
-      pairs.push_back(fmt::format("[{}, {}]", epoch, what));
-    return fmt::format("[{}]", fmt::join(pairs, ", "));
+      pairs.push_back(base::format("[{}, {}]", epoch, what));
+    return base::format("[{}]", base::join(pairs, ", "));
   }
 };
 

@@ -1,10 +1,10 @@
 #include "recipe/training_plan.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cassert>
 #include <cmath>
+
+#include "base/format.h"
 
 namespace sluice::recipe {
 namespace {
@@ -31,18 +31,18 @@ Result<EpochPlan> shared_step(const Recipe& recipe, int batch, int ranks) {
   if (recipe.global_batch == 0) return plan;
   const std::int64_t whole = plan.global_batch;
   if (recipe.global_batch * batch % recipe.batch != 0) {
-    return refusal(fmt::format("a global batch of {} does not grow by {} / {}", recipe.global_batch,
-                               batch, recipe.batch));
+    return refusal(base::format("a global batch of {} does not grow by {} / {}",
+                                recipe.global_batch, batch, recipe.batch));
   }
   plan.global_batch = recipe.global_batch * batch / recipe.batch;
   const auto others = [&](std::int64_t multiple) {
     const std::int64_t below = plan.global_batch / multiple * multiple;
-    return below == 0 ? fmt::format("{} would do", multiple)
-                      : fmt::format("{} or {} would do", below, below + multiple);
+    return below == 0 ? base::format("{} would do", multiple)
+                      : base::format("{} or {} would do", below, below + multiple);
   };
   if (plan.global_batch % ranks != 0) {
-    return refusal(fmt::format("a global batch of {} cannot be shared evenly by {} ranks: {}",
-                               plan.global_batch, ranks, others(ranks)));
+    return refusal(base::format("a global batch of {} cannot be shared evenly by {} ranks: {}",
+                                plan.global_batch, ranks, others(ranks)));
   }
   // The fewest backwards of equal size, none of them small: batch norm needs its samples.
   const std::int64_t share = plan.global_batch / ranks;
@@ -53,24 +53,24 @@ Result<EpochPlan> shared_step(const Recipe& recipe, int batch, int ranks) {
     return plan;
   }
   return refusal(
-      fmt::format("a global batch of {} is {} samples a rank, which equal backwards of about {} "
-                  "do not add up to: {}",
-                  plan.global_batch, share, batch, others(whole)));
+      base::format("a global batch of {} is {} samples a rank, which equal backwards of about {} "
+                   "do not add up to: {}",
+                   plan.global_batch, share, batch, others(whole)));
 }
 
 Status enough_samples(const Recipe& recipe, const EpochPlan& epoch, int ranks,
                       std::int64_t samples) {
   if (epoch.global_batch <= samples) return {};
-  std::string way = fmt::format("{} x {} ranks", epoch.batch, ranks);
-  if (epoch.accumulate > 1) way += fmt::format(" x {} backwards", epoch.accumulate);
-  std::string fits = fmt::format("use at most {} ranks", samples);
+  std::string way = base::format("{} x {} ranks", epoch.batch, ranks);
+  if (epoch.accumulate > 1) way += base::format(" x {} backwards", epoch.accumulate);
+  std::string fits = base::format("use at most {} ranks", samples);
   if (samples >= ranks) {
     fits = recipe.global_batch > 0
-               ? fmt::format("take a global_batch of at most {}", samples / ranks * ranks)
-               : fmt::format("take a batch of at most {}", samples / ranks);
+               ? base::format("take a global_batch of at most {}", samples / ranks * ranks)
+               : base::format("take a batch of at most {}", samples / ranks);
   }
-  return refusal(fmt::format("{} samples are fewer than one global batch of {} ({}): {}", samples,
-                             epoch.global_batch, way, fits));
+  return refusal(base::format("{} samples are fewer than one global batch of {} ({}): {}", samples,
+                              epoch.global_batch, way, fits));
 }
 
 // How often something is due until `epoch`. Multiples of `every` are rounded, so a little is added.
@@ -125,7 +125,7 @@ std::int64_t TrainingPlan::step_at(double epoch) const {
 
 Result<TrainingPlan> plan_training(const Recipe& recipe, int ranks, std::int64_t samples) {
   if (ranks < 1 || samples < 1)
-    return refusal(fmt::format("{} ranks cannot train on {} samples", ranks, samples));
+    return refusal(base::format("{} ranks cannot train on {} samples", ranks, samples));
   TrainingPlan plan{.samples = samples, .ranks = ranks, .epoch_end = recipe.epoch_end};
   std::int64_t position = 0;  // in the stream
   for (int e = 0; e < recipe.epochs; ++e) {
@@ -161,7 +161,7 @@ Result<TrainingPlan> plan_training(const Recipe& recipe, int ranks, std::int64_t
   }
   if (plan.steps == 0) {
     return refusal(
-        fmt::format("{} epochs of {} samples are less than one step", recipe.epochs, samples));
+        base::format("{} epochs of {} samples are less than one step", recipe.epochs, samples));
   }
   return plan;
 }

@@ -1,10 +1,9 @@
 #include "schedule/event_graph.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <utility>
 
+#include "base/format.h"
 #include "schedule/place_history.h"
 #include "schedule/well_formed.h"
 
@@ -96,7 +95,7 @@ void EventGraph::match() {
       const Side& send = sent[i];
       const Side& receive = received[i];
       if (send.range.first != receive.range.first || send.range.count != receive.range.count) {
-        mismatch_ = fmt::format(
+        mismatch_ = base::format(
             "rank {}, step {}, {}: the message from rank {} that comes next carries {}, sent in "
             "its "
             "step {}",
@@ -112,13 +111,13 @@ void EventGraph::match() {
     if (send_left) {
       const Side& send = sent[i];
       mismatch_ =
-          fmt::format("rank {}, step {}, {}: it is sent to rank {}, which never receives it",
-                      send.peer, send.step + 1, chunks_of(send.range, chunks), rank);
+          base::format("rank {}, step {}, {}: it is sent to rank {}, which never receives it",
+                       send.peer, send.step + 1, chunks_of(send.range, chunks), rank);
     } else if (i < received.size()) {
       const Side& receive = received[i];
       mismatch_ =
-          fmt::format("rank {}, step {}, {}: it waits for rank {}, which never sends it", rank,
-                      receive.step + 1, chunks_of(receive.range, chunks), receive.peer);
+          base::format("rank {}, step {}, {}: it waits for rank {}, which never sends it", rank,
+                       receive.step + 1, chunks_of(receive.range, chunks), receive.peer);
     }
   }
 }
@@ -222,22 +221,22 @@ void EventGraph::explain_cycle(const std::vector<std::uint32_t>& waits_left) {
 
   std::size_t length = 1;
   for (std::uint32_t at = waits_for[event]; at != event; at = waits_for[at]) ++length;
-  deadlock_ = fmt::format("{}: deadlock, it waits for {}", describe(events_[event]),
-                          describe(events_[waits_for[event]]));
+  deadlock_ = base::format("{}: deadlock, it waits for {}", describe(events_[event]),
+                           describe(events_[waits_for[event]]));
   deadlock_ += length == 2 ? ", and that waits for it"
-                           : fmt::format(", and so on round a cycle of {}", length);
+                           : base::format(", and so on round a cycle of {}", length);
 }
 
 std::string EventGraph::describe(const Event& event) const {
   std::string from;
   for (const Operand& operand : operands(event)) {
     if (operand.rank != event.rank)
-      from += fmt::format("{}{}", from.empty() ? "" : ", ", operand.rank);
+      from += base::format("{}{}", from.empty() ? "" : ", ", operand.rank);
   }
   const int chunks = schedule_.programs.front().layout().chunks();
-  return fmt::format("rank {}, step {}, {} ({})", event.rank, event.step + 1,
-                     chunks_of(event.write->range, chunks),
-                     from.empty() ? "a local operation" : "received from rank " + from);
+  return base::format("rank {}, step {}, {} ({})", event.rank, event.step + 1,
+                      chunks_of(event.write->range, chunks),
+                      from.empty() ? "a local operation" : "received from rank " + from);
 }
 
 }  // namespace sluice::schedule

@@ -1,9 +1,8 @@
 #include "schedule/line_cursor.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
+#include "base/format.h"
 #include "base/text.h"
 #include "schedule/text_limits.h"
 
@@ -79,8 +78,8 @@ std::size_t LineCursor::one_of(std::span<const std::string_view> words) {
   const auto match = std::find(words.begin(), words.end(), word);
   if (match == words.end()) {
     const std::string_view nearest = word.empty() ? word : base::nearest_name(word, words);
-    const std::string hint = nearest.empty() ? "" : fmt::format(" (did you mean {}?)", nearest);
-    fail_at(place_, fmt::format("expected {}, found {}{}", either(words), found(), hint));
+    const std::string hint = nearest.empty() ? "" : base::format(" (did you mean {}?)", nearest);
+    fail_at(place_, base::format("expected {}, found {}{}", either(words), found(), hint));
   }
   if (!ok()) return 0;
   go_past(word.size());
@@ -96,8 +95,8 @@ std::int64_t LineCursor::digits(std::string_view what, std::int64_t least, std::
     if (value <= most) value = value * 10 + (rest[length] - '0');
   }
   if (length == 0 || value < least || value > most) {
-    fail_expecting(least == most ? fmt::format("{} (only {})", what, least)
-                                 : fmt::format("{} from {} to {}", what, least, most));
+    fail_expecting(least == most ? base::format("{} (only {})", what, least)
+                                 : base::format("{} from {} to {}", what, least, most));
   }
   if (!ok()) return 0;
   go_past(length);
@@ -130,17 +129,17 @@ std::uint64_t LineCursor::hexadecimal(std::string_view what, std::size_t digits)
 }
 
 void LineCursor::fail_expecting(std::string_view expected) {
-  fail_at(place_, fmt::format("expected {}, found {}", expected, found()));
+  fail_at(place_, base::format("expected {}, found {}", expected, found()));
 }
 
 std::string LineCursor::last_place() const {
-  return fmt::format("line {}, column {}", number_, last_ + 1);
+  return base::format("line {}, column {}", number_, last_ + 1);
 }
 
 void LineCursor::fail_at(std::size_t place, std::string_view message) {
   if (!ok()) return;
   status_ = Status{Code::InvalidInput,
-                   fmt::format("line {}, column {}: {}", number_, place + 1, message)};
+                   base::format("line {}, column {}: {}", number_, place + 1, message)};
 }
 
 void LineCursor::go_past(std::size_t bytes) {

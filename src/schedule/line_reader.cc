@@ -1,7 +1,6 @@
 #include "schedule/line_reader.h"
 
-#include <fmt/format.h>
-
+#include "base/format.h"
 #include "schedule/text_limits.h"
 
 namespace sluice::schedule {
@@ -21,7 +20,7 @@ bool LineReader::next() {
     if (at_least > static_cast<std::size_t>(kMaxLineBytes)) {
       ++number_;
       return fail(kMaxLineBytes + 1,
-                  fmt::format("the line is longer than {} bytes", kMaxLineBytes));
+                  base::format("the line is longer than {} bytes", kMaxLineBytes));
     }
     if (newline != std::string::npos) break;
     if (!fill()) {
@@ -32,7 +31,7 @@ bool LineReader::next() {
     }
   }
   if (++number_ > kMaxLines) {
-    return fail(1, fmt::format("the file has more than {} lines", kMaxLines));
+    return fail(1, base::format("the file has more than {} lines", kMaxLines));
   }
   line_ = std::string_view{buffer_}.substr(begin_, length);
   begin_ += length + (ended_by_newline_ ? 1 : 0);
@@ -55,14 +54,14 @@ bool LineReader::fill() {
   }
   if (bytes_ > kMaxTextBytes) {
     ++number_;
-    return fail(1, fmt::format("the file is longer than {} bytes", kMaxTextBytes));
+    return fail(1, base::format("the file is longer than {} bytes", kMaxTextBytes));
   }
   return got > 0;
 }
 
 bool LineReader::fail(std::int64_t column, std::string_view what) {
   status_ =
-      Status{Code::InvalidInput, fmt::format("line {}, column {}: {}", number_, column, what)};
+      Status{Code::InvalidInput, base::format("line {}, column {}: {}", number_, column, what)};
   return false;
 }
 

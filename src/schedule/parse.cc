@@ -2,12 +2,12 @@
 //
 // What a Program cannot hold (a chunk, rank or buffer that is not there) is refused here, with its
 // line and column; whether the schedule is right is for verify() to say.
-#include <fmt/format.h>
 
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "base/format.h"
 #include "schedule/line_cursor.h"
 #include "schedule/line_reader.h"
 #include "schedule/parse_header.h"
@@ -115,16 +115,16 @@ Status Parser::check_whole() const {
   if (!header.hash && !lines_.ended_by_newline()) {
     return {
         Code::InvalidInput,
-        fmt::format("line {}, column {}: the last line does not end with a newline, so the file "
-                    "may be cut short; add the newline if it is whole",
-                    lines_.number(), lines_.text().size() + 1)};
+        base::format("line {}, column {}: the last line does not end with a newline, so the file "
+                     "may be cut short; add the newline if it is whole",
+                     lines_.number(), lines_.text().size() + 1)};
   }
   const std::uint64_t hash = header.hash ? hash_schedule(schedule_) : 0;
   if (header.hash && hash != *header.hash) {
     return {Code::InvalidInput,
-            fmt::format("{}: the file says hash {:016x}, but its schedule has {:016x}: it was cut "
-                        "short or changed; if the change is meant, remove the hash line",
-                        header.hash_place, *header.hash, hash)};
+            base::format("{}: the file says hash {:016x}, but its schedule has {:016x}: it was cut "
+                         "short or changed; if the change is meant, remove the hash line",
+                         header.hash_place, *header.hash, hash)};
   }
   return {};
 }
@@ -135,7 +135,7 @@ void Parser::read_rank_line(schedule::LineCursor& line) {
   Program& program = schedule_.programs[rank];
   Progress& progress = progress_[rank];
   if (line.ok() && progress.ended) {
-    line.fail(fmt::format("rank {} has ended with its steps line", rank));
+    line.fail(base::format("rank {} has ended with its steps line", rank));
   }
 
   constexpr std::string_view kStepWords[] = {"step", "steps"};
@@ -149,13 +149,13 @@ void Parser::read_rank_line(schedule::LineCursor& line) {
 void Parser::go_to_step(schedule::LineCursor& line, Program& program, std::int64_t step) {
   if (!line.ok()) return;
   if (step < program.steps()) {
-    line.fail(fmt::format("step {} comes after step {} of the same rank", step, program.steps()));
+    line.fail(base::format("step {} comes after step {} of the same rank", step, program.steps()));
     return;
   }
   all_steps_ += step - program.steps();
   if (all_steps_ > schedule::kMaxAllSteps) {
     line.fail(
-        fmt::format("the steps of all ranks may add up to at most {}", schedule::kMaxAllSteps));
+        base::format("the steps of all ranks may add up to at most {}", schedule::kMaxAllSteps));
     return;
   }
   while (program.steps() < step) program.begin_step();
@@ -163,7 +163,7 @@ void Parser::go_to_step(schedule::LineCursor& line, Program& program, std::int64
 
 void Parser::read_operation(schedule::LineCursor& line, Program& program, Progress& progress) {
   if (++operations_ > schedule::kMaxOperations) {
-    line.fail(fmt::format("there may be at most {} operations", schedule::kMaxOperations));
+    line.fail(base::format("there may be at most {} operations", schedule::kMaxOperations));
   }
   constexpr std::string_view kVerbs[] = {"send", "copy", "reduce", "local"};
   const std::string_view verb = kVerbs[line.one_of(kVerbs)];
@@ -230,7 +230,7 @@ Rank Parser::read_rank(schedule::LineCursor& line) {
 bool Parser::count_source(schedule::LineCursor& line) {
   if (++all_sources_ > schedule::kMaxSources) {
     line.fail(
-        fmt::format("the sources of all reduces may add up to at most {}", schedule::kMaxSources));
+        base::format("the sources of all reduces may add up to at most {}", schedule::kMaxSources));
   }
   return line.ok();
 }

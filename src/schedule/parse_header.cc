@@ -1,10 +1,9 @@
 #include "schedule/parse_header.h"
 
-#include <fmt/format.h>
-
 #include <iterator>
 #include <span>
 
+#include "base/format.h"
 #include "base/text.h"
 #include "schedule/text_limits.h"
 #include "schedule/text_words.h"
@@ -62,7 +61,7 @@ void HeaderParser::read_hash(LineCursor& line) {
 void HeaderParser::read_algorithm(LineCursor& line) {
   const std::string_view name = line.word("an algorithm's name");
   if (line.ok() && !is_name(name)) {
-    line.fail(fmt::format("a name has at most {} bytes", kMaxNameBytes));
+    line.fail(base::format("a name has at most {} bytes", kMaxNameBytes));
   }
   header_.algorithm = name;
 }
@@ -80,7 +79,7 @@ void HeaderParser::read_ranks(LineCursor& line) {
 void HeaderParser::read_chunks(LineCursor& line) {
   header_.chunks = static_cast<int>(line.number("a number of chunks", 1, kMaxChunks));
   if (std::int64_t{header_.chunks} * header_.shape.ranks > kMaxRanksTimesChunks) {
-    line.fail(fmt::format("ranks times chunks may be at most {}", kMaxRanksTimesChunks));
+    line.fail(base::format("ranks times chunks may be at most {}", kMaxRanksTimesChunks));
   }
 }
 
@@ -89,7 +88,7 @@ void HeaderParser::read_weights(LineCursor& line) {
   for (int chunk = 0; chunk < header_.chunks && line.ok(); ++chunk) {
     // Every chunk still to come needs a weight of at least one.
     const std::int64_t most = left - (header_.chunks - chunk - 1);
-    header_.weights.push_back(line.number(fmt::format("the weight of chunk {}", chunk), 1, most));
+    header_.weights.push_back(line.number(base::format("the weight of chunk {}", chunk), 1, most));
     left -= header_.weights.back();
   }
 }
@@ -110,13 +109,13 @@ void HeaderParser::read_grid(LineCursor& line) {
   }
   while (left > 0 && line.accept("+")) node();
   if (line.ok() && left != 0) {
-    line.fail(fmt::format("the grid does not hold {} ranks", header_.shape.ranks));
+    line.fail(base::format("the grid does not hold {} ranks", header_.shape.ranks));
   }
 }
 
 void HeaderParser::read_root(LineCursor& line) {
   if (!has_root(header_.shape.collective)) {
-    line.fail(fmt::format("{} has no root", name(header_.shape.collective)));
+    line.fail(base::format("{} has no root", name(header_.shape.collective)));
   }
   header_.shape.root = static_cast<Rank>(line.number("a rank", 0, header_.shape.ranks - 1));
 }
@@ -132,12 +131,12 @@ void HeaderParser::read_scratch(LineCursor& line) {
     header_.scratch.emplace_back(line.word("a scratch buffer's name"));
     if (line.ok() && !are_scratch_names(header_.scratch)) {
       line.fail(
-          fmt::format("expected another name, of at most {} bytes, for each scratch buffer, "
-                      "found {}",
-                      kMaxNameBytes, base::quote(header_.scratch.back())));
+          base::format("expected another name, of at most {} bytes, for each scratch buffer, "
+                       "found {}",
+                       kMaxNameBytes, base::quote(header_.scratch.back())));
     }
     if (line.ok() && std::ssize(header_.scratch) > kMaxScratch) {
-      line.fail(fmt::format("there may be at most {} scratch buffers", kMaxScratch));
+      line.fail(base::format("there may be at most {} scratch buffers", kMaxScratch));
     }
   } while (line.ok() && !line.at_end());
 }

@@ -1,7 +1,5 @@
 #include "sluice/schedule_text.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <xxhash.h>
 
 #include <algorithm>
@@ -12,6 +10,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/format.h"
 #include "schedule/line_cursor.h"
 #include "schedule/text_limits.h"
 #include "schedule/text_words.h"
@@ -45,14 +44,14 @@ class SayableCheck {
     for (int rank = 0; rank < shape.ranks; ++rank) {
       const Program& program = schedule_.programs[static_cast<std::size_t>(rank)];
       if (program.layout() != first.layout() || program.scratch() != first.scratch()) {
-        return unsayable(fmt::format("ranks 0 and {} differ in layout or scratch", rank));
+        return unsayable(base::format("ranks 0 and {} differ in layout or scratch", rank));
       }
       for (int step = 0; step < program.steps(); ++step) {
         if (!is_sayable(program, step)) {
           return unsayable(
-              fmt::format("rank {}, step {} names a rank, buffer or chunk that is not "
-                          "there",
-                          rank, step + 1));
+              base::format("rank {}, step {} names a rank, buffer or chunk that is not "
+                           "there",
+                           rank, step + 1));
         }
       }
     }
@@ -61,7 +60,7 @@ class SayableCheck {
 
  private:
   static Status unsayable(std::string_view why) {
-    return {Code::InvalidArgument, fmt::format("the schedule cannot be written as text: {}", why)};
+    return {Code::InvalidArgument, base::format("the schedule cannot be written as text: {}", why)};
   }
 
   bool grid_fits() const {
@@ -129,7 +128,7 @@ class Printer {
  private:
   template <class... Args>
   void add(fmt::format_string<Args...> format, Args&&... args) {
-    fmt::format_to(std::back_inserter(buffer_), format, std::forward<Args>(args)...);
+    base::append(buffer_, format, std::forward<Args>(args)...);
     if (buffer_.size() >= kFlushBytes) flush();
   }
 
@@ -154,7 +153,7 @@ class Printer {
     if (has_root(shape.collective)) add("root {}\n", shape.root);
     if (shape.segments != 1) add("segments {}\n", shape.segments);
     if (schedule_.ordered) add("ordered\n");
-    if (!first.scratch().empty()) add("scratch {}\n", fmt::join(first.scratch(), " "));
+    if (!first.scratch().empty()) add("scratch {}\n", base::join(first.scratch(), " "));
   }
 
   void print_grid() {
@@ -164,7 +163,7 @@ class Printer {
     if (even) {
       add("grid {}x{}\n", grid.size(), grid.front());
     } else {
-      add("grid {}\n", fmt::join(grid, "+"));
+      add("grid {}\n", base::join(grid, "+"));
     }
   }
 
@@ -227,7 +226,7 @@ class Printer {
   static constexpr std::size_t kFlushBytes = std::size_t{1} << 15;
   const Schedule& schedule_;
   Sink sink_;
-  fmt::memory_buffer buffer_;
+  std::string buffer_;
 };
 
 }  // namespace

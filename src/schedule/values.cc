@@ -1,11 +1,10 @@
 #include "schedule/values.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <utility>
 #include <vector>
 
+#include "base/format.h"
 #include "schedule/expressions.h"
 #include "schedule/text_words.h"
 
@@ -67,8 +66,8 @@ class ChunkRun {
     for (const Operand& operand : graph_.operands(event)) {
       const Place& source = place(operand.rank, operand.buffer);
       if (source.value == kNothing) {
-        return refuse(event, fmt::format("it reads {} of rank {}, which holds nothing yet",
-                                         buffer(operand.buffer), operand.rank));
+        return refuse(event, base::format("it reads {} of rank {}, which holds nothing yet",
+                                          buffer(operand.buffer), operand.rank));
       }
       reads_.push_back(source.writer);
       if (result == kNothing) {
@@ -76,7 +75,7 @@ class ChunkRun {
         continue;
       }
       if (const auto twice = expressions_.common_rank(result, source.value)) {
-        return refuse(event, fmt::format("it adds the contribution of rank {} twice", *twice));
+        return refuse(event, base::format("it adds the contribution of rank {} twice", *twice));
       }
       result = expressions_.sum(result, source.value);
     }
@@ -109,9 +108,10 @@ class ChunkRun {
       if (value == kNothing) {
         refuse_output(rank, "holds nothing");
       } else if (!reduction) {
-        if (value != expected) refuse_output(rank, fmt::format("is not what rank {} gave", source));
+        if (value != expected)
+          refuse_output(rank, base::format("is not what rank {} gave", source));
       } else if (const auto missing = expressions_.missing_rank(value)) {
-        refuse_output(rank, fmt::format("lacks the contribution of rank {}", *missing));
+        refuse_output(rank, base::format("lacks the contribution of rank {}", *missing));
       } else if (schedule_.ordered && value != declared) {
         refuse_output(rank, "is not the sum rank 0 + rank 1 + ... from left to right, as declared");
       } else if (expected == kNothing) {
@@ -119,9 +119,9 @@ class ChunkRun {
         expected_by = rank;
       } else if (value != expected) {
         refuse_output(rank,
-                      fmt::format("was added up in another order than rank {}'s, so their bits "
-                                  "may differ",
-                                  expected_by));
+                      base::format("was added up in another order than rank {}'s, so their bits "
+                                   "may differ",
+                                   expected_by));
       }
     }
   }
@@ -138,18 +138,19 @@ class ChunkRun {
     for (std::size_t i = events.size(); i-- > 0;) {
       if (!used_[i]) {
         return refuse(graph_.events()[events[i]],
-                      fmt::format("what it leaves in {} is never used",
-                                  buffer(graph_.events()[events[i]].write->range.buffer)));
+                      base::format("what it leaves in {} is never used",
+                                   buffer(graph_.events()[events[i]].write->range.buffer)));
       }
       for (std::uint32_t r = i == 0 ? 0 : read_end_[i - 1]; r < read_end_[i]; ++r) use(reads_[r]);
     }
   }
 
   void refuse(const Event& event, std::string_view what) {
-    why_ = fmt::format("rank {}, step {}, chunk {}: {}", event.rank, event.step + 1, chunk_, what);
+    why_ = base::format("rank {}, step {}, chunk {}: {}", event.rank, event.step + 1, chunk_, what);
   }
   void refuse_output(Rank rank, std::string_view what) {
-    why_ = fmt::format("rank {}, after the last step, chunk {}: the result {}", rank, chunk_, what);
+    why_ =
+        base::format("rank {}, after the last step, chunk {}: the result {}", rank, chunk_, what);
   }
   std::string_view buffer(BufferId id) const {
     return buffer_name(schedule_.programs.front().scratch(), id);

@@ -1,10 +1,9 @@
 #include "schedule/well_formed.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <vector>
 
+#include "base/format.h"
 #include "schedule/text_words.h"
 
 namespace sluice::schedule {
@@ -13,24 +12,24 @@ namespace {
 std::string why_malformed_shape(const Schedule& schedule) {
   const Shape& shape = schedule.shape;
   if (shape.ranks < 1 || schedule.programs.size() != static_cast<std::size_t>(shape.ranks)) {
-    return fmt::format("it has {} programs for {} ranks", schedule.programs.size(), shape.ranks);
+    return base::format("it has {} programs for {} ranks", schedule.programs.size(), shape.ranks);
   }
   if (shape.root < 0 || shape.root >= shape.ranks) {
-    return fmt::format("root {} is not one of {} ranks", shape.root, shape.ranks);
+    return base::format("root {} is not one of {} ranks", shape.root, shape.ranks);
   }
   const Program& first = schedule.programs.front();
   if (first.layout().chunks() < 1) return "it has no chunks";
   for (Rank rank = 0; rank < shape.ranks; ++rank) {
     const Program& program = schedule.programs[static_cast<std::size_t>(rank)];
     if (program.layout() != first.layout()) {
-      return fmt::format("rank {} cuts the buffer into other chunks than rank 0", rank);
+      return base::format("rank {} cuts the buffer into other chunks than rank 0", rank);
     }
     if (program.scratch() != first.scratch()) {
-      return fmt::format("rank {} has other scratch buffers than rank 0", rank);
+      return base::format("rank {} has other scratch buffers than rank 0", rank);
     }
   }
   if (has_owners(shape.collective) && first.layout().chunks() % shape.ranks != 0) {
-    return fmt::format(
+    return base::format(
         "{} needs the same number of chunks for every rank, but {} chunks are not a "
         "multiple of {} ranks",
         name(shape.collective), first.layout().chunks(), shape.ranks);
@@ -63,8 +62,8 @@ class ProgramCheck {
   template <class... Args>
   void refuse(const Range& range, fmt::format_string<Args...> format, Args&&... args) {
     if (!why_.empty()) return;
-    why_ = fmt::format("rank {}, step {}, {}: {}", rank_, step_ + 1, chunks_of(range, chunks_),
-                       fmt::format(format, std::forward<Args>(args)...));
+    why_ = base::format("rank {}, step {}, {}: {}", rank_, step_ + 1, chunks_of(range, chunks_),
+                        base::format(format, std::forward<Args>(args)...));
   }
 
   bool range_exists(const Range& range) {
@@ -172,9 +171,9 @@ class ProgramCheck {
 }  // namespace
 
 std::string chunks_of(const Range& range, int chunks) {
-  if (range.count <= 1) return fmt::format("chunk {}", range.first);
+  if (range.count <= 1) return base::format("chunk {}", range.first);
   const auto last = (std::int64_t{range.first} + range.count - 1) % std::max(chunks, 1);
-  return fmt::format("chunks {} to {}", range.first, last);
+  return base::format("chunks {} to {}", range.first, last);
 }
 
 std::string why_malformed(const Schedule& schedule) {

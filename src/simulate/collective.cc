@@ -1,10 +1,8 @@
 #include "simulate/collective.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <algorithm>
 
+#include "base/format.h"
 #include "simulate/self_doubt.h"
 #include "simulate/step_run.h"
 
@@ -47,9 +45,9 @@ Result<CollectiveSimulator> CollectiveSimulator::on(const cluster::Cluster& clus
 Result<const CollectiveSimulator::Unfolded*> CollectiveSimulator::unfold(const Algorithm& algorithm,
                                                                          const Shape& shape,
                                                                          RunMethod method) {
-  const std::string key =
-      fmt::format("{} {} {} {} {} {}", algorithm.name, name(shape.collective),
-                  fmt::join(shape.grid, "+"), shape.root, shape.segments, static_cast<int>(method));
+  const std::string key = base::format("{} {} {} {} {} {}", algorithm.name, name(shape.collective),
+                                       base::join(shape.grid, "+"), shape.root, shape.segments,
+                                       static_cast<int>(method));
   if (const auto known = unfolded_.find(key); known != unfolded_.end()) return &known->second;
   const bool events =
       method == RunMethod::Events ||

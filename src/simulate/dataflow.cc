@@ -1,10 +1,10 @@
 #include "simulate/dataflow.h"
 
-#include <fmt/format.h>
-
 #include <deque>
 #include <map>
 #include <utility>
+
+#include "base/format.h"
 
 namespace sluice::simulate {
 namespace {
@@ -115,9 +115,9 @@ class Builder {
   }
 
   Status mismatch() const {
-    return {Code::NotProven, fmt::format("the sends and receives of {} do not match: it cannot be "
-                                         "simulated; sluice verify says where",
-                                         schedule_.algorithm)};
+    return {Code::NotProven, base::format("the sends and receives of {} do not match: it cannot be "
+                                          "simulated; sluice verify says where",
+                                          schedule_.algorithm)};
   }
 
   void list_followers() {

@@ -1,10 +1,9 @@
 #include "simulate/iteration.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 
+#include "base/format.h"
 #include "simulate/backward.h"
 #include "simulate/jitter.h"
 #include "sluice/select.h"
@@ -60,8 +59,8 @@ Result<IterationSimulator::Choice> IterationSimulator::choice_for(double bytes) 
     }
     if (choice.shape.ranks != ranks_) {
       return Status{Code::InvalidArgument,
-                    fmt::format("{} does no all_reduce that cluster {} could run",
-                                recipe_.algorithm, world_.cluster.name)};
+                    base::format("{} does no all_reduce that cluster {} could run",
+                                 recipe_.algorithm, world_.cluster.name)};
     }
   } else {
     Shape asked{.ranks = ranks_};

@@ -1,11 +1,10 @@
 #include "simulate/network.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <functional>
 #include <numeric>
 
+#include "base/format.h"
 #include "sluice/algorithms.h"
 
 namespace sluice::simulate {
@@ -24,12 +23,12 @@ LinkId Network::add(int count, double bytes_per_s) {
 Result<Network> Network::of(const cluster::Cluster& cluster, int ranks,
                             const Conditions& conditions, bool trees) {
   const auto refuse = [](std::string why) { return Status{Code::InvalidArgument, std::move(why)}; };
-  if (ranks < 1) return refuse(fmt::format("ranks must be 1 or more, not {}", ranks));
+  if (ranks < 1) return refuse(base::format("ranks must be 1 or more, not {}", ranks));
   if (!(conditions.background >= 0 && conditions.background < 1)) {
     return refuse(
-        fmt::format("a background load of {} leaves nothing of a link: give a part from "
-                    "0 to less than 1",
-                    conditions.background));
+        base::format("a background load of {} leaves nothing of a link: give a part from "
+                     "0 to less than 1",
+                     conditions.background));
   }
   Network network;
   network.ranks_ = ranks;
@@ -42,14 +41,14 @@ Result<Network> Network::of(const cluster::Cluster& cluster, int ranks,
   if (trees && cluster.network.tree_latency_s > 0)
     network.between_latency_s_ = cluster.network.tree_latency_s;
   if (conditions.slow_node >= network.nodes_) {
-    return refuse(fmt::format("there is no node {} to be slow: {} ranks are on nodes 0 to {}",
-                              conditions.slow_node, ranks, network.nodes_ - 1));
+    return refuse(base::format("there is no node {} to be slow: {} ranks are on nodes 0 to {}",
+                               conditions.slow_node, ranks, network.nodes_ - 1));
   }
   if (conditions.slow_node >= 0 && !(conditions.slow_part > 0 && conditions.slow_part <= 1)) {
     return refuse(
-        fmt::format("the links of node {} reach {} of their rate: nothing would ever "
-                    "arrive; give a part above 0, at most 1",
-                    conditions.slow_node, conditions.slow_part));
+        base::format("the links of node {} reach {} of their rate: nothing would ever "
+                     "arrive; give a part above 0, at most 1",
+                     conditions.slow_node, conditions.slow_part));
   }
   if (cluster.network.torus.empty()) {
     network.add_switched(cluster, conditions);

@@ -1,13 +1,11 @@
 #include "simulate/what_if.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
 
+#include "base/format.h"
 #include "base/text.h"
 
 namespace sluice::simulate {
@@ -94,8 +92,8 @@ Status set(WhatIf& what_if, const Key& key, std::string_view text) {
       !(value <= key.most) || (key.whole && value != std::floor(value))) {
     return {
         Code::InvalidArgument,
-        fmt::format("--what-if {}: {} must be a {}number from {} to {}, not {}", key.name, key.name,
-                    key.whole ? "whole " : "", key.least, key.most, base::quote(text))};
+        base::format("--what-if {}: {} must be a {}number from {} to {}, not {}", key.name,
+                     key.name, key.whole ? "whole " : "", key.least, key.most, base::quote(text))};
   }
   key.set(what_if, value);
   return {};
@@ -113,7 +111,7 @@ Result<std::vector<int>> grid_of(const WhatIf& what_if, int ranks) {
   if (ranks % rows != 0) {
     return Status{
         Code::InvalidArgument,
-        fmt::format("{} ranks do not fill {} rows evenly: choose another grid_rows", ranks, rows)};
+        base::format("{} ranks do not fill {} rows evenly: choose another grid_rows", ranks, rows)};
   }
   return std::vector<int>(static_cast<std::size_t>(rows), ranks / rows);
 }
@@ -129,8 +127,8 @@ Status apply(WhatIf& what_if, const std::vector<std::string>& settings, bool wit
     const std::size_t equals = setting.find('=');
     if (equals == std::string::npos || equals == 0) {
       return {Code::InvalidArgument,
-              fmt::format("--what-if {} must be key=value, like between.gbit_per_s=400",
-                          base::quote(setting))};
+              base::format("--what-if {} must be key=value, like between.gbit_per_s=400",
+                           base::quote(setting))};
     }
     const std::string_view name = std::string_view{setting}.substr(0, equals);
     const std::string_view value = std::string_view{setting}.substr(equals + 1);
@@ -144,9 +142,9 @@ Status apply(WhatIf& what_if, const std::vector<std::string>& settings, bool wit
       const std::vector<std::string_view> names = what_if_keys();
       const std::string_view nearest = base::nearest_name(name, names);
       return {Code::InvalidArgument,
-              fmt::format("--what-if {}: there is no such key without a recipe; {}", setting,
-                          nearest.empty() ? fmt::format("choose from {}", fmt::join(names, ", "))
-                                          : fmt::format("did you mean {}?", nearest))};
+              base::format("--what-if {}: there is no such key without a recipe; {}", setting,
+                           nearest.empty() ? base::format("choose from {}", base::join(names, ", "))
+                                           : base::format("did you mean {}?", nearest))};
     }
   }
   return {};

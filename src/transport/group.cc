@@ -1,9 +1,9 @@
 #include "transport/group.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <utility>
+
+#include "base/format.h"
 
 namespace sluice::transport {
 namespace {
@@ -100,7 +100,7 @@ std::string Group::death_of(Rank peer) const {
   if (is_local(peer)) return memory_->death_of(place(peer).local);
   std::string how = network_->death_of(peer);
   if (!how.empty()) hear(peer);  // what it said last is on its board before its end is known
-  if (!how.empty() && !place(peer).host.empty()) how += fmt::format(", on {}", place(peer).host);
+  if (!how.empty() && !place(peer).host.empty()) how += base::format(", on {}", place(peer).host);
   return how;
 }
 
@@ -109,9 +109,9 @@ std::string Group::standstill_of(Rank peer) const {
   // Who said that it waits would go on saying so.
   const auto silence = Clock::now() - heard(peer);
   if (board(peer).waits_for.load(std::memory_order_relaxed) == 0 || silence < kSilence) return "";
-  return fmt::format("nothing has been heard of it for {:.1f} s, on {}",
-                     std::chrono::duration<double>(silence).count(),
-                     place(peer).host.empty() ? "another host" : place(peer).host);
+  return base::format("nothing has been heard of it for {:.1f} s, on {}",
+                      std::chrono::duration<double>(silence).count(),
+                      place(peer).host.empty() ? "another host" : place(peer).host);
 }
 
 }  // namespace sluice::transport

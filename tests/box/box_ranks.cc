@@ -1,7 +1,6 @@
 #include "tests/box/box_ranks.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <poll.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -14,6 +13,7 @@
 #include <stdexcept>
 
 #include "base/fd.h"
+#include "base/format.h"
 
 namespace sluice::box {
 namespace {
@@ -42,7 +42,7 @@ void prepare(const ClusterBox& cluster, const BoxJob& job, std::size_t rank, int
   set("SLUICE_RANKS", std::to_string(job.hosts.size()));
   set("SLUICE_LOCAL_RANK", std::to_string(here(rank)));
   set("SLUICE_LOCAL_RANKS", std::to_string(here(job.hosts.size())));
-  set("SLUICE_JOB", fmt::format("box-{}-{}", getppid(), number));
+  set("SLUICE_JOB", base::format("box-{}-{}", getppid(), number));
   set("SLUICE_TOKEN", "box");
   set("MASTER_ADDR", cluster.address(job.hosts[0]));
   set("SLUICE_PORT", std::to_string(22'000 + number));
@@ -78,7 +78,7 @@ std::string run_job(const ClusterBox& cluster, const BoxJob& job) {
         said = error.what();
       }
       if (!said.empty()) {
-        said = fmt::format("rank {}: {}\n", rank, said);
+        said = base::format("rank {}: {}\n", rank, said);
         (void)!write(wrong.to.number(), said.data(), said.size());
       }
       return said.empty() ? 0 : 1;
@@ -103,7 +103,7 @@ std::string run_job(const ClusterBox& cluster, const BoxJob& job) {
     int status = 0;
     waitpid(children[rank], &status, 0);
     if (WIFSIGNALED(status))
-      said += fmt::format("rank {} was killed by signal {}\n", rank, WTERMSIG(status));
+      said += base::format("rank {} was killed by signal {}\n", rank, WTERMSIG(status));
   }
   return said;
 }

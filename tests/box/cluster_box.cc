@@ -1,7 +1,6 @@
 #include "tests/box/cluster_box.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <sched.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -14,6 +13,8 @@
 #include <fstream>
 #include <sstream>
 #include <utility>
+
+#include "base/format.h"
 
 namespace sluice::box {
 namespace {
@@ -30,7 +31,7 @@ Status run(const std::string& line) {
   std::array<char, 256> part{};
   while (fgets(part.data(), part.size(), pipe) != nullptr) said += part.data();
   if (pclose(pipe) == 0) return {};
-  return {Code::InvalidInput, fmt::format("'{}' failed: {}", line, said)};
+  return {Code::InvalidInput, base::format("'{}' failed: {}", line, said)};
 }
 
 // The first failure of several lines.
@@ -42,24 +43,24 @@ Status run_all(const std::vector<std::string>& lines) {
 }
 
 std::string inside(const std::string& name, const std::string& line) {
-  return fmt::format("ip netns exec {} {}", name, line);
+  return base::format("ip netns exec {} {}", name, line);
 }
 
 // What leaves an interface goes no faster than that.
 std::string limit(const std::string& name, const std::string& device, int mbit_per_s) {
   return inside(name,
-                fmt::format("tc qdisc replace dev {} root tbf rate {}mbit burst {} latency 100ms",
-                            device, mbit_per_s, kBurst));
+                base::format("tc qdisc replace dev {} root tbf rate {}mbit burst {} latency 100ms",
+                             device, mbit_per_s, kBurst));
 }
 
 // A cable between two namespaces, with a rate each way, its far end in the bridge there.
 std::vector<std::string> cable(const std::string& from, const std::string& device,
                                const std::string& to, const std::string& port, int mbit_per_s) {
-  return {fmt::format("ip -n {} link add name {} type veth peer name {} netns {}", from, device,
-                      port, to),
-          fmt::format("ip -n {} link set {} master bridge0", to, port),
-          fmt::format("ip -n {} link set {} up", to, port),
-          fmt::format("ip -n {} link set {} up", from, device),
+  return {base::format("ip -n {} link add name {} type veth peer name {} netns {}", from, device,
+                       port, to),
+          base::format("ip -n {} link set {} master bridge0", to, port),
+          base::format("ip -n {} link set {} up", to, port),
+          base::format("ip -n {} link set {} up", from, device),
           limit(from, device, mbit_per_s),
           limit(to, port, mbit_per_s)};
 }
@@ -74,7 +75,7 @@ bool enter_namespace(const std::string& name) {
 // A process of its own that removes the namespaces when the pipe's other end is closed, however its
 // holder ends.
 base::Fd start_janitor(const std::string& prefix) {
-  const std::string wait_and_remove = fmt::format(
+  const std::string wait_and_remove = base::format(
       "cat; for name in $(ip netns list | grep -o '^{}-[a-z0-9]*'); do"
       " ip netns pids $name | xargs -r kill -9; ip netns del $name; done",
       prefix);
@@ -115,7 +116,7 @@ std::uint64_t segments_sent_again() {
 
 ClusterBox::ClusterBox(const BoxOptions& options) : options_{options} {
   static std::atomic<int> boxes{0};
-  prefix_ = fmt::format("sluice-{}-{}", getpid(), boxes++);
+  prefix_ = base::format("sluice-{}-{}", getpid(), boxes++);
   janitor_ = start_janitor(prefix_);
 }
 
@@ -127,7 +128,7 @@ ClusterBox::ClusterBox(ClusterBox&& other) noexcept
 
 ClusterBox::~ClusterBox() {
   for (const std::string& name : namespaces_) {
-    (void)run(fmt::format("ip netns pids {} | xargs -r kill -9", name));
+    (void)run(base::format("ip netns pids {} | xargs -r kill -9", name));
     (void)run("ip netns del " + name);
   }
 }
@@ -138,11 +139,11 @@ Result<ClusterBox> ClusterBox::make(const BoxOptions& options) {
   return box;
 }
 
-std::string ClusterBox::host_name(int host) const { return fmt::format("{}-h{}", prefix_, host); }
+std::string ClusterBox::host_name(int host) const { return base::format("{}-h{}", prefix_, host); }
 std::string ClusterBox::switch_name(int group) const {
-  return group == kTop ? prefix_ + "-top" : fmt::format("{}-s{}", prefix_, group);
+  return group == kTop ? prefix_ + "-top" : base::format("{}-s{}", prefix_, group);
 }
-std::string ClusterBox::address(int host) const { return fmt::format("10.77.0.{}", host + 1); }
+std::string ClusterBox::address(int host) const { return base::format("10.77.0.{}", host + 1); }
 
 Status ClusterBox::build() {
   const auto add_namespace = [&](const std::string& name) {
@@ -152,8 +153,8 @@ Status ClusterBox::build() {
   };
   const auto add_switch = [&](const std::string& name) {
     if (Status status = add_namespace(name); !status.ok()) return status;
-    return run_all({fmt::format("ip -n {} link add name bridge0 type bridge", name),
-                    fmt::format("ip -n {} link set bridge0 up", name)});
+    return run_all({base::format("ip -n {} link add name bridge0 type bridge", name),
+                    base::format("ip -n {} link set bridge0 up", name)});
   };
   std::vector<int> groups = options_.groups;
   if (groups.empty()) groups = {options_.hosts};
@@ -166,9 +167,9 @@ Status ClusterBox::build() {
     const std::string name = switch_name(group);
     if (Status status = add_switch(name); !status.ok()) return status;
     if (above) {
-      Status status = run_all(cable(name, "up0", switch_name(kTop), fmt::format("g{}", group),
+      Status status = run_all(cable(name, "up0", switch_name(kTop), base::format("g{}", group),
                                     options_.uplink_mbit_per_s));
-      if (status.ok()) status = run(fmt::format("ip -n {} link set up0 master bridge0", name));
+      if (status.ok()) status = run(base::format("ip -n {} link set up0 master bridge0", name));
       if (!status.ok()) return status;
     }
     for (int i = 0; i < groups[static_cast<std::size_t>(group)]; ++i, ++host) {
@@ -182,10 +183,10 @@ Status ClusterBox::build() {
 Status ClusterBox::add_host(int host, int group) {
   const std::string name = host_name(host);
   Status status = run_all(
-      cable(name, "net0", switch_name(group), fmt::format("p{}", host), options_.mbit_per_s));
+      cable(name, "net0", switch_name(group), base::format("p{}", host), options_.mbit_per_s));
   if (!status.ok()) return status;
-  return run_all({fmt::format("ip -n {} addr add {}/24 dev net0", name, address(host)),
-                  fmt::format("ip -n {} link set lo up", name)});
+  return run_all({base::format("ip -n {} addr add {}/24 dev net0", name, address(host)),
+                  base::format("ip -n {} link set lo up", name)});
 }
 
 LinkCounters ClusterBox::counters(int host) const { return counters_of(host_name(host), "net0"); }
@@ -221,7 +222,7 @@ LinkCounters ClusterBox::counters_of(const std::string& name, const std::string&
 
 Status ClusterBox::set_rate(int host, int mbit_per_s) {
   return run_all({limit(host_name(host), "net0", mbit_per_s),
-                  limit(switch_name(group_of(host)), fmt::format("p{}", host), mbit_per_s)});
+                  limit(switch_name(group_of(host)), base::format("p{}", host), mbit_per_s)});
 }
 int ClusterBox::group_of(int host) const {
   int group = 0;
@@ -233,10 +234,10 @@ int ClusterBox::group_of(int host) const {
   return group;
 }
 Status ClusterBox::cut(int host) {
-  return run(fmt::format("ip -n {} link set net0 down", host_name(host)));
+  return run(base::format("ip -n {} link set net0 down", host_name(host)));
 }
 Status ClusterBox::mend(int host) {
-  return run(fmt::format("ip -n {} link set net0 up", host_name(host)));
+  return run(base::format("ip -n {} link set net0 up", host_name(host)));
 }
 
 bool ClusterBox::enter(int host) const { return enter_namespace(host_name(host)); }

@@ -1,5 +1,4 @@
 // What a job puts on the links between hosts, counted by the interfaces themselves.
-#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 
@@ -9,6 +8,7 @@
 #include <optional>
 #include <thread>
 
+#include "base/format.h"
 #include "tests/box/box_ranks.h"
 
 namespace sluice::box {
@@ -38,7 +38,7 @@ std::string add_up(Communicator& comm, const Gate& gate, const std::string& algo
     std::size_t sum = 0;
     for (Rank rank = 0; rank < comm.size(); ++rank)
       sum += (i * 31 + static_cast<std::size_t>(rank) * 7) % 1009;
-    if (data[i] != static_cast<float>(sum)) return fmt::format("element {} is wrong", i);
+    if (data[i] != static_cast<float>(sum)) return base::format("element {} is wrong", i);
   }
   return "";
 }
@@ -108,11 +108,11 @@ TEST_F(Job, ARingOfRanksDealtOutInTurnCrossesEachLinkOnceEachWay) {
 TEST_F(Job, RanksBehindOneSwitchComeTogetherByTheTopologyFile) {
   make({.hosts = 4, .mbit_per_s = 1000, .groups = {2, 2}, .uplink_mbit_per_s = 1000});
   if (IsSkipped()) return;
-  const std::string file = testing::TempDir() + fmt::format("switches-{}.toml", getpid());
+  const std::string file = testing::TempDir() + base::format("switches-{}.toml", getpid());
   std::ofstream{file} << "name = \"box\"\nranks_per_node = 1\n"
-                      << fmt::format("switches = [[\"{}\", \"{}\"], [\"{}\", \"{}\"]]\n",
-                                     cluster_->address(0), cluster_->address(1),
-                                     cluster_->address(2), cluster_->address(3))
+                      << base::format("switches = [[\"{}\", \"{}\"], [\"{}\", \"{}\"]]\n",
+                                      cluster_->address(0), cluster_->address(1),
+                                      cluster_->address(2), cluster_->address(3))
                       << "[between]\ngbit_per_s = 1\nefficiency = 0.9\nlatency_us = 20\n"
                       << "[inside]\ngbyte_per_s = 8\nlatency_us = 0.5\n"
                       << "[reduce]\ngbyte_per_s = 20\n";
@@ -157,7 +157,7 @@ int sockets_with_receive_buffer(int bytes) {
 TEST_F(Job, OnlyWhoReceivesFromSeveralHostsInTurnsBoundsWhatComesInUnread) {
   make({.hosts = 4, .mbit_per_s = 1000});
   if (IsSkipped()) return;
-  const std::string file = testing::TempDir() + fmt::format("slow-{}.toml", getpid());
+  const std::string file = testing::TempDir() + base::format("slow-{}.toml", getpid());
   std::ofstream{file} << "name = \"slow\"\nranks_per_node = 1\n"
                       << "[between]\ngbit_per_s = 0.8\nefficiency = 1\nlatency_us = 20\n"
                       << "[inside]\ngbyte_per_s = 8\nlatency_us = 0.5\n"
@@ -176,7 +176,7 @@ TEST_F(Job, OnlyWhoReceivesFromSeveralHostsInTurnsBoundsWhatComesInUnread) {
                     if (bounded_after(kCount, "ring") != 0) return "a ring has one sender";
                     if (bounded_after(kShort, "halving_doubling") != 0) return "they are short";
                     const int bounded = bounded_after(kCount, "halving_doubling");
-                    return bounded == 3 ? "" : fmt::format("{} of 3 are bounded", bounded);
+                    return bounded == 3 ? "" : base::format("{} of 3 are bounded", bounded);
                   }});
   std::remove(file.c_str());
   EXPECT_EQ(wrong, "");

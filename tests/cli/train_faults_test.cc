@@ -1,5 +1,4 @@
 // `sluice train` under kills and signals: nothing is lost, nobody stays behind.
-#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -7,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/format.h"
 #include "base/random.h"
 #include "tests/base/has.h"
 #include "tests/bootstrap/ending.h"
@@ -63,8 +63,8 @@ TEST(TrainFaults, TwentyKillsAtRandomMomentsLeaveTheSameWeights) {
   base::Random random{4};
   std::string kills;
   for (int i = 0; i < kKills; ++i)
-    kills += fmt::format("strike {:.3f} {}; ", static_cast<double>(random.below(1500)) / 1000,
-                         random.below(2) == 0 ? "head" : "tail");
+    kills += base::format("strike {:.3f} {}; ", static_cast<double>(random.below(1500)) / 1000,
+                          random.below(2) == 0 ? "head" : "tail");
   const TrainingPlace place;
   const Outcome outcome = shell(
       place.in(
@@ -72,12 +72,12 @@ TEST(TrainFaults, TwentyKillsAtRandomMomentsLeaveTheSameWeights) {
           "strike() { while kill -0 $p && { [ $(ranks | wc -l) -lt 2 ] || [ \"$(ranks)\" = "
           "\"$last\" ]; }; do sleep 0.01; done; sleep $1; last=\"$(ranks)\"; kill -KILL $(echo "
           "\"$last\" | $2 -n 1); };" +
-          longer + fmt::format("--max-restarts {} >out & p=$!; ", kKills) + kills +
+          longer + base::format("--max-restarts {} >out & p=$!; ", kKills) + kills +
           "wait $p; s=$?; cat out; exit $s"),
       kDeadlineS);
   EXPECT_EQ(outcome.status, 0) << outcome.err;
   EXPECT_TRUE(
-      base::has(outcome.err, fmt::format("sluice train: restart {0} of {0}: rank ", kKills)))
+      base::has(outcome.err, base::format("sluice train: restart {0} of {0}: rank ", kKills)))
       << outcome.err;
   EXPECT_EQ(weights_of(outcome), expected);
 }

@@ -1,8 +1,6 @@
 #include "tests/engine/chaos.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/resource.h>
@@ -16,6 +14,7 @@
 #include <random>
 #include <thread>
 
+#include "base/format.h"
 #include "sluice/algorithms.h"
 
 namespace sluice::engine::chaos {
@@ -67,10 +66,10 @@ std::string add_up(const Scenario& scenario, Rank me, int ready) {
         comm.barrier();
       } catch (const Error& again) {
         if (std::string_view{again.what()} == error.what())
-          return fmt::format("error {}", error.what());
-        return fmt::format("poisoned with another cause: {} / {}", error.what(), again.what());
+          return base::format("error {}", error.what());
+        return base::format("poisoned with another cause: {} / {}", error.what(), again.what());
       }
-      return fmt::format("not poisoned after {}", error.what());
+      return base::format("not poisoned after {}", error.what());
     }
     // Who only sends may be done before anybody can object.
     if (now && scenario.fault == Fault::OtherCollective) continue;
@@ -78,7 +77,7 @@ std::string add_up(const Scenario& scenario, Rank me, int ready) {
       std::int64_t sum = 0;
       for (Rank rank = 0; rank < comm.size(); ++rank) sum += value(rank, i, e);
       if (data[e] != sum)
-        return fmt::format("iteration {}, element {}: {} instead of {}", i, e, data[e], sum);
+        return base::format("iteration {}, element {}: {} instead of {}", i, e, data[e], sum);
     }
   }
   return "went on";
@@ -106,7 +105,7 @@ RankProcess start_rank(const Scenario& scenario, Rank me, int ready, const World
     };
     set("SLUICE_RANK", std::to_string(me));
     set("SLUICE_RANKS", std::to_string(scenario.ranks));
-    set("SLUICE_JOB", fmt::format("chaos-{}-{}", parent, scenario.seed));
+    set("SLUICE_JOB", base::format("chaos-{}-{}", parent, scenario.seed));
     if (const std::string master = world.address(scenario.host(0)); !master.empty()) {
       const auto here = [&](Rank ranks) {
         return std::count(scenario.hosts.begin(), scenario.hosts.begin() + ranks,
@@ -122,7 +121,7 @@ RankProcess start_rank(const Scenario& scenario, Rank me, int ready, const World
     try {
       said = add_up(scenario, me, ready);
     } catch (const std::exception& error) {
-      said = fmt::format("threw {}", error.what());
+      said = base::format("threw {}", error.what());
     }
     (void)!write(ends[1], said.data(), said.size());
     return 0;
@@ -167,17 +166,17 @@ void listen(std::vector<RankProcess>& ranks, const Scenario& scenario, Clock::ti
 // first.
 bool blames(const std::string& said, Rank own, Rank culprit, const Scenario& scenario) {
   const auto names = [&](const std::string& part) { return said.find(part) != std::string::npos; };
-  if (names(own == culprit ? "because of this rank" : fmt::format("because of rank {}", culprit)))
+  if (names(own == culprit ? "because of this rank" : base::format("because of rank {}", culprit)))
     return true;
   if (is_mismatch(scenario.fault)) {
-    return names(fmt::format("rank {}: it calls", own)) &&
-           (own == culprit || names(fmt::format("but rank {} calls", culprit)));
+    return names(base::format("rank {}: it calls", own)) &&
+           (own == culprit || names(base::format("but rank {} calls", culprit)));
   }
   const bool only_time = scenario.fault == Fault::Stop || hits_host(scenario.fault);
-  if (only_time && (names(fmt::format("rank {} is stopped", culprit)) ||
-                    names(fmt::format("rank {} last reported", culprit))))
+  if (only_time && (names(base::format("rank {} is stopped", culprit)) ||
+                    names(base::format("rank {} last reported", culprit))))
     return true;
-  return scenario.fault != Fault::Stop && names(fmt::format("rank {} is lost", culprit));
+  return scenario.fault != Fault::Stop && names(base::format("rank {} is lost", culprit));
 }
 
 // What one rank's end should have been, and was not; or "".
@@ -189,14 +188,14 @@ std::string verdict_on(Rank rank, const RankProcess& process, const Scenario& sc
   if (rank == scenario.victim && !is_mismatch(scenario.fault) && !hits_host(scenario.fault) &&
       scenario.fault != Fault::SlowLink)
     return "";
-  if (!process.ended) return fmt::format("rank {} had not ended in time", rank);
+  if (!process.ended) return base::format("rank {} had not ended in time", rank);
   if (scenario.fault == Fault::SlowLink)
-    return process.said == "went on" ? "" : fmt::format("rank {} said: {}", rank, process.said);
+    return process.said == "went on" ? "" : base::format("rank {} said: {}", rank, process.said);
   if (!process.said.starts_with("error "))
-    return fmt::format("rank {} said: {}", rank, process.said);
+    return base::format("rank {} said: {}", rank, process.said);
   if (process.when - fault_at > kDeadline + 1s) {
-    return fmt::format("rank {} was late, by {} ms", rank,
-                       (process.when - fault_at - kDeadline) / 1ms);
+    return base::format("rank {} was late, by {} ms", rank,
+                        (process.when - fault_at - kDeadline) / 1ms);
   }
   if (on_lost_host) return "";  // it cannot know whose link it is
   bool right = false;
@@ -209,7 +208,7 @@ std::string verdict_on(Rank rank, const RankProcess& process, const Scenario& sc
   const bool says_where =
       process.said.find(" #") != std::string::npos &&
       (is_mismatch(scenario.fault) || process.said.find("step ") != std::string::npos);
-  return right && says_where ? "" : fmt::format("rank {} blames another: {}", rank, process.said);
+  return right && says_where ? "" : base::format("rank {} blames another: {}", rank, process.said);
 }
 
 void strike(const Scenario& scenario, const std::vector<RankProcess>& ranks, const World& world) {
@@ -233,10 +232,10 @@ std::uint64_t number_from(const char* variable, std::uint64_t fallback) {
 }  // namespace
 
 std::string Scenario::describe() const {
-  return fmt::format("seed {}: {} of {} ranks on hosts {}, {} i64 {} by {}: {} rank {}", seed,
-                     "all_reduce", ranks, fmt::join(hosts, " "), count,
-                     pooled ? "in pools" : "elsewhere", algorithm.empty() ? "choice" : algorithm,
-                     kFaults[static_cast<std::size_t>(fault)], victim);
+  return base::format("seed {}: {} of {} ranks on hosts {}, {} i64 {} by {}: {} rank {}", seed,
+                      "all_reduce", ranks, base::join(hosts, " "), count,
+                      pooled ? "in pools" : "elsewhere", algorithm.empty() ? "choice" : algorithm,
+                      kFaults[static_cast<std::size_t>(fault)], victim);
 }
 
 Scenario scenario_of(std::uint64_t seed, int hosts) {
@@ -305,7 +304,7 @@ std::string run(const Scenario& scenario, const World& world) {
   }
   if (!wrong.empty()) {
     for (std::size_t rank = 0; rank < ranks.size(); ++rank)
-      wrong += fmt::format("\n    rank {}: {}", rank, ranks[rank].said);
+      wrong += base::format("\n    rank {}: {}", rank, ranks[rank].said);
   }
   for (const RankProcess& rank : ranks) {
     kill(rank.pid, SIGKILL);
@@ -320,7 +319,7 @@ std::string run(const Scenario& scenario, const World& world) {
 void run_many(std::uint64_t runs, int hosts, const World& world) {
   runs = number_from("SLUICE_CHAOS_RUNS", runs);
   const std::uint64_t seed = number_from("SLUICE_CHAOS_SEED", std::random_device{}());
-  fmt::print("{} runs from seed {}\n", runs, seed);
+  base::print("{} runs from seed {}\n", runs, seed);
   std::uint64_t wrong_runs = 0;
   for (std::uint64_t i = 0; i < runs && wrong_runs < 5; ++i) {
     const Scenario scenario = scenario_of(seed + i, hosts);

@@ -4,13 +4,14 @@
 //   SLUICE_CHAOS_SEED=n      of the first; run i has seed n + i, so one can be run again alone
 #include "tests/engine/chaos.h"
 
-#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
 #include <csignal>
 #include <filesystem>
+
+#include "base/format.h"
 
 namespace sluice::engine::chaos {
 namespace {
@@ -25,7 +26,7 @@ pid_t start_here(int /*host*/, const std::function<int()>& body) {
 }
 
 TEST(Chaos, EverySurvivorNamesTheCulpritInTimeAndNoSumIsWrong) {
-  const std::string cache = testing::TempDir() + fmt::format("chaos-{}", getpid());
+  const std::string cache = testing::TempDir() + base::format("chaos-{}", getpid());
   run_many(150, 1, {.start = start_here, .environment = {{"SLUICE_CACHE", cache}}});
   std::filesystem::remove_all(cache);
 }

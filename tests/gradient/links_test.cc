@@ -1,11 +1,11 @@
 // What a reducer's steps put on the links between hosts, counted by the interfaces themselves.
-#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cstring>
 #include <optional>
 
+#include "base/format.h"
 #include "gradient/reducer.h"
 #include "tests/box/box_ranks.h"
 
@@ -16,8 +16,8 @@ namespace {
 std::vector<GradientSpec> gradients() {
   std::vector<GradientSpec> all;
   for (const std::size_t rows : {64, 300, 1000, 2000, 4096}) {
-    all.push_back({.name = fmt::format("{}.weight", rows), .count = rows * 1500});
-    all.push_back({.name = fmt::format("{}.bias", rows), .count = rows, .may_be_sparse = false});
+    all.push_back({.name = base::format("{}.weight", rows), .count = rows * 1500});
+    all.push_back({.name = base::format("{}.bias", rows), .count = rows, .may_be_sparse = false});
   }
   return all;
 }
@@ -72,7 +72,7 @@ std::string run_steps(Communicator& comm, const box::Gate& gate, const GradientO
   comm.all_reduce(held.data(), 1, {.type = DataType::F64}).wait();
   double missing = -held[0] / comm.size();
   for (std::size_t i = 0; i < specs.size(); ++i) missing += expected[i] - sums[i];
-  return missing == 0 ? "" : fmt::format("{} is lost", missing);
+  return missing == 0 ? "" : base::format("{} is lost", missing);
 }
 
 // What leaves the busier host in a step, by its link's counters.
@@ -80,7 +80,9 @@ double sent_bytes(const box::ClusterBox& cluster, const GradientOptions& options
   std::vector<box::LinkCounters> before;
   double most = 0;
   box::BoxJob job{.hosts = {0, 1}, .environment = {{"SLUICE_TOPOLOGY", "generic"}}};
-  job.body = [&](Communicator& comm, const box::Gate& gate) { return run_steps(comm, gate, options); };
+  job.body = [&](Communicator& comm, const box::Gate& gate) {
+    return run_steps(comm, gate, options);
+  };
   job.at_gate = [&](int gate) {
     for (int host = 0; host < cluster.hosts(); ++host) {
       const box::LinkCounters now = cluster.counters(host);
@@ -101,8 +103,8 @@ TEST(Links, SparseStepsSendASixthOfDenseOnes) {
   // Two hosts: each sends the whole once, to reduce one half and hand out the other.
   EXPECT_NEAR(dense / bytes_of(gradients()), 1, 0.01);
   const double sparse = sent_bytes(cluster.value(), {.sparse = {.sparsity = 0.85}});
-  RecordProperty("sparse_of_dense", fmt::format("{:.4f}", sparse / dense));
-  fmt::print("sparse steps send {:.4f} of what dense ones do\n", sparse / dense);
+  RecordProperty("sparse_of_dense", base::format("{:.4f}", sparse / dense));
+  base::print("sparse steps send {:.4f} of what dense ones do\n", sparse / dense);
   EXPECT_LE(sparse / dense, 0.17);
   EXPECT_GE(sparse / dense, 0.15);
 }

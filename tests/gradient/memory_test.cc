@@ -1,11 +1,11 @@
 // The memory a reducer takes, as the system counts it: pages in use before and after a few steps.
-#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <fstream>
 
+#include "base/format.h"
 #include "gradient/reducer.h"
 #include "tests/engine/in_process.h"
 
@@ -31,7 +31,7 @@ double pools_for(const GradientOptions& options) {
   engine::run_ranks(kRanks, [&](Communicator& comm) {
     std::vector<GradientSpec> specs;
     for (std::size_t i = 0; i < kTensors; ++i)
-      specs.push_back({.name = fmt::format("tensor {}", i), .count = kCount});
+      specs.push_back({.name = base::format("tensor {}", i), .count = kCount});
     comm.barrier();
     const double before = resident_bytes();
     comm.barrier();
@@ -53,7 +53,7 @@ double pools_for(const GradientOptions& options) {
 
 void expect_beyond_the_pool(double pools, const GradientOptions& options) {
   const double taken = pools_for(options);
-  fmt::print("{:.3f} pools beyond the first, {} allowed\n", taken - 1, pools);
+  base::print("{:.3f} pools beyond the first, {} allowed\n", taken - 1, pools);
   constexpr double kOther = 0.02;  // stacks, tables, norms
   EXPECT_LE(taken - 1, pools + kOther);
   EXPECT_GE(taken - 1, pools - kOther) << "the measurement misses what is known to be there";

@@ -139,7 +139,8 @@ Bytes Reference::mean_over_wire(std::size_t i, int number, Step& step) const {
     for (std::size_t r = 0; r < given.size(); ++r) {
       const float value = at<float>(given[r], e);
       const auto factor = static_cast<float>(step.wire_scale / step.loss_scale);
-      const float travels = kernels::reference::decode(wire, reference::encode(wire, value * factor));
+      const float travels =
+          kernels::reference::decode(wire, reference::encode(wire, value * factor));
       all_finite = all_finite && std::isfinite(value);
       sum = r == 0 ? travels : sum + travels;
     }

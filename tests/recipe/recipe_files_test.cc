@@ -1,5 +1,4 @@
 // The recipes of recipes/ and the document that lists keys and recipes.
-#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -10,6 +9,7 @@
 #include <sstream>
 
 #include "base/embedded_files.h"
+#include "base/format.h"
 #include "recipe/recipe.h"
 #include "recipe/recipe_keys.h"
 #include "recipe/recipe_value.h"
@@ -150,14 +150,14 @@ TEST(RecipeFiles, TheDocumentHasEveryKeyAndRecipe) {
   const std::string document = text_of(SLUICE_SOURCE_DIR "/docs/recipes.md");
   std::string keys;
   for (const RecipeKey& key : recipe_keys()) {
-    keys +=
-        fmt::format("| `{}` | {} | {} |\n", key.name,
-                    key.required ? "" : fmt::format("`{}`", show_value(Recipe{}, key)), key.about);
+    keys += base::format("| `{}` | {} | {} |\n", key.name,
+                         key.required ? "" : base::format("`{}`", show_value(Recipe{}, key)),
+                         key.about);
   }
   EXPECT_NE(document.find(keys), std::string::npos) << "docs/recipes.md should have:\n" << keys;
   std::string recipes;
   for (const RecipeSummary& recipe : known_recipes())
-    recipes += fmt::format("| `{}` | {} |\n", recipe.name, recipe.about);
+    recipes += base::format("| `{}` | {} |\n", recipe.name, recipe.about);
   EXPECT_NE(document.find(recipes), std::string::npos) << "docs/recipes.md should have:\n"
                                                        << recipes;
 }

@@ -1,6 +1,5 @@
 #include "tests/simulate/simgrid_replay.h"
 
-#include <fmt/format.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <xbt/log.h>
@@ -13,6 +12,8 @@
 #include <simgrid/s4u.hpp>
 #include <utility>
 #include <vector>
+
+#include "base/format.h"
 
 namespace sluice::simulate {
 namespace {
@@ -57,12 +58,12 @@ Hosts build_fabric(const cluster::Cluster& cluster, int ranks, double latency_s)
   std::vector<std::pair<const s4u::Link*, const s4u::Link*>> host_cables;
   std::vector<std::pair<const s4u::Link*, const s4u::Link*>> switch_cables;
   for (int rank = 0; rank < ranks; ++rank) {
-    hosts.push_back(fabric->create_host(fmt::format("host{}", rank), 1e9)->seal());
+    hosts.push_back(fabric->create_host(base::format("host{}", rank), 1e9)->seal());
     host_cables.push_back(
-        cable(fmt::format("host{}", rank), host_link.bandwidth_bytes_per_s, latency_s / 2));
+        cable(base::format("host{}", rank), host_link.bandwidth_bytes_per_s, latency_s / 2));
     if (rank % level.nodes == 0)
       switch_cables.push_back(
-          cable(fmt::format("switch{}", rank / level.nodes), up_bytes_per_s, 0));
+          cable(base::format("switch{}", rank / level.nodes), up_bytes_per_s, 0));
   }
   const auto place = [](int of) { return static_cast<std::size_t>(of); };
   for (int from = 0; from < ranks; ++from) {
@@ -119,7 +120,7 @@ class Replay {
   void start() {
     for (auto& [pair, message] : sent_) {
       const auto [from, to] = pair;
-      auto* const box = s4u::Mailbox::by_name(fmt::format("{}>{}", from, to));
+      auto* const box = s4u::Mailbox::by_name(base::format("{}>{}", from, to));
       const std::vector<std::pair<Operation*, double>>& sends = message;
       s4u::Actor::create("sender", hosts_[static_cast<std::size_t>(from)], [this, box, &sends] {
         for (const auto& [send, bytes] : sends) {
@@ -130,7 +131,7 @@ class Replay {
       });
     }
     for (auto& [pair, receives] : received_) {
-      auto* const box = s4u::Mailbox::by_name(fmt::format("{}>{}", pair.first, pair.second));
+      auto* const box = s4u::Mailbox::by_name(base::format("{}>{}", pair.first, pair.second));
       const std::vector<Operation*>& in_order = receives;
       s4u::Actor::create("receiver", hosts_[static_cast<std::size_t>(pair.second)],
                          [this, box, &in_order] {

@@ -1,12 +1,12 @@
 // A second opinion where links are contended: SimGrid runs the very schedules on the same fabric,
 // and what `sluice simulate` would say is within 5% of it. Where SimGrid holds up a sender until
 // its message has arrived, within 7%: that is another network, and short messages tell them apart.
-#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
 
+#include "base/format.h"
 #include "simulate/collective.h"
 #include "tests/simulate/fabrics.h"
 #include "tests/simulate/simgrid_replay.h"
@@ -55,11 +55,11 @@ TEST_P(SecondOpinion, AgreesOnFatAndThinTrees) {
         CollectiveSimulator simulator = CollectiveSimulator::on(fabric, ranks).value();
         const auto done = simulator.run(algorithm, shape, {.bytes = bytes}).value();
         const double ours = *std::max_element(done.begin(), done.end());
-        const std::string row = fmt::format(
+        const std::string row = base::format(
             "| {} | {} | {} | {:.0f} | {:.3f} | {:.3f} | {:+.1f}% | {:+.1f}% |", GetParam(), ranks,
             oversubscription > 1 ? "thin" : "fat", bytes, theirs * 1e3, ours * 1e3,
             100 * (ours / theirs - 1), 100 * (ours / held_up - 1));
-        fmt::print("{}\n", row);
+        base::print("{}\n", row);
         EXPECT_NEAR(ours, theirs, kClose * theirs) << row;
         EXPECT_NEAR(ours, held_up, kCloseWhenHeldUp * held_up) << row;
       }

@@ -1,10 +1,10 @@
 // What is known of these machines besides figures: which method helps where, and which does not.
-#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
 
+#include "base/format.h"
 #include "simulate/training.h"
 #include "sluice/select.h"
 
@@ -27,7 +27,7 @@ TEST(Stories, AlexNetOn56GbitNeedsSparsityAndResNet50DoesNot) {
   const double alexnet_sparse = speedup("model=alexnet_bn", "sparsity=0.85");
   const double resnet_dense = speedup("model=resnet50", "sparsity=0");
   const double resnet_sparse = speedup("model=resnet50", "sparsity=0.85");
-  fmt::print(
+  base::print(
       "speed-up on 512 ranks, 56 Gbit/s: AlexNet {:.0f} dense, {:.0f} sparse; ResNet-50 "
       "{:.0f} dense, {:.0f} sparse\n",
       alexnet_dense, alexnet_sparse, resnet_dense, resnet_sparse);
@@ -47,7 +47,7 @@ TEST(Stories, DoubleBufferingAndF16TogetherRescue10GbitEthernet) {
   const double f16 = hours("mn-1-10gbe", "double_buffering=false", "wire=f16");
   const double buffered = hours("mn-1-10gbe", "double_buffering=true", "wire=f32");
   const double both = hours("mn-1-10gbe", "double_buffering=true", "wire=f16");
-  fmt::print(
+  base::print(
       "hours to train on 32 ranks: InfiniBand {:.2f}; 10 Gbit/s {:.2f}, with f16 {:.2f}, "
       "double buffering {:.2f}, both {:.2f}\n",
       infiniband, plain, f16, buffered, both);
@@ -96,7 +96,7 @@ TEST(Stories, OverTwoThousandRanksTheFlatRingIsForLongBuffersOnly) {
   AllReduceOn abci{cluster::find_cluster("abci").value(), 2048};
   const double hierarchical = abci.ring_wins_from("hierarchical:ring", 0);
   const double torus = abci.ring_wins_from("torus", 32);
-  fmt::print(
+  base::print(
       "2,048 ranks of abci: the flat ring wins over hierarchical rings from {:.0f} MB on, "
       "over a torus of 32 x 64 from {:.0f} MB on\n",
       hierarchical / 1e6, torus / 1e6);
@@ -120,7 +120,7 @@ TEST(Stories, OnAThinTreeARingIsUnharmedAndFarFirstHalvingDoublingIsNot) {
   const double ring = harm("ring");
   const double near = harm("halving_doubling");
   const double far = harm("halving_doubling:far");
-  fmt::print(
+  base::print(
       "512 ranks of mn-1, a quarter of the uplinks: ring {:.2f} of the time over all of "
       "them, near-first halving_doubling {:.2f}, far-first {:.2f}\n",
       ring, near, far);

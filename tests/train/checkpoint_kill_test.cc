@@ -95,7 +95,8 @@ TEST(CheckpointKill, ThereIsAlwaysOneThatCanBeLoaded) {
     refused += newest.refused.empty() ? 0 : 1;
     const Result<LoadedCheckpoint> loaded = load_checkpoint(*newest.path);
     ASSERT_TRUE(loaded.ok()) << loaded.status().message();
-    libtorch::Network network{libtorch::Setting{.type = torch::kFloat, .normalise = true}, std::nullopt};
+    libtorch::Network network{libtorch::Setting{.type = torch::kFloat, .normalise = true},
+                              std::nullopt};
     ASSERT_TRUE(loaded.value().apply_weights(*network).ok());
     for (const auto& [name, tensor] : libtorch::weights(*network))
       ASSERT_TRUE((tensor == static_cast<double>(newest.step)).all().item<bool>()) << name;

@@ -248,11 +248,13 @@ TEST(Checkpoint, WeightsAreExportedForTorchLoad) {
     train_half(comm, training, path);
     if (comm.rank() != 0) return;
     const LoadedCheckpoint loaded = load_checkpoint(checkpoint_path(path, kHalf)).value();
-    libtorch::Network network{libtorch::Setting{.type = torch::kFloat, .normalise = true}, std::nullopt};
+    libtorch::Network network{libtorch::Setting{.type = torch::kFloat, .normalise = true},
+                              std::nullopt};
     ASSERT_TRUE(loaded.apply_weights(*network).ok());
     ASSERT_TRUE(export_weights(*network, path / "weights.pt").ok());
 
-    libtorch::Network other{libtorch::Setting{.type = torch::kFloat, .normalise = true}, std::nullopt};
+    libtorch::Network other{libtorch::Setting{.type = torch::kFloat, .normalise = true},
+                            std::nullopt};
     torch::load(other, (path / "weights.pt").string());
     EXPECT_TRUE(
         libtorch::same_bits(libtorch::weights(*other), libtorch::weights(*training.network)));

@@ -2,7 +2,6 @@
 // order.
 #include "transport/mpi/mpi.h"
 
-#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -13,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/format.h"
 #include "tests/engine/counted_new.h"
 
 namespace sluice::transport {
@@ -21,7 +21,7 @@ namespace {
 constexpr std::array<std::size_t, 8> kSizes{0, 1, 13, 4096, 4097, 300'000, 3'000'000, 5};
 
 const MpiWorld& world() {
-  static const MpiWorld kFound = mpi_world("node", fmt::format("host of {}", getpid())).value();
+  static const MpiWorld kFound = mpi_world("node", base::format("host of {}", getpid())).value();
   return kFound;
 }
 
@@ -158,7 +158,7 @@ TEST_F(Mpi, TellsWhereRanksRun) {
   ASSERT_EQ(world().hosts.size(), static_cast<std::size_t>(ranks_));
   for (const std::string& node : world().nodes) EXPECT_EQ(node, "node");
   for (Rank peer = 0; peer < ranks_; ++peer) {
-    EXPECT_EQ(world().hosts[static_cast<std::size_t>(peer)] == fmt::format("host of {}", getpid()),
+    EXPECT_EQ(world().hosts[static_cast<std::size_t>(peer)] == base::format("host of {}", getpid()),
               peer == rank_);
   }
 }
@@ -275,7 +275,7 @@ TEST_F(Mpi, SplitNamesWhoHasNotCalled) {
     const auto half = network->split(all, 1, Clock::now() + std::chrono::milliseconds{300});
     ASSERT_FALSE(half.ok());
     EXPECT_EQ(half.status().code(), Code::DeadlineExceeded);
-    EXPECT_NE(half.status().message().find(fmt::format("rank {} ", absent)), std::string::npos)
+    EXPECT_NE(half.status().message().find(base::format("rank {} ", absent)), std::string::npos)
         << half.status().message();
   }
   meet(*network, rank_, ranks_, 1);

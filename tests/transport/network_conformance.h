@@ -2,8 +2,6 @@
 // network of all of them; it returns "" or what was wrong.
 #pragma once
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
@@ -11,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/format.h"
 #include "transport/network.h"
 
 namespace sluice::transport::network_conformance {
@@ -52,8 +51,8 @@ class Receiver {
       const std::size_t bytes = kSizes[message];
       if (header->bytes != bytes || header->number != message ||
           header->signature != static_cast<std::uint64_t>(peer_)) {
-        wrong = fmt::format("from {}: message {} has header {} of {} bytes", peer_, message,
-                            header->number, header->bytes);
+        wrong = base::format("from {}: message {} has header {} of {} bytes", peer_, message,
+                             header->number, header->bytes);
         return true;
       }
       data_.resize(bytes);
@@ -77,7 +76,7 @@ class Receiver {
       }
       for (std::size_t i = 0; i < bytes && wrong.empty(); ++i) {
         if (data_[i] != byte_of(peer_, own_, message, i))
-          wrong = fmt::format("from {}: message {}, byte {} is wrong", peer_, message, i);
+          wrong = base::format("from {}: message {}, byte {} is wrong", peer_, message, i);
       }
       done_ = 0;
       ++message;
@@ -143,7 +142,7 @@ inline std::string notes(Network& network, Rank own, const std::vector<Rank>& pe
       return newest == kLast;
     });
     if (!came || newest != kLast || note.step != 7)
-      return fmt::format("of rank {}'s notes {} is the newest", peer, newest);
+      return base::format("of rank {}'s notes {} is the newest", peer, newest);
   }
   return "";
 }
@@ -174,7 +173,7 @@ inline std::string leaves(std::unique_ptr<Network> network, Rank own,
       done += network->read(0, data.data() + done, kBytes - done);
     return done == kBytes;
   });
-  if (!all) return fmt::format("{} bytes of {} came", done, kBytes);
+  if (!all) return base::format("{} bytes of {} came", done, kBytes);
   if (std::count(data.begin(), data.end(), std::byte{42}) != std::ssize(data)) return "wrong bytes";
   const bool heard = eventually([&] {
     Note note;

@@ -1,7 +1,6 @@
 // processes.h - tests whose ranks are processes: forked, watched, and told apart by what they say.
 #pragma once
 
-#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/wait.h>
@@ -15,13 +14,14 @@
 #include <string>
 #include <vector>
 
+#include "base/format.h"
 #include "transport/memory/mesh.h"
 
 namespace sluice::transport::testing_processes {
 
 inline std::string unique_job() {
-  return fmt::format("test-{}-{}", getpid(),
-                     testing::UnitTest::GetInstance()->current_test_info()->name());
+  return base::format("test-{}-{}", getpid(),
+                      testing::UnitTest::GetInstance()->current_test_info()->name());
 }
 
 inline MeshJoin as(Rank rank, int ranks, const std::string& job,

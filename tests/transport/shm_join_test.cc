@@ -1,5 +1,4 @@
 // How the processes of a node find each other, and what they say when they do not.
-#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -7,6 +6,7 @@
 #include <algorithm>
 #include <thread>
 
+#include "base/format.h"
 #include "tests/base/has.h"
 #include "tests/transport/processes.h"
 #include "transport/memory/shm.h"
@@ -91,7 +91,7 @@ TEST(ShmJoin, AStrangerThatTalksNonsenseOrNothingDoesNoHarm) {
     }
     sockaddr_un name{};
     name.sun_family = AF_UNIX;
-    const std::string text = fmt::format("sluice/{}/{}/0", getuid(), job);
+    const std::string text = base::format("sluice/{}/{}/0", getuid(), job);
     std::copy(text.begin(), text.end(), name.sun_path + 1);
     std::this_thread::sleep_for(200ms);
     for (int call = 0; call < 40; ++call) {

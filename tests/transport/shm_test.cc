@@ -1,7 +1,6 @@
 // Memory shared by real processes: what one writes the others read, and who of them is alive.
 #include "transport/memory/shm.h"
 
-#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
@@ -10,6 +9,7 @@
 #include <fstream>
 #include <thread>
 
+#include "base/format.h"
 #include "tests/transport/processes.h"
 
 namespace sluice::transport {
@@ -60,7 +60,7 @@ INSTANTIATE_TEST_SUITE_P(Ranks, ShmOf, testing::Values(1, 2, 3, 7));
 TEST_P(ShmOf, EveryRankReadsAndWritesTheMemoryOfAllOthers) {
   constexpr std::size_t kBytes = 10000;  // for each pair
   const int n = GetParam();
-  const std::string job = fmt::format("test-{}-{}", getpid(), n);
+  const std::string job = base::format("test-{}-{}", getpid(), n);
   const auto said = run_ranks(n, [&](Rank me) -> std::string {
     const auto group = make_shm_group(as(me, n, job)).value();
     const Segment own = group->memory().allocate(kBytes * static_cast<std::size_t>(n)).value();
@@ -79,7 +79,7 @@ TEST_P(ShmOf, EveryRankReadsAndWritesTheMemoryOfAllOthers) {
             group->address(peer, {ids[static_cast<std::size_t>(peer)], kBytes * writer}).value();
         for (std::size_t i = 0; i < kBytes; ++i) {
           if (part[i] != pattern(writer * n + peer, i))
-            return fmt::format("byte {} of {} from {}", i, peer, writer);
+            return base::format("byte {} of {} from {}", i, peer, writer);
         }
       }
     }
@@ -105,7 +105,7 @@ TEST(Shm, MapsAPeersSegmentWhenItIsFirstNamed) {
     meet(*group, 2);
     return after == before + 1 && mappings() == after
                ? ""
-               : fmt::format("{}, {}, {}", before, after, mappings());
+               : base::format("{}, {}, {}", before, after, mappings());
   });
   EXPECT_EQ(said, (std::vector<std::string>{"", ""}));
 }
@@ -120,12 +120,12 @@ TEST(Shm, SegmentsThatComeAndGoLeaveNoMappingsBehind) {
       const auto ids = exchange(*group, own.id, 2 * round + 1);
       const std::byte seen =
           *group->address(1 - me, {ids[static_cast<std::size_t>(1 - me)], 0}).value();
-      if (seen != pattern(1 - me, round)) return fmt::format("round {}: old bytes", round);
+      if (seen != pattern(1 - me, round)) return base::format("round {}: old bytes", round);
       meet(*group, 2 * round + 2);
       group->memory().release(own);
     }
     return mappings() <= before + 1 ? ""
-                                    : fmt::format("{} mappings, {} at first", mappings(), before);
+                                    : base::format("{} mappings, {} at first", mappings(), before);
   });
   EXPECT_EQ(said, (std::vector<std::string>{"", ""}));
 }
@@ -139,7 +139,7 @@ TEST(Shm, RefusesWhatIsNotASegment) {
     std::string wrong;
     for (const Location location :
          {Location{theirs, 1 << 20}, Location{0, 0}, Location{~std::uint64_t{0}, 0}}) {
-      if (group->address(1 - me, location).ok()) wrong += fmt::format("{:x} ", location.segment);
+      if (group->address(1 - me, location).ok()) wrong += base::format("{:x} ", location.segment);
     }
     if (group->address(me, {own.id + 1, 0}).ok()) wrong += "own";
     meet(*group, 2);
@@ -224,8 +224,8 @@ TEST(Shm, NothingIsLeftOpenOrMapped) {
     ShmJoin alone = as(me, 4, job);  // fails: there is no rank 3
     alone.deadline = Clock::now() + 100ms;
     if (connect_shm(alone).ok()) return "joined without rank 3";
-    if (open_files() != files) return fmt::format("{} files open, {} before", open_files(), files);
-    return mappings() == 0 ? "" : fmt::format("{} mappings left", mappings());
+    if (open_files() != files) return base::format("{} files open, {} before", open_files(), files);
+    return mappings() == 0 ? "" : base::format("{} mappings left", mappings());
   });
   EXPECT_EQ(said, (std::vector<std::string>{"", "", ""}));
   for (const auto& entry : std::filesystem::directory_iterator{"/dev/shm"}) {

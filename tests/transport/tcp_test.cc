@@ -1,6 +1,5 @@
 #include "transport/tcp/tcp.h"
 
-#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>

@@ -1,9 +1,9 @@
 #include "bootstrap/launch/find_program.h"
 
-#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/format.h"
 #include "base/text.h"
 
 namespace sluice::bootstrap {
@@ -22,22 +22,23 @@ Result<std::string> find_program(const std::string& name, const Environment& env
     if (runnable(name)) return name;
     const bool there = access(name.c_str(), F_OK) == 0;
     return Status{Code::InvalidArgument,
-                  fmt::format("{} {}", base::quote(name),
-                              there ? "is not a program that can be run" : "does not exist")};
+                  base::format("{} {}", base::quote(name),
+                               there ? "is not a program that can be run" : "does not exist")};
   }
   const std::string folders =
       environment.text(variable::kPath).value_or(std::string{variable::kPath.fallback});
   for (std::string_view rest = folders; !name.empty();) {
     const std::string_view folder = rest.substr(0, rest.find(':'));
-    std::string path = fmt::format("{}/{}", folder.empty() ? "." : folder, name);
+    std::string path = base::format("{}/{}", folder.empty() ? "." : folder, name);
     if (runnable(path)) return path;
     if (folder.size() == rest.size()) break;
     rest.remove_prefix(folder.size() + 1);
   }
   return Status{
       Code::InvalidArgument,
-      fmt::format("there is no program {} on PATH{}", base::quote(name),
-                  !name.empty() && runnable("./" + name) ? fmt::format(": write ./{}", name) : "")};
+      base::format(
+          "there is no program {} on PATH{}", base::quote(name),
+          !name.empty() && runnable("./" + name) ? base::format(": write ./{}", name) : "")};
 }
 
 }  // namespace sluice::bootstrap

@@ -1,6 +1,5 @@
 #include "bootstrap/launch/launch.h"
 
-#include <fmt/format.h>
 #include <poll.h>
 #include <sys/random.h>
 #include <unistd.h>
@@ -10,6 +9,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/format.h"
 #include "bootstrap/environment.h"
 #include "bootstrap/launch/cores.h"
 #include "bootstrap/launch/find_program.h"
@@ -25,10 +25,10 @@ namespace {
 Result<std::string> random_hex(std::size_t bytes) {
   std::string random(bytes, '\0');
   if (getrandom(random.data(), bytes, 0) != static_cast<ssize_t>(bytes)) {
-    return Status{Code::NoMemory, fmt::format("no random numbers: {}", std::strerror(errno))};
+    return Status{Code::NoMemory, base::format("no random numbers: {}", std::strerror(errno))};
   }
   std::string text;
-  for (const char c : random) text += fmt::format("{:02x}", static_cast<unsigned char>(c));
+  for (const char c : random) text += base::format("{:02x}", static_cast<unsigned char>(c));
   return text;
 }
 
@@ -37,7 +37,7 @@ using Variables = std::vector<std::pair<std::string_view, std::string>>;
 // The launcher's own environment with what the rank must know in front of what was there.
 std::vector<std::string> environment_with(const Variables& added) {
   std::vector<std::string> all;
-  for (const auto& [name, value] : added) all.push_back(fmt::format("{}={}", name, value));
+  for (const auto& [name, value] : added) all.push_back(base::format("{}={}", name, value));
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const std::string_view text = *entry;
     const std::string_view name = text.substr(0, text.find('='));
@@ -131,8 +131,8 @@ class Launch {
 
   // A line of another rank takes the place of what the first has drawn.
   std::string prefix_of(Rank rank) const {
-    return fmt::format("{}{}", options_.first_draws ? "\r\033[K" : "",
-                       options_.prefix ? fmt::format("[{}] ", rank) : std::string{});
+    return base::format("{}{}", options_.first_draws ? "\r\033[K" : "",
+                        options_.prefix ? base::format("[{}] ", rank) : std::string{});
   }
 
   // What all ranks of this host find in their environment.
@@ -159,8 +159,8 @@ class Launch {
       const std::string place = transport::show_address(options_.master, options_.port);
       // A restarted one is another job, so that nobody meets ranks of the one that failed.
       const std::string again =
-          attempt_.restarts > 0 ? fmt::format("-{}", attempt_.restarts) : std::string{};
-      shared.emplace_back(variable::kJob.name, fmt::format("launch-{}{}", place, again));
+          attempt_.restarts > 0 ? base::format("-{}", attempt_.restarts) : std::string{};
+      shared.emplace_back(variable::kJob.name, base::format("launch-{}{}", place, again));
       shared.emplace_back(variable::kMasterAddress.name, options_.master);
       shared.emplace_back(variable::kPort.name, std::to_string(options_.port));
     }
@@ -198,8 +198,8 @@ class Launch {
       const bool again = ends && (outcome_.signal != 0 || stopping());
       if (ends && outcome_.signal == 0) outcome_.signal = signal;
       if (ends && !again) {
-        options_.tell(fmt::format("passing {} on to the ranks; a second one kills them",
-                                  signal_name(signal)));
+        options_.tell(base::format("passing {} on to the ranks; a second one kills them",
+                                   signal_name(signal)));
       }
       send_all(again ? SIGKILL : signal);
     }
@@ -216,8 +216,8 @@ class Launch {
     first_failed_ = worst;
     const RankEnd& end = *ranks_[*worst].end();
     if (end.by_signal || !is_answer(options_, end.number)) {
-      options_.tell(fmt::format("rank {} {}; stopping the others",
-                                global(static_cast<Rank>(*worst)), end.describe()));
+      options_.tell(base::format("rank {} {}; stopping the others",
+                                 global(static_cast<Rank>(*worst)), end.describe()));
     }
     stop();
   }
@@ -283,12 +283,13 @@ std::int64_t now_ns() {
 Status check_hosts(const LaunchOptions& options) {
   constexpr int kMostRanks = 65536;
   if (options.hosts < 1 || options.hosts > kMostRanks / options.ranks) {
-    return {Code::InvalidArgument, fmt::format("{} hosts of {} ranks: there must be 1 to {} ranks",
-                                               options.hosts, options.ranks, kMostRanks)};
+    return {Code::InvalidArgument, base::format("{} hosts of {} ranks: there must be 1 to {} ranks",
+                                                options.hosts, options.ranks, kMostRanks)};
   }
   if (options.host < 0 || options.host >= options.hosts) {
-    return {Code::InvalidArgument, fmt::format("host {} is not one of {} hosts, which count from 0",
-                                               options.host, options.hosts)};
+    return {Code::InvalidArgument,
+            base::format("host {} is not one of {} hosts, which count from 0", options.host,
+                         options.hosts)};
   }
   if (options.hosts > 1 && (options.master.empty() || options.port == 0))
     return {Code::InvalidArgument, "several hosts need a master, an address and a port of host 0"};
@@ -307,8 +308,8 @@ bool worth_a_restart(const LaunchOptions& options, const LaunchOutcome& outcome)
 
 Result<LaunchOutcome> launch(const LaunchOptions& options) {
   if (options.ranks < 1 || options.ranks > kMostLocalRanks) {
-    return Status{Code::InvalidArgument, fmt::format("a machine takes 1 to {} ranks, not {}",
-                                                     kMostLocalRanks, options.ranks)};
+    return Status{Code::InvalidArgument, base::format("a machine takes 1 to {} ranks, not {}",
+                                                      kMostLocalRanks, options.ranks)};
   }
   if (options.program.empty())
     return Status{Code::InvalidArgument, "there is no program to launch"};
@@ -327,9 +328,9 @@ Result<LaunchOutcome> launch(const LaunchOptions& options) {
     if (!worth_a_restart(options, outcome) || transport::Clock::now() >= attempt.deadline)
       return outcome;
     ++attempt.restarts;
-    options.tell(fmt::format("restart {} of {}: rank {} {}; all {} ranks start again",
-                             attempt.restarts, options.max_restarts, outcome.first_failure->rank,
-                             outcome.first_failure->how, options.ranks));
+    options.tell(base::format("restart {} of {}: rank {} {}; all {} ranks start again",
+                              attempt.restarts, options.max_restarts, outcome.first_failure->rank,
+                              outcome.first_failure->how, options.ranks));
   }
 }
 

@@ -1,7 +1,6 @@
 #include "bootstrap/launch/rank_process.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -10,6 +9,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/format.h"
 #include "base/text.h"
 #include "bootstrap/launch/cores.h"
 
@@ -25,7 +25,7 @@ Result<Pipe> make_pipe() {
   std::array<int, 2> ends{-1, -1};
   if (pipe2(ends.data(), O_CLOEXEC) != 0) {
     return Status{Code::NoMemory,
-                  fmt::format("no pipe for a rank's output: {}", std::strerror(errno))};
+                  base::format("no pipe for a rank's output: {}", std::strerror(errno))};
   }
   return Pipe{base::Fd{ends[0]}, base::Fd{ends[1]}};
 }
@@ -76,14 +76,14 @@ base::Fd without_blocking(base::Fd fd) {
 
 std::string signal_name(int signal) {
   const char* const name = sigabbrev_np(signal);
-  return name != nullptr ? fmt::format("SIG{}", name) : fmt::format("signal {}", signal);
+  return name != nullptr ? base::format("SIG{}", name) : base::format("signal {}", signal);
 }
 
 std::string RankEnd::describe() const {
-  if (!by_signal) return fmt::format("exited with status {}", number);
+  if (!by_signal) return base::format("exited with status {}", number);
   const char* const meaning = sigdescr_np(number);
-  return fmt::format("was killed by {} ({})", signal_name(number),
-                     meaning != nullptr ? meaning : "unknown");
+  return base::format("was killed by {} ({})", signal_name(number),
+                      meaning != nullptr ? meaning : "unknown");
 }
 
 Result<RankProcess> RankProcess::start(const RankCommand& command) {
@@ -105,8 +105,8 @@ Result<RankProcess> RankProcess::start(const RankCommand& command) {
                     trouble.value().write_end.number()};
   const pid_t pid = fork();
   if (pid < 0) {
-    return Status{Code::NoMemory,
-                  fmt::format("rank {} cannot be started: {}", command.rank, std::strerror(errno))};
+    return Status{Code::NoMemory, base::format("rank {} cannot be started: {}", command.rank,
+                                               std::strerror(errno))};
   }
   if (pid == 0) become(child);
   setpgid(pid, pid);  // whoever of the two comes first
@@ -116,8 +116,8 @@ Result<RankProcess> RankProcess::start(const RankCommand& command) {
       LineRelay{without_blocking(std::move(err.value().read_end)), command.err, command.prefix,
                 kKeptLines}};
   if (!rank.process_.open()) {
-    return Status{Code::NoMemory,
-                  fmt::format("rank {} cannot be watched: {}", command.rank, std::strerror(errno))};
+    return Status{Code::NoMemory, base::format("rank {} cannot be watched: {}", command.rank,
+                                               std::strerror(errno))};
   }
   trouble.value().write_end.reset();
   int why = 0;
@@ -129,7 +129,7 @@ Result<RankProcess> RankProcess::start(const RankCommand& command) {
   if (got == static_cast<ssize_t>(sizeof why)) {
     return Status{
         Code::InvalidArgument,
-        fmt::format("{} cannot be run: {}", base::quote(command.path), std::strerror(why))};
+        base::format("{} cannot be run: {}", base::quote(command.path), std::strerror(why))};
   }
   return rank;
 }

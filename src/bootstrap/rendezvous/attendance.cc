@@ -1,10 +1,9 @@
 #include "bootstrap/rendezvous/attendance.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <map>
+
+#include "base/format.h"
 
 namespace sluice::bootstrap {
 
@@ -21,12 +20,12 @@ std::vector<Participant> Attendance::participants() const {
 }
 
 std::string Attendance::who(Rank rank) const {
-  return fmt::format("rank {} on host {}", rank,
-                     present_[static_cast<std::size_t>(rank)].value().participant.host);
+  return base::format("rank {} on host {}", rank,
+                      present_[static_cast<std::size_t>(rank)].value().participant.host);
 }
 
 std::string Attendance::text() const {
-  std::string text = fmt::format("{} of {} ranks joined", joined_, ranks());
+  std::string text = base::format("{} of {} ranks joined", joined_, ranks());
   if (complete()) return text;
   const std::string by_host = missing_by_host();
   if (!by_host.empty()) return text + ", waiting for " + by_host;
@@ -57,11 +56,11 @@ std::string Attendance::missing_by_host() const {
   for (const auto& [node, host] : hosts) {
     if (host.joined >= host.expected) continue;
     missing += host.expected - host.joined;
-    waits.push_back(fmt::format("{} on host {}", host.expected - host.joined, host.name));
+    waits.push_back(base::format("{} on host {}", host.expected - host.joined, host.name));
   }
   constexpr std::size_t kShown = 8;
   if (missing != ranks() - joined_ || waits.size() > kShown) return "";
-  return fmt::format("{}", fmt::join(waits, ", "));
+  return base::format("{}", base::join(waits, ", "));
 }
 
 std::string show_ranks(const std::vector<Rank>& ranks) {
@@ -73,15 +72,16 @@ std::string show_ranks(const std::vector<Rank>& ranks) {
     std::size_t run = 1;
     while (at + run < ranks.size() && ranks[at + run] == ranks[at] + static_cast<Rank>(run)) ++run;
     if (run > kShortRun) {
-      shown.push_back(fmt::format("{}-{}", ranks[at], ranks[at + run - 1]));
+      shown.push_back(base::format("{}-{}", ranks[at], ranks[at + run - 1]));
     } else {
       run = 1;
       shown.push_back(std::to_string(ranks[at]));
     }
     at += run;
   }
-  std::string text = fmt::format("rank{} {}", ranks.size() == 1 ? "" : "s", fmt::join(shown, ", "));
-  if (at < ranks.size()) text += fmt::format(" and {} more", ranks.size() - at);
+  std::string text =
+      base::format("rank{} {}", ranks.size() == 1 ? "" : "s", base::join(shown, ", "));
+  if (at < ranks.size()) text += base::format(" and {} more", ranks.size() - at);
   return text;
 }
 

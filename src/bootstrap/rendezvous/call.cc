@@ -1,12 +1,12 @@
 #include "bootstrap/rendezvous/call.h"
 
-#include <fmt/format.h>
 #include <poll.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 
+#include "base/format.h"
 #include "bootstrap/rendezvous/interfaces.h"
 
 namespace sluice::bootstrap {
@@ -33,8 +33,8 @@ Result<Own> open_own(const Meeting& meeting, const transport::SocketAddress& tow
   own.listener = transport::listen_at(address);
   if (!own.listener.open()) {
     return Status{Code::InvalidInput,
-                  fmt::format("rank {} cannot listen at {} ({}): {}", meeting.rank, address.host(),
-                              own.interface, std::strerror(errno))};
+                  base::format("rank {} cannot listen at {} ({}): {}", meeting.rank, address.host(),
+                               own.interface, std::strerror(errno))};
   }
   own.self = {.host = host_name(),
               .node = meeting.node,
@@ -64,7 +64,7 @@ std::optional<Result<Company>> Call::attempt(const transport::SocketAddress& mas
   base::Fd socket = transport::new_stream_socket(master.family());
   if (!socket.open()) {
     if (errno == EAFNOSUPPORT) return std::nullopt;
-    return failure(Code::NoMemory, fmt::format("no socket: {}", std::strerror(errno)));
+    return failure(Code::NoMemory, base::format("no socket: {}", std::strerror(errno)));
   }
   int error = 0;
   if (connect(socket.number(), master.address(), master.bytes()) != 0) {
@@ -117,9 +117,9 @@ std::optional<Result<Company>> Call::introduce(base::Fd socket,
       }
       case MessageStream::State::Garbage:
         return failure(Code::InvalidInput,
-                       fmt::format("what answers at {} is not rank 0 of a Sluice job; if the port "
-                                   "belongs to another program, set SLUICE_PORT to a free one",
-                                   master.text()));
+                       base::format("what answers at {} is not rank 0 of a Sluice job; if the port "
+                                    "belongs to another program, set SLUICE_PORT to a free one",
+                                    master.text()));
       case MessageStream::State::Closed:
         open = false;
         break;
@@ -127,8 +127,8 @@ std::optional<Result<Company>> Call::introduce(base::Fd socket,
   }
   if (welcome_) {
     return failure(Code::PeerLost,
-                   fmt::format("rank 0 at {} was lost before all {} ranks had joined",
-                               master.text(), meeting_.ranks));
+                   base::format("rank 0 at {} was lost before all {} ranks had joined",
+                                master.text(), meeting_.ranks));
   }
   why_not_ = "it hangs up";
   return std::nullopt;
@@ -138,8 +138,8 @@ std::optional<Result<Company>> Call::answer(const Message& message, Own& own,
                                             const transport::SocketAddress& master) {
   // A refusal reads the same in every version.
   if (message.kind == MessageKind::Refusal) {
-    return failure(Code::InvalidArgument, fmt::format("rank 0 at {} refused this process: {}",
-                                                      master.text(), read_refusal(message.body)));
+    return failure(Code::InvalidArgument, base::format("rank 0 at {} refused this process: {}",
+                                                       master.text(), read_refusal(message.body)));
   }
   if (message.version == kRendezvousVersion) {
     if (message.kind == MessageKind::Welcome) {
@@ -148,7 +148,7 @@ std::optional<Result<Company>> Call::answer(const Message& message, Own& own,
     }
     if (message.kind == MessageKind::GivesUp) {
       const Status why = read_gives_up(message.body);
-      return failure(why.code(), fmt::format("the ranks did not all meet: {}", why.message()));
+      return failure(why.code(), base::format("the ranks did not all meet: {}", why.message()));
     }
     if (message.kind == MessageKind::Table) {
       auto participants = read_table(message.body, meeting_.ranks);
@@ -157,9 +157,9 @@ std::optional<Result<Company>> Call::answer(const Message& message, Own& own,
     }
   }
   return failure(Code::InvalidInput,
-                 fmt::format("what rank 0 at {} says makes no sense; all ranks need the same "
-                             "version of Sluice",
-                             master.text()));
+                 base::format("what rank 0 at {} says makes no sense; all ranks need the same "
+                              "version of Sluice",
+                              master.text()));
 }
 
 // True: something happened there.
@@ -183,24 +183,25 @@ void Call::nap() {
 void Call::tell_once() {
   if (told_ || welcome_ || transport::Clock::now() < began_ + kTellAfter) return;
   told_ = true;
-  meeting_.tell(fmt::format("calling {}", transport::show_address(meeting_.master, meeting_.port)));
+  meeting_.tell(
+      base::format("calling {}", transport::show_address(meeting_.master, meeting_.port)));
 }
 
 Status Call::failure(Code code, const std::string& what) const {
-  return {code, fmt::format("rank {}: {}", meeting_.rank, what)};
+  return {code, base::format("rank {}: {}", meeting_.rank, what)};
 }
 
 Status Call::too_late() const {
   const std::string master = transport::show_address(meeting_.master, meeting_.port);
   if (welcome_) {
     return failure(Code::DeadlineExceeded,
-                   fmt::format("rank 0 at {} answered, but not all {} ranks joined in time", master,
-                               meeting_.ranks));
+                   base::format("rank 0 at {} answered, but not all {} ranks joined in time",
+                                master, meeting_.ranks));
   }
   return failure(Code::DeadlineExceeded,
-                 fmt::format("rank 0 did not answer at {} in time ({}); does it run there, and is "
-                             "the port open?",
-                             master, why_not_));
+                 base::format("rank 0 did not answer at {} in time ({}); does it run there, and is "
+                              "the port open?",
+                              master, why_not_));
 }
 
 }  // namespace sluice::bootstrap

@@ -1,11 +1,12 @@
 #include "bootstrap/rendezvous/host.h"
 
-#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
 #include <fstream>
+
+#include "base/format.h"
 
 namespace sluice::bootstrap {
 
@@ -22,7 +23,7 @@ std::string node_identity() {
   if (!std::getline(file, boot) || boot.empty()) boot = host_name();
   struct stat space {};
   if (stat("/proc/self/ns/net", &space) != 0) return boot;
-  return fmt::format("{}/{}", boot, space.st_ino);
+  return base::format("{}/{}", boot, space.st_ino);
 }
 
 }  // namespace sluice::bootstrap

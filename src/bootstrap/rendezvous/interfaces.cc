@@ -1,13 +1,12 @@
 #include "bootstrap/rendezvous/interfaces.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <ifaddrs.h>
 #include <net/if.h>
 
 #include <algorithm>
 #include <map>
 
+#include "base/format.h"
 #include "base/text.h"
 
 namespace sluice::bootstrap {
@@ -32,8 +31,8 @@ std::string list_interfaces() {
     by_name[interface.name].push_back(interface.address.host());
   std::vector<std::string> shown;
   for (const auto& [name, addresses] : by_name)
-    shown.push_back(fmt::format("{} ({})", name, fmt::join(addresses, ", ")));
-  return shown.empty() ? "none" : fmt::format("{}", fmt::join(shown, ", "));
+    shown.push_back(base::format("{} ({})", name, base::join(addresses, ", ")));
+  return shown.empty() ? "none" : base::format("{}", base::join(shown, ", "));
 }
 
 Result<Interface> find_interface(const std::string& name_or_address, int family) {
@@ -44,8 +43,9 @@ Result<Interface> find_interface(const std::string& name_or_address, int family)
            !(address && interface.address.host() == address->host());
   });
   if (found.empty()) {
-    return Status{Code::InvalidInput, fmt::format("this machine has no interface {}: there are {}",
-                                                  base::quote(name_or_address), list_interfaces())};
+    return Status{Code::InvalidInput,
+                  base::format("this machine has no interface {}: there are {}",
+                               base::quote(name_or_address), list_interfaces())};
   }
   const auto worth = [&](const Interface& interface) {
     return (interface.address.link_local() ? 0 : 2) +

@@ -1,12 +1,12 @@
 #include "bootstrap/rendezvous/reception.h"
 
-#include <fmt/format.h>
 #include <poll.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 
+#include "base/format.h"
 #include "base/secret.h"
 
 namespace sluice::bootstrap {
@@ -78,9 +78,9 @@ Status Reception::hand_out() {
     if (polled.empty()) return {};
     if (transport::Clock::now() >= deadline_) {
       return {Code::DeadlineExceeded,
-              fmt::format("{}: all ranks joined, but {} of them took too long to read where the "
-                          "others are",
-                          who(), polled.size())};
+              base::format("{}: all ranks joined, but {} of them took too long to read where the "
+                           "others are",
+                           who(), polled.size())};
     }
     poll(polled.data(), polled.size(), milliseconds_until(deadline_));
   }
@@ -102,7 +102,7 @@ Status Reception::accept_callers() {
     base::Fd socket{accept4(listener_.number(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK)};
     if (!socket.open()) {
       if (errno != EMFILE && errno != ENFILE) return {};  // nobody there, or gone again
-      return {Code::NoMemory, fmt::format("{}: too many open files: raise ulimit -n", who())};
+      return {Code::NoMemory, base::format("{}: too many open files: raise ulimit -n", who())};
     }
     // The oldest has had the most time; if it is a rank after all it calls again.
     if (strangers_.size() >= static_cast<std::size_t>(meeting_.ranks) + kSpareStrangers)
@@ -138,8 +138,8 @@ void Reception::admit(Stranger& stranger, const Message& message) {
   const std::string why = reason_to_refuse(message, hello);
   if (!why.empty()) {
     last_refused_ =
-        fmt::format("a caller from {} was refused: {}",
-                    transport::SocketAddress::of_peer(stranger.stream.number()).host(), why);
+        base::format("a caller from {} was refused: {}",
+                     transport::SocketAddress::of_peer(stranger.stream.number()).host(), why);
     (void)stranger.stream.send(std::make_shared<const std::string>(refusal_message(why)));
     return;
   }
@@ -157,7 +157,7 @@ void Reception::admit(Stranger& stranger, const Message& message) {
 std::string Reception::reason_to_refuse(const Message& message,
                                         const std::optional<Hello>& hello) const {
   if (message.version != kRendezvousVersion) {
-    return fmt::format(
+    return base::format(
         "it speaks version {} of the rendezvous, not {}; all ranks need the same "
         "version of Sluice",
         message.version, kRendezvousVersion);
@@ -165,13 +165,13 @@ std::string Reception::reason_to_refuse(const Message& message,
   if (!hello) return "it does not speak as a rank does";
   if (!base::same_secret(hello->token, meeting_.token)) return "its token is not that of this job";
   if (hello->ranks != meeting_.ranks)
-    return fmt::format("it counts {} ranks, not {}", hello->ranks, meeting_.ranks);
+    return base::format("it counts {} ranks, not {}", hello->ranks, meeting_.ranks);
   if (hello->rank >= meeting_.ranks)
-    return fmt::format("rank {} is not one of {} ranks", hello->rank, meeting_.ranks);
+    return base::format("rank {} is not one of {} ranks", hello->rank, meeting_.ranks);
   const auto rank = static_cast<Rank>(hello->rank);
   if (attendance_.has(rank))
-    return fmt::format("{} has joined already; every process needs a rank of its own",
-                       attendance_.who(rank));
+    return base::format("{} has joined already; every process needs a rank of its own",
+                        attendance_.who(rank));
   return "";
 }
 
@@ -198,7 +198,7 @@ void Reception::tell_progress() {
   const auto now = transport::Clock::now();
   if (now < told_at_ + kTellAfter) return;
   std::string text = attendance_.text();
-  if (!last_refused_.empty()) text += fmt::format(" ({})", last_refused_);
+  if (!last_refused_.empty()) text += base::format(" ({})", last_refused_);
   if (text == last_told_ && now < told_at_ + kTellAgainAfter) return;
   meeting_.tell(text);
   last_told_ = std::move(text);
@@ -207,15 +207,15 @@ void Reception::tell_progress() {
 
 Status Reception::left(Rank rank) const {
   return {Code::PeerLost,
-          fmt::format("{}: {} left before all had joined", who(), attendance_.who(rank))};
+          base::format("{}: {} left before all had joined", who(), attendance_.who(rank))};
 }
 
 Status Reception::too_late() const {
-  std::string text = fmt::format("{}: {}", who(), attendance_.text());
-  if (!last_refused_.empty()) text += fmt::format(" ({})", last_refused_);
+  std::string text = base::format("{}: {}", who(), attendance_.text());
+  if (!last_refused_.empty()) text += base::format(" ({})", last_refused_);
   const bool by_name = !transport::SocketAddress::numeric(meeting_.master, meeting_.port);
   if (address_.loopback() && by_name && meeting_.local_ranks != meeting_.ranks) {
-    text += fmt::format(
+    text += base::format(
         "; {} is {} here, where no other machine can call: give the address of "
         "rank 0's machine instead of its name",
         meeting_.master, address_.host());
@@ -223,6 +223,6 @@ Status Reception::too_late() const {
   return {Code::DeadlineExceeded, text};
 }
 
-std::string Reception::who() const { return fmt::format("rank 0 at {}", address_.text()); }
+std::string Reception::who() const { return base::format("rank 0 at {}", address_.text()); }
 
 }  // namespace sluice::bootstrap

@@ -1,12 +1,12 @@
 #include "bootstrap/rendezvous/rendezvous.h"
 
-#include <fmt/format.h>
 #include <poll.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 
+#include "base/format.h"
 #include "bootstrap/rendezvous/call.h"
 #include "bootstrap/rendezvous/interfaces.h"
 #include "bootstrap/rendezvous/reception.h"
@@ -21,13 +21,13 @@ Status check(const Meeting& meeting) {
   if (meeting.ranks < 1 || meeting.ranks > kMostRanks || meeting.rank < 0 ||
       meeting.rank >= meeting.ranks) {
     return {Code::InvalidArgument,
-            fmt::format("rank {} of {} cannot join: ranks count from 0, and there are 1 to {}",
-                        meeting.rank, meeting.ranks, kMostRanks)};
+            base::format("rank {} of {} cannot join: ranks count from 0, and there are 1 to {}",
+                         meeting.rank, meeting.ranks, kMostRanks)};
   }
   if (meeting.token.size() > kLongestText) {
     return {Code::InvalidArgument,
-            fmt::format("the job's token has {} characters, {} at most are allowed",
-                        meeting.token.size(), kLongestText)};
+            base::format("the job's token has {} characters, {} at most are allowed",
+                         meeting.token.size(), kLongestText)};
   }
   if (meeting.master.empty() || meeting.port == 0) {
     return {Code::InvalidArgument,
@@ -52,17 +52,18 @@ struct Desk {
 Status cannot_listen(const Meeting& meeting, const transport::SocketAddress& address, int error) {
   if (error == EADDRNOTAVAIL) {
     return {Code::InvalidInput,
-            fmt::format("rank 0 must run on the machine that the others call, but {} ({}) is not "
-                        "this one: host {} has {}",
-                        meeting.master, address.host(), host_name(), list_interfaces())};
+            base::format("rank 0 must run on the machine that the others call, but {} ({}) is not "
+                         "this one: host {} has {}",
+                         meeting.master, address.host(), host_name(), list_interfaces())};
   }
   if (error == EADDRINUSE) {
-    return {Code::InvalidInput,
-            fmt::format("port {} of {} is in use by another program: set SLUICE_PORT to a free one",
-                        meeting.port, address.host())};
+    return {
+        Code::InvalidInput,
+        base::format("port {} of {} is in use by another program: set SLUICE_PORT to a free one",
+                     meeting.port, address.host())};
   }
   return {Code::InvalidInput,
-          fmt::format("rank 0 cannot listen at {}: {}", address.text(), std::strerror(error))};
+          base::format("rank 0 cannot listen at {}: {}", address.text(), std::strerror(error))};
 }
 
 // The first of the master's addresses that is this machine's.
@@ -80,9 +81,9 @@ Result<Desk> listen_as_master(const Meeting& meeting) {
     bool taken = false;
     for (const transport::SocketAddress& address : addresses.value()) {
       if (address.unspecified()) {
-        failure = {Code::InvalidInput, fmt::format("{} is no address that others can call: give "
-                                                   "one of this machine, which has {}",
-                                                   meeting.master, list_interfaces())};
+        failure = {Code::InvalidInput, base::format("{} is no address that others can call: give "
+                                                    "one of this machine, which has {}",
+                                                    meeting.master, list_interfaces())};
         continue;
       }
       base::Fd listener = transport::listen_at(address);

@@ -1,6 +1,4 @@
 // bench.cc - `sluice bench allreduce`: how fast collectives are here, and whether they are right.
-#include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -14,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/format.h"
 #include "base/text.h"
 #include "bootstrap/environment.h"
 #include "bootstrap/launch/cores.h"
@@ -43,7 +42,7 @@ struct Options {
   bool as_rank = false;  // one of the processes that this command started
 };
 
-void say(const std::string& sentence) { fmt::print(stderr, "sluice bench: {}\n", sentence); }
+void say(const std::string& sentence) { base::print(stderr, "sluice bench: {}\n", sentence); }
 
 template <class T, std::size_t N>
 T named(const std::string& text, const T (&all)[N], std::string_view what) {
@@ -53,8 +52,8 @@ T named(const std::string& text, const T (&all)[N], std::string_view what) {
     names.push_back(name(each));
   }
   throw Error{
-      Status{Code::InvalidArgument, fmt::format("there is no {} {}: choose from {}", what,
-                                                base::quote(text), fmt::join(names, ", "))}};
+      Status{Code::InvalidArgument, base::format("there is no {} {}: choose from {}", what,
+                                                 base::quote(text), base::join(names, ", "))}};
 }
 
 int ranks_of(const Options& options) {
@@ -88,18 +87,18 @@ class Report {
  public:
   Report(const Options& options, int ranks) : json_{options.json} {
     if (json_) return;
-    fmt::print("all_reduce, {} {}, {} ranks, {}, {} memory\n", options.op, options.type, ranks,
-               options.transport, options.foreign ? "foreign" : "pooled");
-    fmt::print("{:>10}  {:<20} {:>11} {:>11} {:>9} {:>9}\n", "size", "algorithm", "p50 us",
-               "p99 us", "alg GB/s", "bus GB/s");
+    base::print("all_reduce, {} {}, {} ranks, {}, {} memory\n", options.op, options.type, ranks,
+                options.transport, options.foreign ? "foreign" : "pooled");
+    base::print("{:>10}  {:<20} {:>11} {:>11} {:>9} {:>9}\n", "size", "algorithm", "p50 us",
+                "p99 us", "alg GB/s", "bus GB/s");
     std::fflush(stdout);
   }
 
   void add(const AllReduceRow& row) {
     if (!json_) {
-      fmt::print("{:>10}  {:<20} {:>11.2f} {:>11.2f} {:>9.3f} {:>9.3f}  {}\n",
-                 base::format_bytes(static_cast<double>(row.bytes)), row.algorithm, row.p50_us,
-                 row.p99_us, row.algbw_gbps, row.busbw_gbps, row.verified ? "right" : "WRONG");
+      base::print("{:>10}  {:<20} {:>11.2f} {:>11.2f} {:>9.3f} {:>9.3f}  {}\n",
+                  base::format_bytes(static_cast<double>(row.bytes)), row.algorithm, row.p50_us,
+                  row.p99_us, row.algbw_gbps, row.busbw_gbps, row.verified ? "right" : "WRONG");
       std::fflush(stdout);
       return;
     }
@@ -113,7 +112,7 @@ class Report {
   }
 
   void finish() const {
-    if (json_) fmt::print("{}\n", document_.dump(2));
+    if (json_) base::print("{}\n", document_.dump(2));
     std::fflush(stdout);
   }
 
@@ -189,7 +188,7 @@ int run_processes(const Options& options, int ranks) {
   if (outcome.first_failure) {
     // A wrong result has been told by the rank that has it.
     if (outcome.first_failure->status == kExitNo) return kExitNo;
-    say(fmt::format("rank {} {}", outcome.first_failure->rank, outcome.first_failure->how));
+    say(base::format("rank {} {}", outcome.first_failure->rank, outcome.first_failure->how));
   }
   return outcome.all_well() ? kExitDone : kExitMachine;
 }
@@ -221,16 +220,16 @@ int run(const Options& options) {
   if (options.transport != "shm" && options.transport != "inproc" && options.transport != "tcp") {
     throw Error{Status{
         Code::InvalidArgument,
-        fmt::format("there is no transport {} to measure: choose from shm, inproc, tcp; for mpi "
-                    "start it with mpirun -n 4 sluice bench allreduce",
-                    base::quote(options.transport))}};
+        base::format("there is no transport {} to measure: choose from shm, inproc, tcp; for mpi "
+                     "start it with mpirun -n 4 sluice bench allreduce",
+                     base::quote(options.transport))}};
   }
   const int launched = launched_ranks();
   const bool is_rank = options.as_rank || launched > 1;
   if (is_rank && !options.as_rank && !options.ranks.empty()) {
     throw Error{
         Status{Code::InvalidArgument,
-               fmt::format("this is one of {} ranks already: leave --ranks out", launched)}};
+               base::format("this is one of {} ranks already: leave --ranks out", launched)}};
   }
   const int ranks = is_rank ? launched : ranks_of(options);
   const AllReduceBench bench = bench_of(options, ranks);  // refuses what cannot be
@@ -266,7 +265,7 @@ void add_bench(CLI::App& app, int& exit_status) {
       bench->add_subcommand("allreduce", "Time all-reduces of many sizes and check each result");
   command->add_option(
       "--ranks", options->ranks,
-      fmt::format("2 to {} (default: as many as cores)", bootstrap::kMostLocalRanks));
+      base::format("2 to {} (default: as many as cores)", bootstrap::kMostLocalRanks));
   command
       ->add_option("--transport", options->transport,
                    "shm: processes; inproc: threads; tcp: processes that do\n"

@@ -1,7 +1,5 @@
 #include "cli/bench/bench_allreduce.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -9,6 +7,7 @@
 #include <new>
 #include <optional>
 
+#include "base/format.h"
 #include "base/text.h"
 #include "cli/bench/bench_pattern.h"
 
@@ -82,10 +81,10 @@ void bench_all_reduce(Communicator& comm, const AllReduceBench& bench,
       const auto found = pattern.check(buffer.data(), count, operations);
       if (found && wrong == 0) {
         wrong = 1;
-        complain(fmt::format("at {} rank {} holds {} instead of {} at element {} after {} {}",
-                             base::format_bytes(static_cast<double>(bytes)), comm.rank(),
-                             found->found, found->expected, found->element, operations,
-                             operations == 1 ? "all-reduce" : "all-reduces"));
+        complain(base::format("at {} rank {} holds {} instead of {} at element {} after {} {}",
+                              base::format_bytes(static_cast<double>(bytes)), comm.rank(),
+                              found->found, found->expected, found->element, operations,
+                              operations == 1 ? "all-reduce" : "all-reduces"));
       }
     }
     comm.all_reduce(times_s.data(), times_s.size(), {.type = DataType::F64, .op = ReduceOp::Mean})

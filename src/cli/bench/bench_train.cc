@@ -1,6 +1,5 @@
 #include "cli/bench/bench_train.h"
 
-#include <fmt/format.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -14,6 +13,7 @@
 #include <optional>
 
 #include "base/fd.h"
+#include "base/format.h"
 #include "base/text.h"
 #include "bootstrap/environment.h"
 #include "bootstrap/launch/cores.h"
@@ -35,7 +35,7 @@ struct Options {
   TrainOptions train;
 };
 
-void say(const std::string& sentence) { fmt::print(stderr, "sluice bench: {}\n", sentence); }
+void say(const std::string& sentence) { base::print(stderr, "sluice bench: {}\n", sentence); }
 
 // Each doubling up to the cores, and the cores.
 std::vector<int> default_ranks() {
@@ -50,7 +50,7 @@ std::vector<int> default_ranks() {
 base::Fd nameless_file() {
   base::Fd fd{memfd_create("sluice-bench", MFD_CLOEXEC)};
   if (!fd.open())
-    throw Error{Status{Code::NoMemory, fmt::format("no memory file: {}", std::strerror(errno))}};
+    throw Error{Status{Code::NoMemory, base::format("no memory file: {}", std::strerror(errno))}};
   return fd;
 }
 
@@ -71,7 +71,7 @@ struct Measurement {
 Measurement measure(const Options& options, const ScalingRow& row, int threads) {
   TrainOptions train = options.train;
   train.set.insert(train.set.end(),
-                   {fmt::format("batch={}", row.batch), "batch_phases=[]", "global_batch=0"});
+                   {base::format("batch={}", row.batch), "batch_phases=[]", "global_batch=0"});
   train.steps = options.steps;
   train.json = true;
   train.keep_nothing = true;
@@ -88,9 +88,9 @@ Measurement measure(const Options& options, const ScalingRow& row, int threads) 
   const bootstrap::LaunchOutcome outcome = bootstrap::launch(launched).value();
   if (outcome.signal != 0) return {.failed = 128 + outcome.signal};
   if (!outcome.all_well()) {
-    fmt::print(stderr, "{}", content_of(err));
+    base::print(stderr, "{}", content_of(err));
     if (outcome.first_failure)
-      say(fmt::format("rank {} {}", outcome.first_failure->rank, outcome.first_failure->how));
+      say(base::format("rank {} {}", outcome.first_failure->rank, outcome.first_failure->how));
     const bool input = outcome.first_failure && outcome.first_failure->status == kExitUsage;
     return {.failed = input ? kExitUsage : kExitMachine};
   }
@@ -107,8 +107,8 @@ double median(std::vector<double> values) {
 int run(const Options& options) {
   constexpr int kMostBatch = 1 << 20;
   if (options.scaling != "weak" && options.scaling != "strong") {
-    throw Error{Status{Code::InvalidArgument, fmt::format("--scaling is weak or strong, not {}",
-                                                          base::quote(options.scaling))}};
+    throw Error{Status{Code::InvalidArgument, base::format("--scaling is weak or strong, not {}",
+                                                           base::quote(options.scaling))}};
   }
   const bool strong = options.scaling == "strong";
   const std::vector<int> ranks =
@@ -130,10 +130,10 @@ int run(const Options& options) {
   std::vector<std::vector<double>> speeds(rows.size());
   for (std::int64_t round = 0; round < repeats; ++round) {
     for (std::size_t i = 0; i < rows.size(); ++i) {
-      fmt::print(stderr, "{}round {} of {}: {} ranks, batch {}{}", line_start(), round + 1, repeats,
-                 rows[i].ranks, rows[i].batch, line_start().empty() ? "\n" : "");
+      base::print(stderr, "{}round {} of {}: {} ranks, batch {}{}", line_start(), round + 1,
+                  repeats, rows[i].ranks, rows[i].batch, line_start().empty() ? "\n" : "");
       const Measurement measured = measure(options, rows[i], threads);
-      fmt::print(stderr, "{}", line_start());
+      base::print(stderr, "{}", line_start());
       if (measured.failed != kExitDone) return measured.failed;
       speeds[i].push_back(measured.images_per_s);
     }
@@ -141,11 +141,12 @@ int run(const Options& options) {
   for (std::size_t i = 0; i < rows.size(); ++i) rows[i].images_per_s = median(speeds[i]);
   set_efficiencies(rows, strong);
   if (options.train.json) {
-    fmt::print("{}\n", scaling_json(rows).dump(2));
+    base::print("{}\n", scaling_json(rows).dump(2));
   } else {
-    fmt::print("{}, {} on {}, {} scaling, {} a rank\n{}", job.recipe.name, job.recipe.model,
-               job.data, options.scaling,
-               threads == 1 ? "1 thread" : fmt::format("{} threads", threads), scaling_text(rows));
+    base::print("{}, {} on {}, {} scaling, {} a rank\n{}", job.recipe.name, job.recipe.model,
+                job.data, options.scaling,
+                threads == 1 ? "1 thread" : base::format("{} threads", threads),
+                scaling_text(rows));
   }
   return kExitDone;
 }

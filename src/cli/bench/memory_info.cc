@@ -1,10 +1,9 @@
 #include "cli/bench/memory_info.h"
 
-#include <fmt/format.h>
-
 #include <fstream>
 #include <string>
 
+#include "base/format.h"
 #include "base/text.h"
 #include "sluice/status.h"
 
@@ -22,9 +21,9 @@ void require_memory(double bytes) {
   const double available = memory_bytes("MemAvailable");
   if (available <= 0 || bytes <= available) return;
   throw Error{Status{Code::InvalidArgument,
-                     fmt::format("this needs {} of memory and {} are available: ask for smaller "
-                                 "sizes or fewer ranks",
-                                 base::format_bytes(bytes), base::format_bytes(available))}};
+                     base::format("this needs {} of memory and {} are available: ask for smaller "
+                                  "sizes or fewer ranks",
+                                  base::format_bytes(bytes), base::format_bytes(available))}};
 }
 
 }  // namespace sluice::cli

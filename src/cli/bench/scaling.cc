@@ -1,8 +1,8 @@
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "base/format.h"
 #include "cli/bench/bench_train.h"
 #include "cli/train/figures.h"
 #include "sluice/status.h"
@@ -17,9 +17,9 @@ std::vector<ScalingRow> scaling_rows(const std::vector<int>& ranks, const std::v
     for (const int count : ranks) {
       if (strong && global % count != 0) {
         throw Error{Status{Code::InvalidArgument,
-                           fmt::format("a global batch of {} cannot be shared by {} ranks: give a "
-                                       "--batch that is a multiple of {}",
-                                       global, count, count)}};
+                           base::format("a global batch of {} cannot be shared by {} ranks: give a "
+                                        "--batch that is a multiple of {}",
+                                        global, count, count)}};
       }
       rows.push_back({.ranks = count, .batch = strong ? global / count : batch});
     }
@@ -42,11 +42,11 @@ void set_efficiencies(std::vector<ScalingRow>& rows, bool strong) {
 }
 
 std::string scaling_text(const std::vector<ScalingRow>& rows) {
-  std::string text = fmt::format("{:>6} {:>13} {:>13} {:>12} {:>11}\n", "ranks", "batch a rank",
-                                 "global batch", "images/s", "efficiency");
+  std::string text = base::format("{:>6} {:>13} {:>13} {:>12} {:>11}\n", "ranks", "batch a rank",
+                                  "global batch", "images/s", "efficiency");
   for (const ScalingRow& row : rows) {
-    text += fmt::format("{:>6} {:>13} {:>13} {:>12} {:>10.1f}%\n", row.ranks, row.batch,
-                        row.batch * row.ranks, speed_text(row.images_per_s), 100 * row.efficiency);
+    text += base::format("{:>6} {:>13} {:>13} {:>12} {:>10.1f}%\n", row.ranks, row.batch,
+                         row.batch * row.ranks, speed_text(row.images_per_s), 100 * row.efficiency);
   }
   return text;
 }

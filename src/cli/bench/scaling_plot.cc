@@ -1,9 +1,9 @@
 #include "cli/bench/scaling_plot.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
+
+#include "base/format.h"
 
 namespace sluice::cli {
 namespace {
@@ -80,15 +80,15 @@ std::string plot_text(const ScalingCurve& curve) {
   Labels labels;
   for (const ScalingPoint& point : curve.points) {
     rows[row_of(point.efficiency)][column_of(point.ranks)] = 'o';
-    labels.put(static_cast<int>(column_of(point.ranks)), fmt::format("{}", point.ranks));
+    labels.put(static_cast<int>(column_of(point.ranks)), base::format("{}", point.ranks));
   }
-  std::string text = fmt::format("efficiency over ranks, simulated: {}\n", curve.title);
+  std::string text = base::format("efficiency over ranks, simulated: {}\n", curve.title);
   for (int tenth = kTenths; tenth >= 0; --tenth) {
     std::string row = rows[static_cast<std::size_t>(kTenths - tenth)];
     row.erase(row.find_last_not_of(kEmpty) + 1);
-    text += fmt::format("{:>4}% |{}\n", tenth * 100 / kTenths, row);
+    text += base::format("{:>4}% |{}\n", tenth * 100 / kTenths, row);
   }
-  text += fmt::format("      +{}\n       {}\n", std::string(kColumns + 1, '-'), labels.line());
+  text += base::format("      +{}\n       {}\n", std::string(kColumns + 1, '-'), labels.line());
   return text;
 }
 
@@ -103,14 +103,14 @@ std::string plot_svg(const ScalingCurve& curve) {
   const auto y_of = [&](double efficiency) {
     return kBottom - std::clamp(efficiency, 0.0, 1.0) * (kBottom - kTop);
   };
-  std::string svg = fmt::format(
+  std::string svg = base::format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {} {}\" font-family=\"sans-serif\" "
       "font-size=\"12\">\n<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n"
       "<text x=\"{}\" y=\"24\" font-size=\"15\">{} (simulated)</text>\n",
       kWidth, kHeight, kLeft, escaped(curve.title));
   for (int tenth = 0; tenth <= kTenths; tenth += 2) {
     const double y = y_of(static_cast<double>(tenth) / kTenths);
-    svg += fmt::format(
+    svg += base::format(
         "<line x1=\"{}\" y1=\"{:.1f}\" x2=\"{}\" y2=\"{:.1f}\" stroke=\"#ddd\"/>\n"
         "<text x=\"{}\" y=\"{:.1f}\" text-anchor=\"end\">{}%</text>\n",
         kLeft, y, kRight, y, kLeft - 8, y + 4, tenth * 100 / kTenths);
@@ -120,8 +120,8 @@ std::string plot_svg(const ScalingCurve& curve) {
   for (const ScalingPoint& point : curve.points) {
     const double x = x_of(point.ranks);
     const double y = y_of(point.efficiency);
-    way += fmt::format("{}{:.1f},{:.1f}", way.empty() ? "" : " ", x, y);
-    marks += fmt::format(
+    way += base::format("{}{:.1f},{:.1f}", way.empty() ? "" : " ", x, y);
+    marks += base::format(
         "<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"4\" fill=\"#0b6e99\"><title>{} ranks: {:.1f}%, "
         "{:.0f} images/s, simulated</title></circle>\n"
         "<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\">{:.0f}%</text>\n"
@@ -129,10 +129,10 @@ std::string plot_svg(const ScalingCurve& curve) {
         x, y, point.ranks, 100 * point.efficiency, point.images_per_s, x, y - 10,
         100 * point.efficiency, x, kBottom + 20, point.ranks);
   }
-  svg += fmt::format(
+  svg += base::format(
       "<polyline points=\"{}\" fill=\"none\" stroke=\"#0b6e99\" stroke-width=\"2\"/>\n", way);
   svg += marks;
-  svg += fmt::format(
+  svg += base::format(
       "<text x=\"{}\" y=\"{}\" text-anchor=\"middle\">ranks</text>\n"
       "<text x=\"18\" y=\"{}\" text-anchor=\"middle\" transform=\"rotate(-90 18 {})\">efficiency"
       "</text>\n</svg>\n",

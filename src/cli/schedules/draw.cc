@@ -1,12 +1,10 @@
 #include "cli/schedules/draw.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <bitset>
 #include <vector>
 
+#include "base/format.h"
 #include "sluice/verify.h"
 
 namespace sluice::cli {
@@ -109,9 +107,9 @@ void add_chunks(std::string& list, const Range& range, int chunks) {
   if (range.count == chunks && chunks > 1) {
     list += "all";
   } else if (range.count == 1) {
-    list += fmt::format("{}", range.first);
+    list += base::format("{}", range.first);
   } else {
-    list += fmt::format("{}-{}", range.first, (range.first + range.count - 1) % chunks);
+    list += base::format("{}-{}", range.first, (range.first + range.count - 1) % chunks);
   }
 }
 
@@ -125,7 +123,7 @@ std::vector<std::string> cell_lines(const Program& program, int step) {
   for (std::size_t i = 0; i < sends.size(); ++i) {
     add_chunks(chunk_list, sends[i].range, chunks);
     if (i + 1 < sends.size() && sends[i + 1].peer == sends[i].peer) continue;
-    lines.push_back(fmt::format("{} → {}", chunk_list, sends[i].peer));
+    lines.push_back(base::format("{} → {}", chunk_list, sends[i].peer));
     chunk_list.clear();
   }
   const auto receives = program.receives(step);
@@ -138,9 +136,9 @@ std::vector<std::string> cell_lines(const Program& program, int step) {
     std::copy_if(sources.begin(), sources.end(), std::back_inserter(peers),
                  [](Rank r) { return r != kOwn; });
     const bool to_scratch = receives[i].range.buffer != kUserBuffer;
-    lines.push_back(fmt::format("{} {} {}", chunk_list,
-                                receives[i].combine == Combine::Reduce || to_scratch ? "⊕" : "←",
-                                fmt::join(peers, ",")));
+    lines.push_back(base::format("{} {} {}", chunk_list,
+                                 receives[i].combine == Combine::Reduce || to_scratch ? "⊕" : "←",
+                                 base::join(peers, ",")));
     chunk_list.clear();
   }
   return lines;
@@ -183,24 +181,24 @@ std::string draw(const Schedule& schedule) {
 
   const Proof proof = verify(schedule);
   std::string picture =
-      fmt::format("{} {}: {} ranks, {} {}, {} steps, busiest rank sends {} of the buffer\n",
-                  schedule.algorithm, name(schedule.shape.collective), schedule.shape.ranks, chunks,
-                  chunks == 1 ? "chunk" : "chunks", steps, to_string(proof.bytes_factor));
+      base::format("{} {}: {} ranks, {} {}, {} steps, busiest rank sends {} of the buffer\n",
+                   schedule.algorithm, name(schedule.shape.collective), schedule.shape.ranks,
+                   chunks, chunks == 1 ? "chunk" : "chunks", steps, to_string(proof.bytes_factor));
   picture +=
       "chunks → to rank   chunks ⊕ added from   chunks ← copied from   "
       "then each chunk: · nothing ░ one's ▒▓ more █ result\n\n";
   const auto line_of = [&](const std::string& label, auto&& text_of) {
-    std::string line = fmt::format("{:<8}", label);
+    std::string line = base::format("{:<8}", label);
     for (Rank rank = 0; rank < schedule.shape.ranks; ++rank)
       line += padded(text_of(static_cast<std::size_t>(rank)));
     picture += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
   };
-  line_of("", [](std::size_t rank) { return fmt::format("rank {}", rank); });
+  line_of("", [](std::size_t rank) { return base::format("rank {}", rank); });
   for (std::size_t r = 0; r < rows.size(); ++r) {
     std::size_t height = 0;
     for (const auto& cell : rows[r]) height = std::max(height, cell.size());
     for (std::size_t i = 0; i < height; ++i) {
-      const std::string label = i > 0 ? "" : r == 0 ? "start" : fmt::format("step {}", r);
+      const std::string label = i > 0 ? "" : r == 0 ? "start" : base::format("step {}", r);
       line_of(label, [&](std::size_t rank) -> std::string {
         const auto& cell = rows[r][rank];  // transfers from the top, the marks at the bottom
         if (i + 1 == height) return cell.back();

@@ -1,11 +1,11 @@
 // explain.cc - `sluice explain`: which algorithm, what the others would cost, where the choice
 // flips.
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "base/format.h"
 #include "base/refuse.h"
 #include "base/text.h"
 #include "cli/arguments.h"
@@ -60,9 +60,9 @@ cluster::Cluster this_machine(int ranks) {
   const auto constants = engine::load_constants(path);
   if (!constants) {
     base::refuse(
-        fmt::format("this machine has not been measured for {} ranks: 'sluice bench allreduce "
-                    "--ranks {}' does it in passing",
-                    ranks, ranks));
+        base::format("this machine has not been measured for {} ranks: 'sluice bench allreduce "
+                     "--ranks {}' does it in passing",
+                     ranks, ranks));
   }
   return {kThisMachine, ranks, *constants};
 }
@@ -83,12 +83,12 @@ Question question_of(const Options& options) {
           : static_cast<int>(
                 base::parse_whole(options.ranks, 1, kMostExplainedRanks, "--ranks").value());
   if (sum != 0 && sum != question.ranks) {
-    base::refuse(fmt::format("grid {} has {} ranks, not {}: give a grid that fits", options.grid,
-                             sum, question.ranks));
+    base::refuse(base::format("grid {} has {} ranks, not {}: give a grid that fits", options.grid,
+                              sum, question.ranks));
   }
   if (question.ranks > kMostExplainedRanks) {
-    base::refuse(fmt::format("--ranks must be a whole number from 1 to {}, not {}",
-                             kMostExplainedRanks, question.ranks));
+    base::refuse(base::format("--ranks must be a whole number from 1 to {}, not {}",
+                              kMostExplainedRanks, question.ranks));
   }
   if (question.this_machine) {
     if (!question.grid.empty()) base::refuse("this machine is one node: leave out --grid");
@@ -112,12 +112,12 @@ std::string show_load(const Candidate& candidate, const Question& question) {
   for (Rank rank = 0; rank < candidate.shape.ranks; ++rank) {
     most_sent = std::max(most_sent, candidate.algorithm->sent(candidate.shape, rank).value());
   }
-  std::string text = fmt::format("{:>6} {:>8.3f}", steps, most_sent);
+  std::string text = base::format("{:>6} {:>8.3f}", steps, most_sent);
   std::string with;
   if (!candidate.shape.grid.empty())
-    with += fmt::format("  grid {}", show_grid(candidate.shape.grid));
-  if (candidate.shape.segments > 1) with += fmt::format("  {} segments", candidate.shape.segments);
-  if (candidate.lanes > 1) with += fmt::format("  {} lanes", candidate.lanes);
+    with += base::format("  grid {}", show_grid(candidate.shape.grid));
+  if (candidate.shape.segments > 1) with += base::format("  {} segments", candidate.shape.segments);
+  if (candidate.lanes > 1) with += base::format("  {} lanes", candidate.lanes);
   return text + with;
 }
 
@@ -171,19 +171,19 @@ void print_choice(const Question& question, const Options& options, const Select
                         {"dense_us", sparse->dense_s * 1e6},
                         {"pays", sparse->pays()}};
     }
-    fmt::print("{}\n", json.dump(2));
+    base::print("{}\n", json.dump(2));
     return;
   }
   const auto nodes = question.topology.nodes.size();
-  fmt::print(
+  base::print(
       "{} of {} over {} ranks on {} {}, links of cluster {} ({})\n\n", name(question.collective),
       base::format_bytes(static_cast<double>(question.bytes)), question.ranks, nodes,
       nodes == 1 ? "node" : "nodes", question.cluster.name,
       question.this_machine ? "predicted from measured constants" : "predicted, not measured");
-  fmt::print("  {:<34} {:>10} {:>7} {:>6} {:>8}\n", "algorithm", "predicted", "x best", "steps",
-             "sent/S");
+  base::print("  {:<34} {:>10} {:>7} {:>6} {:>8}\n", "algorithm", "predicted", "x best", "steps",
+              "sent/S");
   for (const Candidate& candidate : candidates) {
-    fmt::print(
+    base::print(
         "{} {:<34} {:>10} {:>7.2f} {}\n", &candidate == asked && !not_priced ? "*" : " ",
         candidate.algorithm->name, base::format_seconds(candidate.seconds),
         candidates.front().seconds > 0 ? candidate.seconds / candidates.front().seconds : 1.0,
@@ -192,28 +192,28 @@ void print_choice(const Question& question, const Options& options, const Select
   const Candidate& best = candidates.front();
   const char* const who = options.algorithm.empty() ? "SLUICE_ALGORITHM says" : "Asked for";
   if (not_priced) {
-    fmt::print("\n{}: {}, which has not been measured here.\n", who, wanted);
+    base::print("\n{}: {}, which has not been measured here.\n", who, wanted);
   } else if (wanted.empty()) {
-    fmt::print("\nChosen: {}", best.algorithm->name);
+    base::print("\nChosen: {}", best.algorithm->name);
     if (candidates.size() > 1) {
-      fmt::print(", {} before {}", base::format_seconds(candidates[1].seconds - best.seconds),
-                 candidates[1].algorithm->name);
+      base::print(", {} before {}", base::format_seconds(candidates[1].seconds - best.seconds),
+                  candidates[1].algorithm->name);
     }
-    fmt::print(".\n");
+    base::print(".\n");
   } else {
-    fmt::print("\n{}: {}, {} behind the cheapest, {}.\n", who, wanted,
-               base::format_seconds(asked->seconds - best.seconds), best.algorithm->name);
+    base::print("\n{}: {}, {} behind the cheapest, {}.\n", who, wanted,
+                base::format_seconds(asked->seconds - best.seconds), best.algorithm->name);
   }
-  fmt::print("The choice by size:\n");
+  base::print("The choice by size:\n");
   for (std::size_t i = 0; i < flips.size(); ++i) {
-    fmt::print(
-        "  from {:>10}{}  {}\n", base::format_bytes(static_cast<double>(flips[i].bytes)),
-        i + 1 < flips.size()
-            ? fmt::format(" to {:>10}", base::format_bytes(static_cast<double>(flips[i + 1].bytes)))
-            : std::string(14, ' '),
-        flips[i].candidate.algorithm->name);
+    base::print("  from {:>10}{}  {}\n", base::format_bytes(static_cast<double>(flips[i].bytes)),
+                i + 1 < flips.size()
+                    ? base::format(" to {:>10}",
+                                   base::format_bytes(static_cast<double>(flips[i + 1].bytes)))
+                    : std::string(14, ' '),
+                flips[i].candidate.algorithm->name);
   }
-  if (sparse) fmt::print("\n{}\n", show(*sparse));
+  if (sparse) base::print("\n{}\n", show(*sparse));
 }
 
 void print_schedule_of(const Question& question, const Options& options, const Selector& selector) {
@@ -230,17 +230,17 @@ void print_schedule_of(const Question& question, const Options& options, const S
   }
   constexpr int kMostPrintedRanks = 1024;
   if (question.ranks > kMostPrintedRanks) {
-    base::refuse(fmt::format("a schedule of {} ranks is too long to print: ask for at most {}",
-                             question.ranks, kMostPrintedRanks));
+    base::refuse(base::format("a schedule of {} ranks is too long to print: ask for at most {}",
+                              question.ranks, kMostPrintedRanks));
   }
   if (options.draw && question.ranks > kMostDrawnRanks) {
     base::refuse(
-        fmt::format("a drawing of {} ranks is too wide: ask for at most {}, or leave out --draw",
-                    question.ranks, kMostDrawnRanks));
+        base::format("a drawing of {} ranks is too wide: ask for at most {}, or leave out --draw",
+                     question.ranks, kMostDrawnRanks));
   }
   const Schedule schedule = build_schedule(*chosen.algorithm, chosen.shape);
   if (options.draw) {
-    fmt::print("{}", draw(schedule));
+    base::print("{}", draw(schedule));
   } else {
     print_schedule(std::cout, schedule);
     std::cout.flush();
@@ -258,12 +258,12 @@ void run(const Options& options) {
         .value();
   }
   if (options.root < 0 || options.root >= question.ranks) {
-    base::refuse(fmt::format("root {} is not one of {} ranks", options.root, question.ranks));
+    base::refuse(base::format("root {} is not one of {} ranks", options.root, question.ranks));
   }
   if (options.draw && !options.schedule) base::refuse("--draw goes with --schedule");
   if (!(options.sparsity >= 0 && options.sparsity < 1))
     base::refuse(
-        fmt::format("--sparsity is a part from 0 to less than 1, not {}", options.sparsity));
+        base::format("--sparsity is a part from 0 to less than 1, not {}", options.sparsity));
   const Selector selector{
       question.collective,
       question.topology,

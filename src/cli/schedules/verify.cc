@@ -1,5 +1,4 @@
 // verify.cc - `sluice verify`: proves built-in or supplied schedules.
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,6 +12,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "base/format.h"
 #include "base/text.h"
 #include "cli/arguments.h"
 #include "cli/command.h"
@@ -123,11 +123,12 @@ void refuse_too_large(const Task& task) {
   std::int64_t sends = 0;
   for (int step = 0; step < program.steps(); ++step) sends += std::ssize(program.sends(step));
   if (sends * task.shape.ranks > kMostTransfers) {
-    throw Error{Status{Code::InvalidArgument,
-                       fmt::format("{} with {} ranks has about {} transfers, and a proof in memory "
-                                   "takes at most {}: ask for fewer ranks",
-                                   task.algorithm->name, task.shape.ranks, sends * task.shape.ranks,
-                                   kMostTransfers)}};
+    throw Error{
+        Status{Code::InvalidArgument,
+               base::format("{} with {} ranks has about {} transfers, and a proof in memory "
+                            "takes at most {}: ask for fewer ranks",
+                            task.algorithm->name, task.shape.ranks, sends * task.shape.ranks,
+                            kMostTransfers)}};
   }
 }
 
@@ -136,7 +137,7 @@ class Progress {
  public:
   explicit Progress(std::size_t total) : total_{total}, shown_{is_terminal(STDERR_FILENO)} {}
   ~Progress() {
-    if (shown_) fmt::print(stderr, "{}", kClearLine);
+    if (shown_) base::print(stderr, "{}", kClearLine);
   }
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
@@ -145,8 +146,8 @@ class Progress {
     const std::lock_guard lock{mutex_};
     ++done_;
     if (shown_) {
-      fmt::print(stderr, "{}{} of {} proven, {} with {} ranks", kClearLine, done_, total_,
-                 task.algorithm->name, task.shape.ranks);
+      base::print(stderr, "{}{} of {} proven, {} with {} ranks", kClearLine, done_, total_,
+                  task.algorithm->name, task.shape.ranks);
     }
   }
 
@@ -196,21 +197,21 @@ Row prove_file(const std::string& path) {
   const bool standard_input = path == "-";
   if (!standard_input && std::filesystem::is_directory(path)) {
     throw Error{
-        Status{Code::InvalidInput, fmt::format("{} is a folder, not a schedule file", path)}};
+        Status{Code::InvalidInput, base::format("{} is a folder, not a schedule file", path)}};
   }
   std::ifstream file;
   if (!standard_input) {
     file.open(path, std::ios::binary);
     if (!file) {
       throw Error{Status{Code::InvalidInput,
-                         fmt::format("{} cannot be read: {}", path, std::strerror(errno))}};
+                         base::format("{} cannot be read: {}", path, std::strerror(errno))}};
     }
   }
   Result<Schedule> schedule = parse_schedule(standard_input ? std::cin : file);
   if (!schedule.ok()) {
     throw Error{
-        Status{Code::InvalidInput, fmt::format("{}, {}", standard_input ? "standard input" : path,
-                                               schedule.status().message())}};
+        Status{Code::InvalidInput, base::format("{}, {}", standard_input ? "standard input" : path,
+                                                schedule.status().message())}};
   }
   return {schedule.value().algorithm, schedule.value().shape, verify(schedule.value())};
 }
@@ -226,9 +227,9 @@ nlohmann::ordered_json to_json(const Row& row) {
 
 std::string show_shape(const Row& row) {
   std::string text =
-      fmt::format("{} {}, {} ranks", row.algorithm, name(row.shape.collective), row.shape.ranks);
-  if (!row.shape.grid.empty()) text += fmt::format(", grid {}", show_grid(row.shape.grid));
-  if (row.shape.segments != 1) text += fmt::format(", {} segments", row.shape.segments);
+      base::format("{} {}, {} ranks", row.algorithm, name(row.shape.collective), row.shape.ranks);
+  if (!row.shape.grid.empty()) text += base::format(", grid {}", show_grid(row.shape.grid));
+  if (row.shape.segments != 1) text += base::format(", {} segments", row.shape.segments);
   return text;
 }
 
@@ -237,8 +238,8 @@ void print_table(const std::vector<Row>& rows, bool list) {
   if (list) {
     for (const Row& row : rows) {
       if (!row.proof.proven) continue;
-      fmt::print("proven      {}: {} steps, busiest rank sends {} of the buffer\n", show_shape(row),
-                 row.proof.steps, to_string(row.proof.bytes_factor));
+      base::print("proven      {}: {} steps, busiest rank sends {} of the buffer\n",
+                  show_shape(row), row.proof.steps, to_string(row.proof.bytes_factor));
     }
   } else {
     for (std::size_t i = 0; i < rows.size();) {
@@ -251,13 +252,13 @@ void print_table(const std::vector<Row>& rows, bool list) {
         proven += rows[end].proof.proven ? 1 : 0;
         most_ranks = std::max(most_ranks, rows[end].shape.ranks);
       }
-      fmt::print("{:<34} {:<15} {:>5} of {:>5} shapes proven, up to {} ranks\n", rows[i].algorithm,
-                 name(rows[i].shape.collective), proven, end - i, most_ranks);
+      base::print("{:<34} {:<15} {:>5} of {:>5} shapes proven, up to {} ranks\n", rows[i].algorithm,
+                  name(rows[i].shape.collective), proven, end - i, most_ranks);
       i = end;
     }
   }
   for (const Row& row : rows) {
-    if (!row.proof.proven) fmt::print("NOT PROVEN  {}: {}\n", show_shape(row), row.proof.reason);
+    if (!row.proof.proven) base::print("NOT PROVEN  {}: {}\n", show_shape(row), row.proof.reason);
   }
 }
 
@@ -274,13 +275,13 @@ int run(const Options& options) {
   if (options.json) {
     auto json = nlohmann::ordered_json::array();
     for (const Row& row : rows) json.push_back(to_json(row));
-    fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+    base::print("{}\n", json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
   } else {
     constexpr std::size_t kListed = 32;
     print_table(rows, options.list || rows.size() <= kListed);
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
-    fmt::print("{} of {} schedules proven in {:.1f} s\n",
-               rows.size() - static_cast<std::size_t>(failed), rows.size(), took.count());
+    base::print("{} of {} schedules proven in {:.1f} s\n",
+                rows.size() - static_cast<std::size_t>(failed), rows.size(), took.count());
   }
   return failed == 0 ? kExitDone : kExitNo;
 }

@@ -1,7 +1,6 @@
 #include "cli/simulate/calibrate.h"
 
-#include <fmt/format.h>
-
+#include "base/format.h"
 #include "cli/simulate/reproduction.h"
 
 namespace sluice::cli {
@@ -55,7 +54,7 @@ class Trial {
         spread.fixed_s = constant;
         break;
       case Constant::LinkEfficiency: {
-        const std::string setting = fmt::format("between.efficiency={}", constant);
+        const std::string setting = base::format("between.efficiency={}", constant);
         if (Status status = simulate::apply(question_.world, {setting}, false); !status.ok())
           return status;
         Result<simulate::TrainingSimulator> changed = simulate::TrainingSimulator::of(question_);

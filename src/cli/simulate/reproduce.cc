@@ -1,9 +1,9 @@
 // reproduce.cc - `sluice reproduce`: published figures against the simulator, calibrated ones
 // apart.
-#include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
 
+#include "base/format.h"
 #include "cli/command.h"
 #include "cli/simulate/reproduce_text.h"
 #include "cli/simulate/reproduction.h"
@@ -57,16 +57,16 @@ nlohmann::ordered_json to_json(const std::vector<Calibration>& all) {
 void run(const Options& options) {
   if (options.calibrate) {
     const std::vector<Calibration> all = calibrate().value();
-    fmt::print("{}", options.json ? to_json(all).dump(2) + "\n" : calibration_text(all));
+    base::print("{}", options.json ? to_json(all).dump(2) + "\n" : calibration_text(all));
     return;
   }
   const std::vector<Reproduction> all = reproduce().value();
   if (options.json) {
-    fmt::print("{}\n", to_json(all).dump(2));
+    base::print("{}\n", to_json(all).dump(2));
   } else if (options.markdown) {
-    fmt::print("{}", reproduction_page(all, cross_checks().value()));
+    base::print("{}", reproduction_page(all, cross_checks().value()));
   } else {
-    fmt::print("{}", reproduction_text(all));
+    base::print("{}", reproduction_text(all));
   }
 }
 

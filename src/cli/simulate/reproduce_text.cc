@@ -1,9 +1,8 @@
 #include "cli/simulate/reproduce_text.h"
 
-#include <fmt/format.h>
-
 #include <cmath>
 
+#include "base/format.h"
 #include "sluice/status.h"
 
 namespace sluice::cli {
@@ -12,39 +11,40 @@ namespace {
 std::string show(Metric metric, double value) {
   switch (metric) {
     case Metric::Seconds:
-      return value >= 7200 ? fmt::format("{:.2f} h", value / 3600) : fmt::format("{:.1f} s", value);
+      return value >= 7200 ? base::format("{:.2f} h", value / 3600)
+                           : base::format("{:.1f} s", value);
     case Metric::ImagesPerSecond:
-      return fmt::format("{:.3g} M images/s", value / 1e6);
+      return base::format("{:.3g} M images/s", value / 1e6);
     case Metric::Speedup:
-      return fmt::format("{:.1f} x", value);
+      return base::format("{:.1f} x", value);
     case Metric::Efficiency:
-      return fmt::format("{:.1f}%", 100 * value);
+      return base::format("{:.1f}%", 100 * value);
   }
   return "";
 }
 
 // "+3.1%"; what rounds to nothing has no sign.
 std::string show_error(double error) {
-  const std::string text = fmt::format("{:+.1f}%", 100 * error);
+  const std::string text = base::format("{:+.1f}%", 100 * error);
   return text == "-0.0%" || text == "+0.0%" ? "0.0%" : text;
 }
 
 std::string show(const PublishedFigure& figure) {
   if (figure.base_ranks == 1) return std::string{name(figure.metric)};
-  return fmt::format("{} over {} ranks", name(figure.metric), figure.base_ranks);
+  return base::format("{} over {} ranks", name(figure.metric), figure.base_ranks);
 }
 
 // Four digits that count, no more.
 std::string show(Constant kind, double value) {
   switch (kind) {
     case Constant::Speed:
-      return fmt::format("{:.4g} images/s", value);
+      return base::format("{:.4g} images/s", value);
     case Constant::StartUp:
-      return fmt::format("{:.3g} s", value);
+      return base::format("{:.3g} s", value);
     case Constant::LinkEfficiency:
-      return fmt::format("{:.3g}% of the link", 100 * value);
+      return base::format("{:.3g}% of the link", 100 * value);
     case Constant::Spread:
-      return fmt::format("{:.3g} ms and 1% of compute", 1e3 * value);
+      return base::format("{:.3g} ms and 1% of compute", 1e3 * value);
     case Constant::None:
       break;
   }
@@ -56,7 +56,7 @@ std::string show_range(const FreeConstant& constant) {
   const double unit = constant.kind == Constant::LinkEfficiency ? 100
                       : constant.kind == Constant::Spread       ? 1e3
                                                                 : 1;
-  return fmt::format("{:g} to {:g}", constant.least * unit, constant.most * unit);
+  return base::format("{:g} to {:g}", constant.least * unit, constant.most * unit);
 }
 
 bool is_at_edge(const FreeConstant& constant, double value) {
@@ -72,12 +72,12 @@ std::string predicted_table(const std::vector<Reproduction>& all) {
   for (const Reproduction& each : all) {
     const PublishedFigure& figure = each.figure;
     if (figure.calibrated()) continue;
-    text += fmt::format("| {} | {}, {} | {} | {} | {} | {} | {} | {} | {} |\n", figure.row,
-                        each.run.cluster, each.run.ranks, show(figure),
-                        show(figure.metric, figure.published), show(figure.metric, each.simulated),
-                        show_error(each.error),
-                        figure.bar > 0 ? fmt::format("{:.0f}%", 100 * figure.bar) : "none",
-                        figure.from, figure.freedom);
+    text += base::format("| {} | {}, {} | {} | {} | {} | {} | {} | {} | {} |\n", figure.row,
+                         each.run.cluster, each.run.ranks, show(figure),
+                         show(figure.metric, figure.published), show(figure.metric, each.simulated),
+                         show_error(each.error),
+                         figure.bar > 0 ? base::format("{:.0f}%", 100 * figure.bar) : "none",
+                         figure.from, figure.freedom);
   }
   return text;
 }
@@ -89,13 +89,13 @@ std::string calibrated_table(const std::vector<Reproduction>& all) {
   for (const Reproduction& each : all) {
     const PublishedFigure& figure = each.figure;
     if (!figure.calibrated()) continue;
-    text += fmt::format("| {} | {}, {} | {} | {} | {} | {} | {} | {}{} | {} | 1 |\n", figure.row,
-                        each.run.cluster, each.run.ranks, show(figure),
-                        show(figure.metric, figure.published), show(figure.metric, each.simulated),
-                        show_error(each.error), figure.solved.name,
-                        show(figure.solved.kind, each.constant),
-                        is_at_edge(figure.solved, each.constant) ? " (at the edge)" : "",
-                        show_range(figure.solved));
+    text += base::format("| {} | {}, {} | {} | {} | {} | {} | {} | {}{} | {} | 1 |\n", figure.row,
+                         each.run.cluster, each.run.ranks, show(figure),
+                         show(figure.metric, figure.published), show(figure.metric, each.simulated),
+                         show_error(each.error), figure.solved.name,
+                         show(figure.solved.kind, each.constant),
+                         is_at_edge(figure.solved, each.constant) ? " (at the edge)" : "",
+                         show_range(figure.solved));
   }
   return text;
 }
@@ -104,8 +104,8 @@ std::string links_table() {
   std::string text = "| cluster | constant | value | plausible |\n|---|---|---|---|\n";
   for (const LinkConstant& constant : link_constants()) {
     const cluster::Cluster cluster = cluster::find_cluster(std::string{constant.cluster}).value();
-    text += fmt::format("| {} | {} | {:.4g} | {:g} to {:g} |\n", constant.cluster, constant.name,
-                        constant.value(cluster), constant.least, constant.most);
+    text += base::format("| {} | {} | {:.4g} | {:g} to {:g} |\n", constant.cluster, constant.name,
+                         constant.value(cluster), constant.least, constant.most);
   }
   return text;
 }
@@ -116,12 +116,12 @@ std::string runs_table() {
   for (const PublishedRun& run : published_runs()) {
     std::string changed{run.settings};
     if (run.grid_rows > 0) {
-      changed += fmt::format("{}a torus of {} x {} ranks", changed.empty() ? "" : ", ",
-                             run.grid_rows, run.ranks / run.grid_rows);
+      changed += base::format("{}a torus of {} x {} ranks", changed.empty() ? "" : ", ",
+                              run.grid_rows, run.ranks / run.grid_rows);
     }
-    text += fmt::format("| {} | {}, {} | {} | {} | {} |\n", run.row, run.cluster, run.ranks,
-                        run.recipe, changed.empty() ? "nothing" : changed,
-                        run.framework.empty() ? "the only one" : run.framework);
+    text += base::format("| {} | {}, {} | {} | {} | {} |\n", run.row, run.cluster, run.ranks,
+                         run.recipe, changed.empty() ? "nothing" : changed,
+                         run.framework.empty() ? "the only one" : run.framework);
   }
   return text;
 }
@@ -131,9 +131,9 @@ std::string checks_table(const std::vector<CrossChecked>& checks) {
       "| row | with the speed of | published | simulated | error | expected |\n"
       "|---|---|---|---|---|---|\n";
   for (const CrossChecked& each : checks) {
-    text += fmt::format("| {} | {} | {:.0f} s | {:.0f} s | {:+.0f}% | {:+.0f}% |\n", each.check.row,
-                        each.check.framework, each.check.published, each.simulated,
-                        100 * each.error, 100 * each.check.expected_error);
+    text += base::format("| {} | {} | {:.0f} s | {:.0f} s | {:+.0f}% | {:+.0f}% |\n",
+                         each.check.row, each.check.framework, each.check.published, each.simulated,
+                         100 * each.error, 100 * each.check.expected_error);
   }
   return text;
 }
@@ -142,7 +142,7 @@ std::string checks_table(const std::vector<CrossChecked>& checks) {
 
 std::string reproduction_page(const std::vector<Reproduction>& all,
                               const std::vector<CrossChecked>& checks) {
-  return fmt::format(
+  return base::format(
       R"(# Reproduction
 
 Published trainings beside the simulator, written by `sluice reproduce --markdown`. Everything in a column "simulated"
@@ -192,37 +192,37 @@ as expected.
 std::string reproduction_text(const std::vector<Reproduction>& all) {
   std::string text;
   for (const bool calibrated : {false, true}) {
-    text += fmt::format("{}\n  {:<26} {:<26} {:>16} {:>16} {:>8}  {}\n",
-                        calibrated
-                            ? "\nCalibrated: a constant was solved from the figure, which proves "
-                              "nothing"
-                            : "Predicted: every constant from elsewhere",
-                        "row", "figure", "published", "simulated", "error",
-                        calibrated ? "solved from it" : "constants from");
+    text += base::format("{}\n  {:<26} {:<26} {:>16} {:>16} {:>8}  {}\n",
+                         calibrated
+                             ? "\nCalibrated: a constant was solved from the figure, which proves "
+                               "nothing"
+                             : "Predicted: every constant from elsewhere",
+                         "row", "figure", "published", "simulated", "error",
+                         calibrated ? "solved from it" : "constants from");
     for (const Reproduction& each : all) {
       const PublishedFigure& figure = each.figure;
       if (figure.calibrated() != calibrated) continue;
-      text += fmt::format(
+      text += base::format(
           "  {:<26} {:<26} {:>16} {:>16} {:>8}  {}\n", figure.row, show(figure),
           show(figure.metric, figure.published), show(figure.metric, each.simulated),
           show_error(each.error),
-          calibrated
-              ? fmt::format("{}: {}{}", figure.solved.name, show(figure.solved.kind, each.constant),
-                            is_at_edge(figure.solved, each.constant) ? " (at the edge)" : "")
-              : std::string{figure.from});
+          calibrated ? base::format(
+                           "{}: {}{}", figure.solved.name, show(figure.solved.kind, each.constant),
+                           is_at_edge(figure.solved, each.constant) ? " (at the edge)" : "")
+                     : std::string{figure.from});
     }
   }
   return text;
 }
 
 std::string calibration_text(const std::vector<Calibration>& all) {
-  std::string text = fmt::format("{:<26} {:<38} {:>28} {:>28}  {}\n", "row", "constant", "in use",
-                                 "solved", "plausible");
+  std::string text = base::format("{:<26} {:<38} {:>28} {:>28}  {}\n", "row", "constant", "in use",
+                                  "solved", "plausible");
   for (const Calibration& each : all) {
     const FreeConstant& constant = each.figure.solved;
-    text += fmt::format("{:<26} {:<38} {:>28} {:>28}  {}{}\n", each.figure.row, constant.name,
-                        show(constant.kind, each.in_use), show(constant.kind, each.solved),
-                        show_range(constant), each.at_edge ? ", at the edge" : "");
+    text += base::format("{:<26} {:<38} {:>28} {:>28}  {}{}\n", each.figure.row, constant.name,
+                         show(constant.kind, each.in_use), show(constant.kind, each.solved),
+                         show_range(constant), each.at_edge ? ", at the edge" : "");
   }
   return text;
 }

@@ -1,8 +1,7 @@
 // simulate.cc - `sluice simulate`: what a collective, or a training, would take on a cluster that
 // nobody has here.
-#include <fmt/format.h>
-#include <fmt/ranges.h>
 
+#include "base/format.h"
 #include "base/refuse.h"
 #include "base/text.h"
 #include "cli/arguments.h"
@@ -72,7 +71,7 @@ void check(const Options& options) {
   const auto only_with = [&](const std::string& value, const std::string& needed,
                              std::string_view option, std::string_view other) {
     if (!value.empty() && needed.empty())
-      base::refuse(fmt::format("{} goes with {}", option, other));
+      base::refuse(base::format("{} goes with {}", option, other));
   };
   only_with(options.framework, options.recipe, "--framework", "--recipe");
   only_with(options.scaling, options.recipe, "--scaling", "--recipe");
@@ -80,7 +79,7 @@ void check(const Options& options) {
   only_with(options.trace, options.recipe, "--trace", "--recipe");
   only_with(options.segments, options.bytes, "--segments", "--allreduce");
   if (!options.scaling.empty() && options.scaling != "weak" && options.scaling != "strong")
-    base::refuse(fmt::format("--scaling is weak or strong, not {}", base::quote(options.scaling)));
+    base::refuse(base::format("--scaling is weak or strong, not {}", base::quote(options.scaling)));
 }
 
 // Of this machine the engine may have measured the links.
@@ -92,10 +91,10 @@ cluster::Cluster cluster_of(const std::string& name, int most_ranks) {
   if (constants) {
     cluster.constants = *constants;
   } else {
-    fmt::print(stderr,
-               "this machine has not been measured for {} ranks ('sluice bench allreduce --ranks "
-               "{}' does it in passing): its links are taken from clusters/this-machine.toml\n",
-               most_ranks, most_ranks);
+    base::print(stderr,
+                "this machine has not been measured for {} ranks ('sluice bench allreduce --ranks "
+                "{}' does it in passing): its links are taken from clusters/this-machine.toml\n",
+                most_ranks, most_ranks);
   }
   return cluster;
 }
@@ -137,8 +136,8 @@ void add_simulate(CLI::App& app, int& exit_status) {
                       "share the batch of the fewest, or the recipe's global_batch");
   command->add_option(
       "--what-if", options->what_if,
-      fmt::format("Change something, key=value: {}; with a recipe also any of its keys: theta=1M",
-                  fmt::join(simulate::what_if_keys(), ", ")));
+      base::format("Change something, key=value: {}; with a recipe also any of its keys: theta=1M",
+                   base::join(simulate::what_if_keys(), ", ")));
   command->add_option("--samples", options->samples, "Images of an epoch")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();

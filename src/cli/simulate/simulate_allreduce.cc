@@ -1,11 +1,10 @@
 #include "cli/simulate/simulate_allreduce.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "base/format.h"
 #include "base/text.h"
 #include "simulate/collective.h"
 #include "simulate/jitter.h"
@@ -33,8 +32,8 @@ std::vector<Candidate> candidates_of(const AllReduceQuestion& question, const To
     std::erase_if(all, [&](const Candidate& each) { return each.algorithm != wanted; });
     if (all.empty()) {
       throw Error{Status{Code::InvalidArgument,
-                         fmt::format("{} does no all_reduce that cluster {} could run",
-                                     wanted->name, question.world.cluster.name)}};
+                         base::format("{} does no all_reduce that cluster {} could run",
+                                      wanted->name, question.world.cluster.name)}};
     }
   }
   for (Candidate& candidate : all) {
@@ -105,17 +104,17 @@ void simulate_all_reduce(const AllReduceQuestion& question) {
                               {"algbw_gbps", row.seconds > 0 ? bytes / row.seconds / 1e9 : 0},
                               {"busbw_gbps", row.bus_bytes_per_s / 1e9}});
     }
-    fmt::print("{}\n", json.dump(2));
+    base::print("{}\n", json.dump(2));
     return;
   }
-  fmt::print("Simulated: all_reduce of {} on cluster {}. None of it was measured.\n\n",
-             base::format_bytes(bytes), question.world.cluster.name);
-  fmt::print("{:>7} {:>6}  {:<34} {:>10} {:>11} {:>11}\n", "ranks", "nodes", "algorithm",
-             "simulated", "algbw GB/s", "busbw GB/s");
+  base::print("Simulated: all_reduce of {} on cluster {}. None of it was measured.\n\n",
+              base::format_bytes(bytes), question.world.cluster.name);
+  base::print("{:>7} {:>6}  {:<34} {:>10} {:>11} {:>11}\n", "ranks", "nodes", "algorithm",
+              "simulated", "algbw GB/s", "busbw GB/s");
   for (const Row& row : rows) {
-    fmt::print("{:>7} {:>6}  {:<34} {:>10} {:>11.2f} {:>11.2f}\n", row.ranks, row.nodes,
-               row.candidate.algorithm->name, base::format_seconds(row.seconds),
-               row.seconds > 0 ? bytes / row.seconds / 1e9 : 0, row.bus_bytes_per_s / 1e9);
+    base::print("{:>7} {:>6}  {:<34} {:>10} {:>11.2f} {:>11.2f}\n", row.ranks, row.nodes,
+                row.candidate.algorithm->name, base::format_seconds(row.seconds),
+                row.seconds > 0 ? bytes / row.seconds / 1e9 : 0, row.bus_bytes_per_s / 1e9);
   }
 }
 

@@ -1,11 +1,10 @@
 #include "cli/simulate/simulate_training.h"
 
-#include <fmt/format.h>
-
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "base/format.h"
 #include "base/text.h"
 #include "cli/bench/scaling_plot.h"
 #include "cli/simulate/simulate_trace.h"
@@ -49,13 +48,13 @@ void print_json(const TrainingSweep& sweep, const std::vector<simulate::Training
   document["rows"] = nlohmann::ordered_json::array();
   for (std::size_t i = 0; i < times.size(); ++i)
     document["rows"].push_back(to_json(sweep.ranks[i], times[i]));
-  fmt::print("{}\n", document.dump(2));
+  base::print("{}\n", document.dump(2));
 }
 
 ScalingCurve curve_of(const TrainingSweep& sweep,
                       const std::vector<simulate::TrainingTime>& times) {
-  ScalingCurve curve{.title = fmt::format("{} on {}", sweep.question.recipe.name,
-                                          sweep.question.world.cluster.name)};
+  ScalingCurve curve{.title = base::format("{} on {}", sweep.question.recipe.name,
+                                           sweep.question.world.cluster.name)};
   for (std::size_t i = 0; i < times.size(); ++i)
     curve.points.push_back({sweep.ranks[i], times[i].efficiency, times[i].images_per_s});
   return curve;
@@ -63,27 +62,27 @@ ScalingCurve curve_of(const TrainingSweep& sweep,
 
 void print_text(const TrainingSweep& sweep, const std::vector<simulate::TrainingTime>& times) {
   const cluster::Cluster& cluster = sweep.question.world.cluster;
-  fmt::print("Simulated: recipe {} on cluster {} ({}), {} scaling. None of it was measured.\n\n",
-             sweep.question.recipe.name, cluster.name, cluster.device,
-             sweep.strong ? "strong" : "weak");
-  fmt::print("{:>7} {:>8} {:>10} {:>10} {:>10} {:>11} {:>10} {:>9} {:>13}\n", "ranks", "batch",
-             "iteration", "exposed", "stragglers", "images/s", "efficiency", "speed-up",
-             "to train");
+  base::print("Simulated: recipe {} on cluster {} ({}), {} scaling. None of it was measured.\n\n",
+              sweep.question.recipe.name, cluster.name, cluster.device,
+              sweep.strong ? "strong" : "weak");
+  base::print("{:>7} {:>8} {:>10} {:>10} {:>10} {:>11} {:>10} {:>9} {:>13}\n", "ranks", "batch",
+              "iteration", "exposed", "stragglers", "images/s", "efficiency", "speed-up",
+              "to train");
   for (std::size_t i = 0; i < times.size(); ++i) {
     const simulate::TrainingTime& time = times[i];
-    fmt::print("{:>7} {:>8} {:>10} {:>10} {:>10} {:>11} {:>9.1f}% {:>9.1f} {:>13}\n",
-               sweep.ranks[i], time.global_batch, base::format_seconds(time.iteration.seconds),
-               base::format_seconds(time.iteration.exposed_s),
-               base::format_seconds(time.iteration.straggler_s), speed_text(time.images_per_s),
-               100 * time.efficiency, time.speedup, span_text(time.time_to_train_s));
+    base::print("{:>7} {:>8} {:>10} {:>10} {:>10} {:>11} {:>9.1f}% {:>9.1f} {:>13}\n",
+                sweep.ranks[i], time.global_batch, base::format_seconds(time.iteration.seconds),
+                base::format_seconds(time.iteration.exposed_s),
+                base::format_seconds(time.iteration.straggler_s), speed_text(time.images_per_s),
+                100 * time.efficiency, time.speedup, span_text(time.time_to_train_s));
   }
-  if (times.size() > 1) fmt::print("\n{}", plot_text(curve_of(sweep, times)));
+  if (times.size() > 1) base::print("\n{}", plot_text(curve_of(sweep, times)));
 }
 
 void write_file(const std::string& path, const std::string& text) {
   std::ofstream file{path, std::ios::trunc};
   if (!(file << text).flush()) {
-    throw Error{Status{Code::InvalidInput, fmt::format("{} cannot be written", path)}};
+    throw Error{Status{Code::InvalidInput, base::format("{} cannot be written", path)}};
   }
 }
 

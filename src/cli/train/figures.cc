@@ -1,14 +1,14 @@
 #include "cli/train/figures.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
+
+#include "base/format.h"
 
 namespace sluice::cli {
 
 std::string with_commas(std::int64_t number) {
-  std::string digits = fmt::format("{}", number);
+  std::string digits = base::format("{}", number);
   const std::size_t first = number < 0 ? 1 : 0;
   for (std::size_t at = digits.size(); at > first + 3;) {
     at -= 3;
@@ -19,26 +19,26 @@ std::string with_commas(std::int64_t number) {
 
 std::string speed_text(double per_second) {
   if (!std::isfinite(per_second) || per_second < 0) return "?";
-  if (per_second < 0.9995) return fmt::format("{:.3f}", per_second);
-  if (per_second < 9.995) return fmt::format("{:.2f}", per_second);
-  if (per_second < 99.95) return fmt::format("{:.1f}", per_second);
+  if (per_second < 0.9995) return base::format("{:.3f}", per_second);
+  if (per_second < 9.995) return base::format("{:.2f}", per_second);
+  if (per_second < 99.95) return base::format("{:.1f}", per_second);
   return with_commas(std::llround(per_second));
 }
 
 std::string span_text(double seconds) {
   constexpr double kTooLong = 1e10;
   if (!(seconds >= 0) || seconds > kTooLong) return "?";
-  if (seconds < 9.95) return fmt::format("{:.1f} s", seconds);
+  if (seconds < 9.95) return base::format("{:.1f} s", seconds);
   const std::int64_t whole = std::llround(seconds);
-  if (whole < 120) return fmt::format("{} s", whole);
+  if (whole < 120) return base::format("{} s", whole);
   const std::int64_t minutes = whole / 60;
-  if (minutes < 60) return fmt::format("{} min {:02} s", minutes, whole % 60);
+  if (minutes < 60) return base::format("{} min {:02} s", minutes, whole % 60);
   const std::int64_t hours = minutes / 60;
-  if (hours < 48) return fmt::format("{} h {:02} min", hours, minutes % 60);
-  return fmt::format("{} d {:02} h", hours / 24, hours % 24);
+  if (hours < 48) return base::format("{} h {:02} min", hours, minutes % 60);
+  return base::format("{} d {:02} h", hours / 24, hours % 24);
 }
 
-std::string percent_text(double percent) { return fmt::format("{:.2f}%", percent); }
+std::string percent_text(double percent) { return base::format("{:.2f}%", percent); }
 
 std::size_t columns_of(std::string_view text) {
   // Every byte of UTF-8 but those that continue a character begins one.

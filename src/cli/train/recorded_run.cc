@@ -1,10 +1,9 @@
 #include "cli/train/recorded_run.h"
 
-#include <fmt/format.h>
-
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "base/format.h"
 #include "base/text.h"
 
 namespace sluice::cli {
@@ -15,19 +14,19 @@ Result<RecordedRun> recorded_run(const std::filesystem::path& folder,
   std::ifstream file{path};
   if (!file)
     return Status{Code::InvalidInput,
-                  fmt::format("there is no run to resume in {}: {} cannot be read",
-                              base::quote(folder.string()), base::quote(path))};
+                  base::format("there is no run to resume in {}: {} cannot be read",
+                               base::quote(folder.string()), base::quote(path))};
   const auto document = nlohmann::json::parse(file, nullptr, false);
   const auto settings = document.is_object() ? document.find("settings") : document.end();
   if (settings == document.end() || !settings->is_object()) {
     return Status{
         Code::InvalidInput,
-        fmt::format("{} does not say what was trained: give --recipe and --data as they were",
-                    base::quote(path))};
+        base::format("{} does not say what was trained: give --recipe and --data as they were",
+                     base::quote(path))};
   }
   std::string toml;
   for (const auto& [key, value] : settings->items())
-    if (value.is_string()) toml += fmt::format("{} = {}\n", key, value.get<std::string>());
+    if (value.is_string()) toml += base::format("{} = {}\n", key, value.get<std::string>());
   auto recipe = recipe::parse_recipe(toml, path, overrides);
   if (!recipe.ok()) return recipe.status();
   recipe.value().name = document.value("recipe", recipe.value().name);
@@ -45,8 +44,8 @@ std::string data_of_checkpoint(const std::filesystem::path& checkpoint) {
     if (!data.empty()) return data;
   }
   throw Error{Status{Code::InvalidArgument,
-                     fmt::format("no run.json near {} says what data it is for: give --data",
-                                 base::quote(checkpoint.string()))}};
+                     base::format("no run.json near {} says what data it is for: give --data",
+                                  base::quote(checkpoint.string()))}};
 }
 
 }  // namespace sluice::cli

@@ -1,8 +1,9 @@
 #include "cli/train/run_folder.h"
 
-#include <fmt/chrono.h>
-#include <fmt/format.h>
+#include <array>
+#include <ctime>
 
+#include "base/format.h"
 #include "base/text.h"
 
 namespace sluice::cli {
@@ -26,18 +27,20 @@ Result<fs::path> fresh_run_folder(const fs::path& place, const std::string& name
   constexpr int kMostTries = 1000;
   std::tm local{};
   localtime_r(&now, &local);
+  std::array<char, 32> stamp{};
+  (void)std::strftime(stamp.data(), stamp.size(), "-%Y%m%d-%H%M%S", &local);
   const std::string stem = fs::path{name}.stem().string();  // of a recipe that is a path
-  const std::string text = fmt::format("{}-{:%Y%m%d-%H%M%S}", stem, local);
+  const std::string text = stem + stamp.data();
   std::error_code error;
   fs::create_directories(place / kRuns, error);
   for (int i = 1; i <= kMostTries && !error; ++i) {
-    const fs::path folder = place / kRuns / (i == 1 ? text : fmt::format("{}-{}", text, i));
+    const fs::path folder = place / kRuns / (i == 1 ? text : base::format("{}-{}", text, i));
     if (fs::create_directory(folder, error)) return folder;
   }
   return Status{Code::InvalidInput,
-                fmt::format("no folder for this run can be made under {}: {}; give one with --run",
-                            base::quote((place / kRuns).string()),
-                            error ? error.message() : "too many of this second")};
+                base::format("no folder for this run can be made under {}: {}; give one with --run",
+                             base::quote((place / kRuns).string()),
+                             error ? error.message() : "too many of this second")};
 }
 
 Status check_run_folder(const fs::path& folder, bool resume) {
@@ -45,18 +48,18 @@ Status check_run_folder(const fs::path& folder, bool resume) {
   const bool there = fs::exists(folder, error);
   if (there && !fs::is_directory(folder, error)) {
     return {Code::InvalidArgument,
-            fmt::format("{} is not a folder: give another --run", base::quote(folder.string()))};
+            base::format("{} is not a folder: give another --run", base::quote(folder.string()))};
   }
   if (!resume && holds_a_run(folder)) {
     return {
         Code::InvalidArgument,
-        fmt::format("{} holds a run already, which is never written over: add --resume to go on "
-                    "with it, or give another --run",
-                    base::quote(folder.string()))};
+        base::format("{} holds a run already, which is never written over: add --resume to go on "
+                     "with it, or give another --run",
+                     base::quote(folder.string()))};
   }
   if (resume && !holds_a_run(folder)) {
     return {Code::InvalidArgument,
-            fmt::format("there is no run to resume in {}", base::quote(folder.string()))};
+            base::format("there is no run to resume in {}", base::quote(folder.string()))};
   }
   return {};
 }

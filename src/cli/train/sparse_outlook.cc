@@ -1,10 +1,9 @@
 #include "cli/train/sparse_outlook.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 
+#include "base/format.h"
 #include "base/text.h"
 
 namespace sluice::cli {
@@ -27,15 +26,15 @@ SparseOutlook sparse_outlook(const Selector& selector, const CostConstants& cons
 }
 
 std::string show(const SparseOutlook& outlook) {
-  const std::string sent = fmt::format(
+  const std::string sent = base::format(
       "With {:.0f}% of the chunks held back {} are sent: {}, {} of them to add up and choose,",
       100 * outlook.sparsity, base::format_bytes(static_cast<double>(outlook.sent_bytes)),
       base::format_seconds(outlook.sparse_s), base::format_seconds(outlook.choosing_s));
-  const std::string against = fmt::format("against {}", base::format_seconds(outlook.dense_s));
+  const std::string against = base::format("against {}", base::format_seconds(outlook.dense_s));
   if (!outlook.pays())
-    return fmt::format("{} {}: sparse gradients do not pay here.", sent, against);
-  return fmt::format("{} {}: sparse gradients pay, {:.1f} times, where backward does not hide it.",
-                     sent, against, outlook.dense_s / outlook.sparse_s);
+    return base::format("{} {}: sparse gradients do not pay here.", sent, against);
+  return base::format("{} {}: sparse gradients pay, {:.1f} times, where backward does not hide it.",
+                      sent, against, outlook.dense_s / outlook.sparse_s);
 }
 
 }  // namespace sluice::cli

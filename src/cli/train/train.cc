@@ -2,7 +2,6 @@
 //
 // One that mpirun, srun, torchrun or `sluice launch` has started is a rank already and becomes one;
 // any other starts the ranks of this machine and sees them to their end, through crashes if asked.
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,6 +12,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "base/format.h"
 #include "base/text.h"
 #include "bootstrap/environment.h"
 #include "bootstrap/launch/launch.h"
@@ -30,7 +30,7 @@ namespace sluice::cli {
 namespace {
 
 void say(const std::string& sentence) {
-  fmt::print(stderr, "{}sluice train: {}\n", line_start(), sentence);
+  base::print(stderr, "{}sluice train: {}\n", line_start(), sentence);
 }
 
 int list_recipes(bool json) {
@@ -39,22 +39,22 @@ int list_recipes(bool json) {
     auto document = nlohmann::ordered_json::array();
     for (const recipe::RecipeSummary& recipe : recipes)
       document.push_back({{"name", recipe.name}, {"about", recipe.about}});
-    fmt::print("{}\n", document.dump(2));
+    base::print("{}\n", document.dump(2));
     return kExitDone;
   }
   std::size_t width = 0;
   for (const recipe::RecipeSummary& recipe : recipes) width = std::max(width, recipe.name.size());
   for (const recipe::RecipeSummary& recipe : recipes)
-    fmt::print("{:<{}}  {}\n", recipe.name, width, recipe.about);
+    base::print("{:<{}}  {}\n", recipe.name, width, recipe.about);
   return kExitDone;
 }
 
 int show_dry_run(const TrainOptions& options, int ranks) {
   const DryRun run = dry_run(job_of(options), ranks);
   if (options.json) {
-    fmt::print("{}\n", dry_run_json(run).dump(2));
+    base::print("{}\n", dry_run_json(run).dump(2));
   } else {
-    fmt::print("{}", dry_run_text(run));
+    base::print("{}", dry_run_text(run));
   }
   return kExitDone;
 }
@@ -63,9 +63,9 @@ int show_dry_run(const TrainOptions& options, int ranks) {
                             const bootstrap::Environment& environment) {
   if (!options.ranks.empty() || options.max_restarts != "0") {
     throw Error{Status{Code::InvalidArgument,
-                       fmt::format("this is one of {} ranks that {} has started: --ranks and "
-                                   "--max-restarts are for it",
-                                   placement.ranks, placement.launcher)}};
+                       base::format("this is one of {} ranks that {} has started: --ranks and "
+                                    "--max-restarts are for it",
+                                    placement.ranks, placement.launcher)}};
   }
   if (placement.launcher != "sluice launch") take_share_of_cores(placement, environment);
   become_train_program(arguments_of_rank(options));
@@ -74,20 +74,20 @@ int show_dry_run(const TrainOptions& options, int ranks) {
 int report(const TrainOptions& options, const bootstrap::LaunchOutcome& outcome) {
   const std::string go_on =
       options.run.empty() ? ""
-                          : fmt::format("; to go on: sluice train --resume --run {}", options.run);
+                          : base::format("; to go on: sluice train --resume --run {}", options.run);
   if (outcome.signal != 0) return 128 + outcome.signal;
   if (outcome.output_lost)
     say(
-        fmt::format("standard output or standard error cannot be written, so the ranks were "
-                    "stopped{}",
-                    go_on));
+        base::format("standard output or standard error cannot be written, so the ranks were "
+                     "stopped{}",
+                     go_on));
   if (!outcome.first_failure) return outcome.all_well() ? kExitDone : kExitMachine;
   const bootstrap::LaunchOutcome::Failure& failure = *outcome.first_failure;
   if (failure.status == kExitNo || failure.status == kExitUsage || failure.status > 128)
     return failure.status;  // the rank has said why
   const std::string restarts =
-      outcome.restarts == 0 ? "" : fmt::format(" after {} restarts", outcome.restarts);
-  say(fmt::format("rank {} failed first: it {}{}{}", failure.rank, failure.how, restarts, go_on));
+      outcome.restarts == 0 ? "" : base::format(" after {} restarts", outcome.restarts);
+  say(base::format("rank {} failed first: it {}{}{}", failure.rank, failure.how, restarts, go_on));
   return kExitMachine;
 }
 

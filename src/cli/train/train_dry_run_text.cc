@@ -1,8 +1,8 @@
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "base/format.h"
 #include "base/text.h"
 #include "cli/train/figures.h"
 #include "cli/train/train_dry_run.h"
@@ -22,32 +22,32 @@ std::string settings_text(const recipe::Recipe& recipe) {
   }
   std::string lines;
   for (const auto& [key, value] : settings) {
-    const std::string line = fmt::format("  {:<{}} = {:<{}}  {}", key, name, value, text,
-                                         recipe::source_of(recipe, key));
+    const std::string line = base::format("  {:<{}} = {:<{}}  {}", key, name, value, text,
+                                          recipe::source_of(recipe, key));
     lines += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
   }
   return lines;
 }
 
 std::string phases_text(const recipe::TrainingPlan& plan) {
-  std::string lines = fmt::format("  {:<12} {:>9} {:>14} {:>12} {:>14}\n", "epochs", "steps each",
-                                  "batch a rank", "accumulated", "global batch");
+  std::string lines = base::format("  {:<12} {:>9} {:>14} {:>12} {:>14}\n", "epochs", "steps each",
+                                   "batch a rank", "accumulated", "global batch");
   for (const EpochPhase& phase : phases_of(plan)) {
-    const std::string epochs = phase.epochs == 1 ? fmt::format("{}", phase.first_epoch + 1)
-                                                 : fmt::format("{}-{}", phase.first_epoch + 1,
-                                                               phase.first_epoch + phase.epochs);
-    lines +=
-        fmt::format("  {:<12} {:>10} {:>14} {:>12} {:>14}\n", epochs, with_commas(phase.each.steps),
-                    phase.each.batch, phase.each.accumulate, with_commas(phase.each.global_batch));
+    const std::string epochs = phase.epochs == 1 ? base::format("{}", phase.first_epoch + 1)
+                                                 : base::format("{}-{}", phase.first_epoch + 1,
+                                                                phase.first_epoch + phase.epochs);
+    lines += base::format("  {:<12} {:>10} {:>14} {:>12} {:>14}\n", epochs,
+                          with_commas(phase.each.steps), phase.each.batch, phase.each.accumulate,
+                          with_commas(phase.each.global_batch));
   }
   return lines;
 }
 
 std::string rates_text(const recipe::Recipe& recipe, const recipe::TrainingPlan& plan) {
-  std::string lines = fmt::format("  {:>10} {:>9} {:>12}\n", "step", "epoch", "rate");
+  std::string lines = base::format("  {:>10} {:>9} {:>12}\n", "step", "epoch", "rate");
   for (const std::int64_t step : key_steps(recipe, plan)) {
-    lines += fmt::format("  {:>10} {:>9.2f} {:>12.6g}\n", with_commas(step + 1),
-                         plan.epoch_at(step), recipe::rate_at(recipe, plan, step));
+    lines += base::format("  {:>10} {:>9.2f} {:>12.6g}\n", with_commas(step + 1),
+                          plan.epoch_at(step), recipe::rate_at(recipe, plan, step));
   }
   return lines;
 }
@@ -57,21 +57,21 @@ std::string rates_text(const recipe::Recipe& recipe, const recipe::TrainingPlan&
 std::string dry_run_text(const DryRun& run) {
   const recipe::Recipe& recipe = run.job.recipe;
   std::string text =
-      fmt::format("recipe {}: {}\n{}\n", recipe.name, recipe.about, settings_text(recipe));
+      base::format("recipe {}: {}\n{}\n", recipe.name, recipe.about, settings_text(recipe));
   const auto parameters = run.model.gradient_elements();
-  text += fmt::format(
+  text += base::format(
       "model   {}: {} parameters in {} tensors, {} of gradients in f32, {:.3g} GFLOP forward an "
       "image of {}x{}\n",
       run.model.name, with_commas(parameters), run.model.gradient_tensors(),
       base::format_bytes(4.0 * static_cast<double>(parameters)), run.model.forward_flops() / 1e9,
       run.model.input.image, run.model.input.image);
-  text += fmt::format("data    {}\n", run.data.description);
-  text += fmt::format("ranks   {}\n", run.ranks);
+  text += base::format("data    {}\n", run.data.description);
+  text += base::format("ranks   {}\n", run.ranks);
   const double target = run.job.target > 0 ? run.job.target : recipe.target;
-  if (target > 0) text += fmt::format("target  {}\n", percent_text(target));
+  if (target > 0) text += base::format("target  {}\n", percent_text(target));
   text +=
-      fmt::format("plan    {} steps in {:.4g} epochs of {} images\n", with_commas(run.plan.steps),
-                  run.plan.epoch_at(run.plan.steps), with_commas(run.plan.samples));
+      base::format("plan    {} steps in {:.4g} epochs of {} images\n", with_commas(run.plan.steps),
+                   run.plan.epoch_at(run.plan.steps), with_commas(run.plan.samples));
   text += phases_text(run.plan);
   text += "rate\n" + rates_text(recipe, run.plan);
   return text;

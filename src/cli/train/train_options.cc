@@ -1,11 +1,10 @@
 #include "cli/train/train_options.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <charconv>
 #include <cmath>
 
+#include "base/format.h"
 #include "base/refuse.h"
 #include "base/text.h"
 #include "bootstrap/launch/cores.h"
@@ -21,12 +20,12 @@ namespace {
 std::string recipe_for(const std::string& data) {
   if (data.empty() || data == "demo") return "demo";
   for (const char* const kind : {"mnist", "cifar10"}) {
-    if (data.starts_with(fmt::format("{}:", kind))) return kind;
+    if (data.starts_with(base::format("{}:", kind))) return kind;
   }
   base::refuse(
-      fmt::format("no recipe is known to be for {}: give --recipe ('sluice train --recipe list' "
-                  "shows them)",
-                  base::quote(data)));
+      base::format("no recipe is known to be for {}: give --recipe ('sluice train --recipe list' "
+                   "shows them)",
+                   base::quote(data)));
 }
 
 double percent_of(const std::string& text) {
@@ -34,8 +33,8 @@ double percent_of(const std::string& text) {
   const char* const end = text.data() + text.size();
   const auto [at, error] = std::from_chars(text.data(), end, percent);
   if (error != std::errc{} || at != end || !(percent > 0 && percent <= 100))
-    base::refuse(
-        fmt::format("--target must be a percentage above 0, up to 100, not {}", base::quote(text)));
+    base::refuse(base::format("--target must be a percentage above 0, up to 100, not {}",
+                              base::quote(text)));
   return percent;
 }
 
@@ -46,12 +45,12 @@ void refuse_contradictions(const TrainOptions& options) {
   }
   if (options.device != "cpu")
     base::refuse(
-        fmt::format("there is no device {}: choose from cpu, cuda", base::quote(options.device)));
+        base::format("there is no device {}: choose from cpu, cuda", base::quote(options.device)));
   if (options.resume && options.run.empty()) {
     const std::filesystem::path newest = newest_run("");
     base::refuse(
-        fmt::format("--resume needs the run's folder: give --run{}",
-                    newest.empty() ? "" : fmt::format(" {}, the newest here", newest.string())));
+        base::format("--resume needs the run's folder: give --run{}",
+                     newest.empty() ? "" : base::format(" {}, the newest here", newest.string())));
   }
   if (options.resume && !options.init.empty())
     base::refuse("--init begins a training and --resume goes on with one: leave one of them out");
@@ -61,7 +60,7 @@ void refuse_contradictions(const TrainOptions& options) {
   }
   for (const std::string& set : options.set) {
     if (set.find('=') == std::string::npos || set.starts_with('='))
-      base::refuse(fmt::format("--set takes key=value, not {}", base::quote(set)));
+      base::refuse(base::format("--set takes key=value, not {}", base::quote(set)));
   }
 }
 
@@ -74,8 +73,8 @@ void add_train_options(CLI::App& command, TrainOptions& options) {
                      "demo, mnist:DIR, cifar10:DIR, images:DIR or pack:FILE\n"
                      "(default: demo, where the recipe is demo)");
   command.add_option("--ranks", options.ranks,
-                     fmt::format("1 to {} on this machine (default: its cores, {} at most)",
-                                 bootstrap::kMostLocalRanks, kMostDefaultRanks));
+                     base::format("1 to {} on this machine (default: its cores, {} at most)",
+                                  bootstrap::kMostLocalRanks, kMostDefaultRanks));
   command.add_option("--device", options.device, "cpu; cuda is not there yet")
       ->capture_default_str();
   command.add_option("--run", options.run,
@@ -147,9 +146,9 @@ TrainJob job_of(const TrainOptions& options) {
 void require_data(const TrainJob& job) {
   if (!job.data.empty()) return;
   base::refuse(
-      fmt::format("recipe {} needs data: give --data images:DIR or pack:FILE (mnist:DIR and "
-                  "cifar10:DIR for theirs, demo to try it)",
-                  job.recipe.name));
+      base::format("recipe {} needs data: give --data images:DIR or pack:FILE (mnist:DIR and "
+                   "cifar10:DIR for theirs, demo to try it)",
+                   job.recipe.name));
 }
 
 int ranks_of(const TrainOptions& options, int most) {

@@ -1,12 +1,12 @@
 #include "cli/train/train_program.h"
 
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
 
+#include "base/format.h"
 #include "base/text.h"
 #include "sluice/status.h"
 
@@ -23,9 +23,9 @@ std::string train_program() {
   if (access(path.c_str(), X_OK) != 0) {
     throw Error{
         Status{Code::InvalidInput,
-               fmt::format("{}, which belongs beside sluice, is not there: build or install "
-                           "again",
-                           base::quote(path.string()))}};
+               base::format("{}, which belongs beside sluice, is not there: build or install "
+                            "again",
+                            base::quote(path.string()))}};
   }
   return path.string();
 #endif
@@ -38,8 +38,8 @@ void become_train_program(std::vector<std::string> arguments) {
   for (std::string& argument : arguments) pointers.push_back(argument.data());
   pointers.push_back(nullptr);
   execv(path.c_str(), pointers.data());
-  throw Error{Status{Code::InvalidInput,
-                     fmt::format("{} cannot be run: {}", base::quote(path), std::strerror(errno))}};
+  throw Error{Status{Code::InvalidInput, base::format("{} cannot be run: {}", base::quote(path),
+                                                      std::strerror(errno))}};
 }
 
 }  // namespace sluice::cli

@@ -1,6 +1,5 @@
 #include "cli/train/train_rank.h"
 
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -9,6 +8,7 @@
 #include <optional>
 #include <thread>
 
+#include "base/format.h"
 #include "base/text.h"
 #include "bootstrap/environment.h"
 #include "bootstrap/placement.h"
@@ -100,16 +100,16 @@ class TrainRank {
                                  .run_folder = folder,
                                  .colour = has_colours(STDOUT_FILENO)};
     if (options_.json) {
-      fmt::print("{}\n",
-                 summary_json(summary, context)
-                     .dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+      base::print("{}\n",
+                  summary_json(summary, context)
+                      .dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
     } else {
-      fmt::print("{}", summary_text(summary, context));
+      base::print("{}", summary_text(summary, context));
     }
     std::fflush(stdout);
     if (summary.end == train::TrainingEnd::Signal) return 128 + summary.signal;
     if (summary.end == train::TrainingEnd::NotFinite) {
-      fmt::print(stderr, "sluice train: {}\n", summary.why);
+      base::print(stderr, "sluice train: {}\n", summary.why);
       return kExitNo;
     }
     return summary.target > 0 && !summary.target_met ? kExitNo : kExitDone;
@@ -126,8 +126,8 @@ class TrainRank {
             .value();
     if (!first()) return kExitDone;
     display_.clear();
-    fmt::print("{}", options_.json ? evaluation_json(evaluation).dump(2) + "\n"
-                                   : evaluation_text(evaluation));
+    base::print("{}", options_.json ? evaluation_json(evaluation).dump(2) + "\n"
+                                    : evaluation_text(evaluation));
     return job_.target > 0 && evaluation.accuracy < job_.target ? kExitNo : kExitDone;
   }
 
@@ -148,8 +148,8 @@ int fail(const Error& error, Rank rank) {
     if (stop_signals().load() != 0) return kExitUsage;
   }
   // What the engine says names its rank already.
-  const std::string who = rank == 0 || !input ? "" : fmt::format("rank {}: ", rank);
-  fmt::print(stderr, "sluice{}: {}{}\n", input ? "" : " train", who, error.what());
+  const std::string who = rank == 0 || !input ? "" : base::format("rank {}: ", rank);
+  base::print(stderr, "sluice{}: {}{}\n", input ? "" : " train", who, error.what());
   return input ? kExitUsage : kExitMachine;
 }
 
@@ -160,7 +160,7 @@ int run_train_rank(const TrainOptions& options) {
   const auto placement = bootstrap::placement_of(bootstrap::Environment::of_process());
   const Rank rank = placement.ok() ? placement.value().rank : 0;
   set_log(
-      [](const std::string& sentence) { fmt::print(stderr, "{}{}\n", line_start(), sentence); });
+      [](const std::string& sentence) { base::print(stderr, "{}{}\n", line_start(), sentence); });
   try {
     return TrainRank{options}.run();
   } catch (const Error& error) {

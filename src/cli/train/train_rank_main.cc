@@ -1,10 +1,10 @@
 // train_rank_main.cc - sluice-train: one rank of `sluice train`, which starts it. It has the
 // options of that command and is told its place by a launcher's variables.
-#include <fmt/format.h>
 
 #include <exception>
 #include <new>
 
+#include "base/format.h"
 #include "cli/command.h"
 #include "cli/train/train_options.h"
 #include "cli/train/train_rank.h"
@@ -20,13 +20,13 @@ int main(int argc, char** argv) {
   } catch (const CLI::Success& success) {
     return app.exit(success);  // --help
   } catch (const CLI::ParseError& error) {
-    fmt::print(stderr, "sluice: {}\n", error.what());
+    sluice::base::print(stderr, "sluice: {}\n", error.what());
     return sluice::cli::kExitUsage;
   } catch (const std::bad_alloc&) {
-    fmt::print(stderr,
-               "sluice train: there is no more memory: take a smaller batch or fewer ranks\n");
+    sluice::base::print(stderr,
+                "sluice train: there is no more memory: take a smaller batch or fewer ranks\n");
   } catch (const std::exception& error) {
-    fmt::print(stderr, "sluice train: {}\n", error.what());
+    sluice::base::print(stderr, "sluice train: {}\n", error.what());
   }
   return sluice::cli::kExitMachine;
 }

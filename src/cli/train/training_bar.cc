@@ -1,11 +1,10 @@
 #include "cli/train/training_bar.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <vector>
 
+#include "base/format.h"
 #include "cli/train/figures.h"
 
 namespace sluice::cli {
@@ -24,21 +23,21 @@ struct Part {
 std::string epoch_text(const train::StepReport& step) {
   const auto epochs = static_cast<std::int64_t>(std::ceil(step.epochs));
   const auto passed = static_cast<std::int64_t>(std::floor(step.epoch));
-  return fmt::format("epoch {}/{}",
-                     std::clamp<std::int64_t>(passed + 1, 1, std::max(epochs, std::int64_t{1})),
-                     epochs);
+  return base::format("epoch {}/{}",
+                      std::clamp<std::int64_t>(passed + 1, 1, std::max(epochs, std::int64_t{1})),
+                      epochs);
 }
 
 std::string step_text(const train::StepReport& step) {
-  return fmt::format("step {}/{}", with_commas(step.step), with_commas(step.steps));
+  return base::format("step {}/{}", with_commas(step.step), with_commas(step.steps));
 }
 
 std::string rate_text(const train::StepReport& step) {
-  return fmt::format("rate {:.3g}", step.rate);
+  return base::format("rate {:.3g}", step.rate);
 }
 
 std::string wait_text(const train::StepReport& step) {
-  return fmt::format("network {:.1f}%", 100 * step.exposed_comm_fraction);
+  return base::format("network {:.1f}%", 100 * step.exposed_comm_fraction);
 }
 
 double part_done(const train::StepReport& step) {
@@ -48,19 +47,19 @@ double part_done(const train::StepReport& step) {
 
 std::vector<Part> parts_after_bar(const BarState& state) {
   const train::StepReport& step = state.step;
-  std::vector<Part> parts{{fmt::format("{:.0f}%", std::floor(100 * part_done(step))), 1},
+  std::vector<Part> parts{{base::format("{:.0f}%", std::floor(100 * part_done(step))), 1},
                           {step_text(step), 6}};
   if (state.evaluating) {
-    parts.push_back({fmt::format("evaluating {:.0f}%", 100 * *state.evaluating), 2});
+    parts.push_back({base::format("evaluating {:.0f}%", 100 * *state.evaluating), 2});
   } else {
-    parts.push_back({fmt::format("{} images/s", speed_text(step.images_per_s)), 2});
+    parts.push_back({base::format("{} images/s", speed_text(step.images_per_s)), 2});
   }
-  parts.push_back({fmt::format("loss {:.4f}", step.loss), 3});
+  parts.push_back({base::format("loss {:.4f}", step.loss), 3});
   if (state.accuracy)
-    parts.push_back({fmt::format("accuracy {}", percent_text(*state.accuracy)), 4});
+    parts.push_back({base::format("accuracy {}", percent_text(*state.accuracy)), 4});
   parts.push_back({rate_text(step), 7});
   parts.push_back({wait_text(step), 8});
-  parts.push_back({fmt::format("{} left", span_text(step.left_s)), 5});
+  parts.push_back({base::format("{} left", span_text(step.left_s)), 5});
   return parts;
 }
 
@@ -112,12 +111,12 @@ std::string progress_line(const BarState& state) {
 
 std::string evaluation_line(const train::EvaluationReport& evaluation,
                             const train::StepReport& step) {
-  std::string line = fmt::format("epoch {:.4g}/{:.4g}  accuracy {}", evaluation.epoch, step.epochs,
-                                 percent_text(evaluation.accuracy));
-  if (evaluation.top5) line += fmt::format(" (top-5 {})", percent_text(*evaluation.top5));
-  return line + fmt::format("  loss {:.4f} ({:.4f} in training)  {} images/s  {}{}",
-                            evaluation.loss, step.loss, speed_text(step.images_per_s),
-                            span_text(evaluation.elapsed_s), evaluation.best ? "  best" : "");
+  std::string line = base::format("epoch {:.4g}/{:.4g}  accuracy {}", evaluation.epoch, step.epochs,
+                                  percent_text(evaluation.accuracy));
+  if (evaluation.top5) line += base::format(" (top-5 {})", percent_text(*evaluation.top5));
+  return line + base::format("  loss {:.4f} ({:.4f} in training)  {} images/s  {}{}",
+                             evaluation.loss, step.loss, speed_text(step.images_per_s),
+                             span_text(evaluation.elapsed_s), evaluation.best ? "  best" : "");
 }
 
 }  // namespace sluice::cli

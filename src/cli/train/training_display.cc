@@ -1,11 +1,11 @@
 #include "cli/train/training_display.h"
 
-#include <fmt/format.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <cstdio>
 
+#include "base/format.h"
 #include "cli/terminal.h"
 #include "cli/train/figures.h"
 
@@ -37,11 +37,11 @@ void TrainingDisplay::started(const train::StartUp& start_up) {
   state_.step.step = start_up.first_step;
   state_.step.epochs = start_up.epochs;
   if (start_up.first_step > 0)
-    line(fmt::format("goes on after step {}", with_commas(start_up.first_step)));
-  line(fmt::format("{}; {} parameters, {} {}, global batch {}; first step after {}", start_up.data,
-                   with_commas(start_up.parameters), start_up.ranks,
-                   start_up.ranks == 1 ? "rank" : "ranks", with_commas(start_up.global_batch),
-                   span_text(start_up.total_s)));
+    line(base::format("goes on after step {}", with_commas(start_up.first_step)));
+  line(base::format("{}; {} parameters, {} {}, global batch {}; first step after {}", start_up.data,
+                    with_commas(start_up.parameters), start_up.ranks,
+                    start_up.ranks == 1 ? "rank" : "ranks", with_commas(start_up.global_batch),
+                    span_text(start_up.total_s)));
   last_ = place_.now();
 }
 
@@ -63,7 +63,9 @@ void TrainingDisplay::evaluated(const train::EvaluationReport& evaluation) {
   last_ = place_.now();
 }
 
-void TrainingDisplay::note(const std::string& sentence) { line(fmt::format("note: {}", sentence)); }
+void TrainingDisplay::note(const std::string& sentence) {
+  line(base::format("note: {}", sentence));
+}
 
 void TrainingDisplay::clear() {
   if (drawn_) place_.write(kClearLine);
@@ -76,13 +78,13 @@ void TrainingDisplay::draw() {
   if (now - last_ < (width > 0 ? std::chrono::nanoseconds{kBetweenBars} : kBetweenLines)) return;
   last_ = now;
   if (width == 0) return line(progress_line(state_));
-  place_.write(fmt::format("{}{}", kClearLine, bar_line(state_, {width, place_.colour})));
+  place_.write(base::format("{}{}", kClearLine, bar_line(state_, {width, place_.colour})));
   drawn_ = true;
 }
 
 void TrainingDisplay::line(std::string_view text) {
   clear();
-  place_.write(fmt::format("{}\n", text));
+  place_.write(base::format("{}\n", text));
 }
 
 }  // namespace sluice::cli

@@ -1,12 +1,11 @@
 #include "cli/train/training_summary.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <utility>
 #include <vector>
 
+#include "base/format.h"
 #include "base/text.h"
 #include "cli/train/figures.h"
 
@@ -16,7 +15,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 std::string epochs_text(double epochs) {
-  return fmt::format("{:.4g} {}", epochs, epochs == 1 ? "epoch" : "epochs");
+  return base::format("{:.4g} {}", epochs, epochs == 1 ? "epoch" : "epochs");
 }
 
 std::string ending(const train::TrainingSummary& summary) {
@@ -36,68 +35,68 @@ std::string ending(const train::TrainingSummary& summary) {
 }
 
 std::string accuracy(const train::TrainingSummary& summary) {
-  if (!summary.last) return fmt::format("not evaluated; loss {:.4f} in training", summary.loss);
+  if (!summary.last) return base::format("not evaluated; loss {:.4f} in training", summary.loss);
   std::string text = percent_text(summary.last->accuracy);
-  if (summary.last->top5) text += fmt::format(", top-5 {}", percent_text(*summary.last->top5));
-  text += fmt::format(" of {} images after {}", with_commas(summary.last->samples),
-                      epochs_text(summary.last->epoch));
+  if (summary.last->top5) text += base::format(", top-5 {}", percent_text(*summary.last->top5));
+  text += base::format(" of {} images after {}", with_commas(summary.last->samples),
+                       epochs_text(summary.last->epoch));
   if (summary.best && summary.best->step != summary.last->step)
-    text += fmt::format("; best {} after {:.4g}", percent_text(summary.best->accuracy),
-                        summary.best->epoch);
+    text += base::format("; best {} after {:.4g}", percent_text(summary.best->accuracy),
+                         summary.best->epoch);
   return text;
 }
 
 std::string target(const train::TrainingSummary& summary) {
   return summary.target_met
-             ? fmt::format("{} reached {} after the start", percent_text(summary.target),
-                           span_text(summary.seconds_to_target))
-             : fmt::format("{} NOT reached", percent_text(summary.target));
+             ? base::format("{} reached {} after the start", percent_text(summary.target),
+                            span_text(summary.seconds_to_target))
+             : base::format("{} NOT reached", percent_text(summary.target));
 }
 
 std::string times(const train::TrainingSummary& summary) {
-  return fmt::format("{} in all: start-up {}, steps {}, evaluation {}, checkpoints {}",
-                     span_text(summary.total_s), span_text(summary.startup_s),
-                     span_text(summary.train_s), span_text(summary.evaluate_s),
-                     span_text(summary.checkpoint_s));
+  return base::format("{} in all: start-up {}, steps {}, evaluation {}, checkpoints {}",
+                      span_text(summary.total_s), span_text(summary.startup_s),
+                      span_text(summary.train_s), span_text(summary.evaluate_s),
+                      span_text(summary.checkpoint_s));
 }
 
 std::string start_up(const train::StartUp& parts) {
-  std::string text = fmt::format(
+  std::string text = base::format(
       "{:.2f} s to the first step: process {:.2f}, data {:.2f}, model {:.2f}, gradients {:.2f}",
       parts.total_s, parts.before_s, parts.data_s, parts.model_s, parts.gradients_s);
-  if (parts.first_step > 0) text += fmt::format(", checkpoint {:.2f}", parts.checkpoint_s);
+  if (parts.first_step > 0) text += base::format(", checkpoint {:.2f}", parts.checkpoint_s);
   return text;
 }
 
 std::string joining(const train::StartUp& parts) {
-  return fmt::format("{:.2f} s till all ranks had met, {:.2f} of it beside data and model",
-                     parts.communicator_s, std::max(0.0, parts.communicator_s - parts.joining_s));
+  return base::format("{:.2f} s till all ranks had met, {:.2f} of it beside data and model",
+                      parts.communicator_s, std::max(0.0, parts.communicator_s - parts.joining_s));
 }
 
 std::string overlap(const train::TrainingSummary& summary) {
   if (summary.ranks == 1) return "one rank: nothing to wait for";
-  return fmt::format("{:.1f}% of a step is computing, {:.1f}% waits for the network",
-                     100 * (1 - summary.exposed_comm_fraction),
-                     100 * summary.exposed_comm_fraction);
+  return base::format("{:.1f}% of a step is computing, {:.1f}% waits for the network",
+                      100 * (1 - summary.exposed_comm_fraction),
+                      100 * summary.exposed_comm_fraction);
 }
 
 std::string network(const train::TrainingSummary& summary, std::int64_t steps) {
   if (summary.ranks == 1) return "carried nothing";
-  std::string text = fmt::format("carried {} of gradients from each rank{}",
-                                 base::format_bytes(summary.bytes_sent),
-                                 summary.bytes_counted ? "" : " (by size and algorithm)");
+  std::string text = base::format("carried {} of gradients from each rank{}",
+                                  base::format_bytes(summary.bytes_sent),
+                                  summary.bytes_counted ? "" : " (by size and algorithm)");
   if (steps > 0)
-    text += fmt::format(", {} a step",
-                        base::format_bytes(summary.bytes_sent / static_cast<double>(steps)));
+    text += base::format(", {} a step",
+                         base::format_bytes(summary.bytes_sent / static_cast<double>(steps)));
   return text;
 }
 
 void append_all(std::string& text, const std::vector<std::string>& sentences) {
   constexpr std::size_t kMost = 5;
   for (std::size_t i = 0; i < std::min(kMost, sentences.size()); ++i)
-    text += fmt::format("  {:<10}  {}\n", "note", sentences[i]);
+    text += base::format("  {:<10}  {}\n", "note", sentences[i]);
   if (sentences.size() > kMost)
-    text += fmt::format("  {:<10}  and {} more\n", "note", sentences.size() - kMost);
+    text += base::format("  {:<10}  and {} more\n", "note", sentences.size() - kMost);
 }
 
 }  // namespace
@@ -107,18 +106,18 @@ std::string summary_text(const train::TrainingSummary& summary, const SummaryCon
   const std::string plain = context.colour ? "\033[0m" : "";
   const std::int64_t steps = summary.steps - summary.start_up.first_step;  // of this run
   const std::string title =
-      fmt::format("{} {}: {}, {} parameters, {} {}", context.recipe, ending(summary), context.model,
-                  with_commas(summary.start_up.parameters), summary.ranks,
-                  summary.ranks == 1 ? "rank" : "ranks");
+      base::format("{} {}: {}, {} parameters, {} {}", context.recipe, ending(summary),
+                   context.model, with_commas(summary.start_up.parameters), summary.ranks,
+                   summary.ranks == 1 ? "rank" : "ranks");
 
   std::vector<std::pair<std::string, std::string>> rows{{"accuracy", accuracy(summary)}};
   if (summary.target > 0) rows.emplace_back("target", target(summary));
   rows.emplace_back("time", times(summary));
   rows.emplace_back("speed",
-                    fmt::format("{} images/s, {} a rank; {} steps, loss {:.4f} at the end",
-                                speed_text(summary.images_per_s),
-                                speed_text(summary.images_per_s / std::max(1, summary.ranks)),
-                                with_commas(summary.steps), summary.loss));
+                    base::format("{} images/s, {} a rank; {} steps, loss {:.4f} at the end",
+                                 speed_text(summary.images_per_s),
+                                 speed_text(summary.images_per_s / std::max(1, summary.ranks)),
+                                 with_commas(summary.steps), summary.loss));
   rows.emplace_back("data", summary.start_up.data);
   rows.emplace_back("start-up", start_up(summary.start_up));
   if (summary.ranks > 1) rows.emplace_back("joining", joining(summary.start_up));
@@ -126,7 +125,7 @@ std::string summary_text(const train::TrainingSummary& summary, const SummaryCon
   rows.emplace_back("network", network(summary, steps));
   if (summary.skipped_steps > 0) {
     rows.emplace_back("overflow",
-                      fmt::format("{} steps were skipped", with_commas(summary.skipped_steps)));
+                      base::format("{} steps were skipped", with_commas(summary.skipped_steps)));
   }
   rows.emplace_back("run",
                     context.run_folder.empty() ? "nothing was kept" : context.run_folder.string());
@@ -134,15 +133,15 @@ std::string summary_text(const train::TrainingSummary& summary, const SummaryCon
       summary.end == train::TrainingEnd::Signal || summary.end == train::TrainingEnd::StepLimit;
   if (early && !context.run_folder.empty()) {
     rows.emplace_back("to go on",
-                      fmt::format("sluice train --resume --run {}", context.run_folder.string()));
+                      base::format("sluice train --resume --run {}", context.run_folder.string()));
   }
 
   std::string rule;
   for (std::size_t i = 0; i < columns_of(title); ++i) rule += "─";
-  std::string text = fmt::format("\n  {}{}{}\n  {}\n", bold, title, plain, rule);
+  std::string text = base::format("\n  {}{}{}\n  {}\n", bold, title, plain, rule);
   for (const auto& [name, what] : rows) {
     const bool first = name == "accuracy" || name == "target";
-    text += fmt::format("  {:<10}  {}{}{}\n", name, first ? bold : "", what, first ? plain : "");
+    text += base::format("  {:<10}  {}{}{}\n", name, first ? bold : "", what, first ? plain : "");
   }
   append_all(text, summary.broken_images);
   return text;
@@ -160,12 +159,12 @@ Json evaluation_json(const train::EvaluationReport& evaluation) {
 }
 
 std::string evaluation_text(const train::EvaluationReport& evaluation) {
-  std::string text = fmt::format("accuracy {}", percent_text(evaluation.accuracy));
-  if (evaluation.top5) text += fmt::format(", top-5 {}", percent_text(*evaluation.top5));
-  return text + fmt::format(" ({} of {} images), loss {:.4f}; trained for {}, {} steps\n",
-                            with_commas(evaluation.right), with_commas(evaluation.samples),
-                            evaluation.loss, epochs_text(evaluation.epoch),
-                            with_commas(evaluation.step));
+  std::string text = base::format("accuracy {}", percent_text(evaluation.accuracy));
+  if (evaluation.top5) text += base::format(", top-5 {}", percent_text(*evaluation.top5));
+  return text + base::format(" ({} of {} images), loss {:.4f}; trained for {}, {} steps\n",
+                             with_commas(evaluation.right), with_commas(evaluation.samples),
+                             evaluation.loss, epochs_text(evaluation.epoch),
+                             with_commas(evaluation.step));
 }
 
 Json summary_json(const train::TrainingSummary& summary, const SummaryContext& context) {
@@ -203,7 +202,7 @@ Json summary_json(const train::TrainingSummary& summary, const SummaryContext& c
         {"checkpoint_s", parts.checkpoint_s},
         {"processor_s", parts.processor_s}}},
       {"run", context.run_folder.empty() ? Json(nullptr) : Json(context.run_folder.string())},
-      {"weights_hash", fmt::format("{:016x}", summary.weights_hash)},
+      {"weights_hash", base::format("{:016x}", summary.weights_hash)},
       {"notes", summary.notes}};
   if (summary.target > 0) {
     document["target"] = summary.target;

@@ -1,10 +1,9 @@
 #include "data/formats/cifar10.h"
 
-#include <fmt/format.h>
-
 #include <array>
 #include <utility>
 
+#include "base/format.h"
 #include "data/formats/file_bytes.h"
 #include "data/formats/memory_dataset.h"
 
@@ -29,20 +28,20 @@ Status append(const fs::path& path, std::size_t records, Records& all) {
   std::vector<std::uint8_t> bytes;
   const Status status = read_bytes(path, bytes);
   if (!status.ok()) {
-    return {Code::InvalidInput, fmt::format("{} {}", path.string(), status.message())};
+    return {Code::InvalidInput, base::format("{} {}", path.string(), status.message())};
   }
   if (bytes.size() != records * kRecord) {
     return {Code::InvalidInput,
-            fmt::format("{} {}: {} records of {} bytes are {} bytes, it has {}", path.string(),
-                        bytes.size() < records * kRecord ? "is truncated" : "is too long", records,
-                        kRecord, records * kRecord, bytes.size())};
+            base::format("{} {}: {} records of {} bytes are {} bytes, it has {}", path.string(),
+                         bytes.size() < records * kRecord ? "is truncated" : "is too long", records,
+                         kRecord, records * kRecord, bytes.size())};
   }
   for (std::size_t i = 0; i < records; ++i) {
     const auto record = bytes.begin() + static_cast<std::ptrdiff_t>(i * kRecord);
     if (*record >= kClasses.size()) {
       return {Code::InvalidInput,
-              fmt::format("{} is no batch of CIFAR-10: record {} has the label {}, of {} classes",
-                          path.string(), i, *record, kClasses.size())};
+              base::format("{} is no batch of CIFAR-10: record {} has the label {}, of {} classes",
+                           path.string(), i, *record, kClasses.size())};
     }
     all.labels.push_back(*record);
     all.pixels.insert(all.pixels.end(), record + 1, record + kRecord);
@@ -63,7 +62,7 @@ Result<Data> open_cifar10(const fs::path& folder, std::size_t records) {
   const fs::path root = fs::is_directory(inner, ignored) ? inner : folder;
   Records train;
   for (int i = 1; i <= 5; ++i) {
-    Status status = append(root / fmt::format("data_batch_{}.bin", i), records, train);
+    Status status = append(root / base::format("data_batch_{}.bin", i), records, train);
     if (!status.ok()) return status;
   }
   Records test;
@@ -74,8 +73,8 @@ Result<Data> open_cifar10(const fs::path& folder, std::size_t records) {
   data.channels = kChannels;
   data.height = kSide;
   data.width = kSide;
-  data.description = fmt::format("{}: CIFAR-10, {} images to learn from, {} to validate",
-                                 root.string(), 5 * records, records);
+  data.description = base::format("{}: CIFAR-10, {} images to learn from, {} to validate",
+                                  root.string(), 5 * records, records);
   auto learnt = dataset_of(train);
   data.normalization = learnt->statistics();
   data.train = std::move(learnt);

@@ -1,7 +1,6 @@
 #include "data/formats/file_bytes.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -9,12 +8,13 @@
 #include <cstring>
 
 #include "base/fd.h"
+#include "base/format.h"
 
 namespace sluice::data {
 namespace {
 
 Status refuse(int error) {
-  return {Code::InvalidInput, fmt::format("cannot be read: {}", std::strerror(error))};
+  return {Code::InvalidInput, base::format("cannot be read: {}", std::strerror(error))};
 }
 
 }  // namespace

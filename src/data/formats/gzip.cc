@@ -1,10 +1,10 @@
 #include "data/formats/gzip.h"
 
-#include <fmt/format.h>
 #include <zlib.h>
 
 #include <memory>
 
+#include "base/format.h"
 #include "data/formats/file_bytes.h"
 
 namespace sluice::data {
@@ -28,13 +28,13 @@ Status inflate_all(std::vector<std::uint8_t>& packed, std::vector<std::uint8_t>&
     done += kPiece - stream.avail_out;
     if (result == Z_BUF_ERROR || (result == Z_OK && stream.avail_in == 0 && stream.avail_out > 0)) {
       return {Code::InvalidInput,
-              fmt::format("is a gzip file that ends early, {} bytes in", packed.size())};
+              base::format("is a gzip file that ends early, {} bytes in", packed.size())};
     }
     if (result != Z_OK && result != Z_STREAM_END) {
       return {Code::InvalidInput,
-              fmt::format("is a broken gzip file: {}, {} bytes in",
-                          stream.msg == nullptr ? "no reason given" : stream.msg,
-                          packed.size() - stream.avail_in)};
+              base::format("is a broken gzip file: {}, {} bytes in",
+                           stream.msg == nullptr ? "no reason given" : stream.msg,
+                           packed.size() - stream.avail_in)};
     }
   }
   bytes.resize(done);

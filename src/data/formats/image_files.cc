@@ -1,12 +1,10 @@
 #include "data/formats/image_files.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <optional>
 #include <utility>
 
+#include "base/format.h"
 #include "data/formats/file_bytes.h"
 #include "data/formats/memory_dataset.h"
 #include "data/image/image_decoder.h"
@@ -43,7 +41,7 @@ std::string list(const std::vector<std::string>& names) {
   constexpr std::size_t kShown = 3;
   const std::vector<std::string> shown{names.begin(),
                                        names.begin() + std::min(names.size(), kShown)};
-  return fmt::format("{}{}", fmt::join(shown, ", "), names.size() > kShown ? ", ..." : "");
+  return base::format("{}{}", base::join(shown, ", "), names.size() > kShown ? ", ..." : "");
 }
 
 Status different_classes(const fs::path& folder, const std::vector<std::string>& train,
@@ -57,13 +55,14 @@ Status different_classes(const fs::path& folder, const std::vector<std::string>&
   const auto only_train = without(train, other);
   const auto only_other = without(other, train);
   const std::string first =
-      only_train.empty() ? "" : fmt::format("only train has {}", list(only_train));
+      only_train.empty() ? "" : base::format("only train has {}", list(only_train));
   const std::string second =
-      only_other.empty() ? "" : fmt::format("only the other has {}", list(only_other));
-  return {Code::InvalidInput,
-          fmt::format("{}: the images to learn from and to validate have different classes: "
-                      "{}{}{}",
-                      folder.string(), first, first.empty() || second.empty() ? "" : "; ", second)};
+      only_other.empty() ? "" : base::format("only the other has {}", list(only_other));
+  return {
+      Code::InvalidInput,
+      base::format("{}: the images to learn from and to validate have different classes: "
+                   "{}{}{}",
+                   folder.string(), first, first.empty() || second.empty() ? "" : "; ", second)};
 }
 
 }  // namespace
@@ -72,7 +71,7 @@ Status ImageFiles::read(std::size_t sample, std::vector<std::uint8_t>& buffer,
                         StoredImage& stored) const {
   const Status status = read_bytes(folder_.files.at(sample).path, buffer);
   if (!status.ok()) {
-    return {status.code(), fmt::format("{} {}", name(sample), status.message())};
+    return {status.code(), base::format("{} {}", name(sample), status.message())};
   }
   stored = {.storage = Storage::File, .bytes = buffer};
   return {};
@@ -86,7 +85,7 @@ Status ImageFiles::decode(std::size_t sample, Image& image) const {
   if (!status.ok()) return status;
   status = decoder.decode(stored.bytes, image);
   if (status.ok()) return status;
-  return {status.code(), fmt::format("{} {}", name(sample), status.message())};
+  return {status.code(), base::format("{} {}", name(sample), status.message())};
 }
 
 KeptImages::KeptImages(std::unique_ptr<Dataset> images, int channels, int height, int width)
@@ -147,14 +146,14 @@ Result<Data> open_images(const fs::path& folder, const DataOptions& options) {
   for (const ImageFolder* part : {&train.value(), &test.value()}) {
     if (part->files.empty()) {
       return Status{Code::InvalidInput,
-                    fmt::format("{} has no images {}", folder.string(),
-                                part == &train.value() ? "to learn from" : "to validate")};
+                    base::format("{} has no images {}", folder.string(),
+                                 part == &train.value() ? "to learn from" : "to validate")};
     }
   }
   data.channels = 3;
   data.description =
-      fmt::format("{}: {} images to learn from, {} to validate, {} classes", folder.string(),
-                  train.value().files.size(), test.value().files.size(), data.classes.size());
+      base::format("{}: {} images to learn from, {} to validate, {} classes", folder.string(),
+                   train.value().files.size(), test.value().files.size(), data.classes.size());
   data.train = std::make_unique<ImageFiles>(std::move(train).value());
   data.validation = std::make_unique<ImageFiles>(std::move(test).value());
   const std::optional<MemoryDataset> some = probe(*data.train, options.memory_bytes);

@@ -1,11 +1,10 @@
 #include "data/formats/image_folder.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <optional>
 #include <system_error>
 
+#include "base/format.h"
 #include "data/formats/file_bytes.h"
 #include "data/image/image_decoder.h"
 
@@ -24,7 +23,7 @@ Result<std::vector<fs::path>> entries(const fs::path& folder) {
   }
   if (error) {
     return Status{Code::InvalidInput,
-                  fmt::format("{} cannot be read: {}", folder.string(), error.message())};
+                  base::format("{} cannot be read: {}", folder.string(), error.message())};
   }
   // As text: comparing paths takes them apart, which shows with 50,000 of them.
   std::sort(paths.begin(), paths.end(),
@@ -48,8 +47,8 @@ Result<ImageFolder> list_images(const fs::path& folder, Split split, std::size_t
   const std::optional<fs::path> root = split_folder(folder, split);
   if (!root) {
     return Status{Code::InvalidInput,
-                  fmt::format("{} has no folder {} with a folder of images for each class",
-                              folder.string(), split == Split::Train ? "train" : "test or val")};
+                  base::format("{} has no folder {} with a folder of images for each class",
+                               folder.string(), split == Split::Train ? "train" : "test or val")};
   }
   const Result<std::vector<fs::path>> classes = entries(*root);
   if (!classes.ok()) return classes.status();
@@ -78,20 +77,20 @@ Result<LoadedImages> load_images(const ImageFolder& folder) {
     Status status = read_bytes(file.path, bytes);
     if (status.ok()) status = decoder.decode(bytes, image);
     if (!status.ok()) {
-      loaded.skipped.push_back(fmt::format("{} {}", file.path.string(), status.message()));
+      loaded.skipped.push_back(base::format("{} {}", file.path.string(), status.message()));
       continue;
     }
     const Status added = loaded.images.add(image, file.label);
     if (!added.ok()) {
-      return Status{added.code(), fmt::format("{} {}", file.path.string(), added.message())};
+      return Status{added.code(), base::format("{} {}", file.path.string(), added.message())};
     }
   }
   if (loaded.images.size() == 0) {
     return Status{Code::InvalidInput,
                   loaded.skipped.empty()
                       ? std::string{"there are no images in the folders of the classes"}
-                      : fmt::format("none of {} images can be used: {}", loaded.skipped.size(),
-                                    loaded.skipped.front())};
+                      : base::format("none of {} images can be used: {}", loaded.skipped.size(),
+                                     loaded.skipped.front())};
   }
   return loaded;
 }

@@ -1,11 +1,11 @@
 #include "data/formats/memory_dataset.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cassert>
 #include <cmath>
 #include <utility>
+
+#include "base/format.h"
 
 namespace sluice::data {
 
@@ -33,8 +33,8 @@ Status MemoryDataset::add(const Image& image, int label) {
   }
   if (image.channels != channels_ || image.height != height_ || image.width != width_) {
     return {Code::InvalidInput,
-            fmt::format("is {}x{} where others are {}x{}: bring all images to one size",
-                        image.width, image.height, width_, height_)};
+            base::format("is {}x{} where others are {}x{}: bring all images to one size",
+                         image.width, image.height, width_, height_)};
   }
   pixels_.insert(pixels_.end(), image.pixels.begin(),
                  image.pixels.begin() + static_cast<std::ptrdiff_t>(image_size()));

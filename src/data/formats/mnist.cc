@@ -2,11 +2,10 @@
 // three), those as big-endian 32-bit numbers, and the bytes.
 #include "data/formats/mnist.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <utility>
 
+#include "base/format.h"
 #include "data/formats/gzip.h"
 #include "data/formats/memory_dataset.h"
 
@@ -18,7 +17,7 @@ namespace fs = std::filesystem;
 constexpr std::uint64_t kLargestSide = 4096;
 
 Status refuse(const fs::path& path, std::string_view why) {
-  return {Code::InvalidInput, fmt::format("{} {}", path.string(), why)};
+  return {Code::InvalidInput, base::format("{} {}", path.string(), why)};
 }
 
 struct Idx {
@@ -30,13 +29,13 @@ struct Idx {
 Result<fs::path> find_idx(const fs::path& folder, std::string_view what, int sizes) {
   for (const char* const dash : {"-", "."}) {
     for (const char* const end : {"", ".gz"}) {
-      fs::path path = folder / fmt::format("{}{}idx{}-ubyte{}", what, dash, sizes, end);
+      fs::path path = folder / base::format("{}{}idx{}-ubyte{}", what, dash, sizes, end);
       std::error_code ignored;
       if (fs::is_regular_file(path, ignored)) return path;
     }
   }
-  return refuse(folder, fmt::format("has no file {}-idx{}-ubyte or {}-idx{}-ubyte.gz", what, sizes,
-                                    what, sizes));
+  return refuse(folder, base::format("has no file {}-idx{}-ubyte or {}-idx{}-ubyte.gz", what, sizes,
+                                     what, sizes));
 }
 
 std::uint64_t big_endian(const std::vector<std::uint8_t>& bytes, std::size_t at) {
@@ -53,29 +52,29 @@ Result<Idx> read_idx(const fs::path& folder, std::string_view what, int dimensio
   if (!status.ok()) return refuse(idx.path, status.message());
   const std::size_t header = 4 + 4 * static_cast<std::size_t>(dimensions);
   if (idx.values.size() < header) {
-    return refuse(idx.path, fmt::format("is {} bytes long, and an IDX header alone is {}",
-                                        idx.values.size(), header));
+    return refuse(idx.path, base::format("is {} bytes long, and an IDX header alone is {}",
+                                         idx.values.size(), header));
   }
   const std::uint64_t magic = 0x0800 + static_cast<std::uint64_t>(dimensions);
   if (big_endian(idx.values, 0) != magic) {
-    return refuse(idx.path, fmt::format("is no IDX file of {}: it begins with {:08x}, not {:08x}",
-                                        dimensions == 1 ? "labels" : "images",
-                                        big_endian(idx.values, 0), magic));
+    return refuse(idx.path, base::format("is no IDX file of {}: it begins with {:08x}, not {:08x}",
+                                         dimensions == 1 ? "labels" : "images",
+                                         big_endian(idx.values, 0), magic));
   }
   std::uint64_t bytes = 1;
   for (int i = 0; i < dimensions; ++i) {
     idx.sizes.push_back(big_endian(idx.values, 4 + 4 * static_cast<std::size_t>(i)));
     if (idx.sizes.back() == 0 || (i > 0 && idx.sizes.back() > kLargestSide)) {
-      return refuse(idx.path, fmt::format("has a wrong size in its header: {} of {}",
-                                          idx.sizes.back(), i == 0 ? "samples" : "pixels a side"));
+      return refuse(idx.path, base::format("has a wrong size in its header: {} of {}",
+                                           idx.sizes.back(), i == 0 ? "samples" : "pixels a side"));
     }
     bytes *= idx.sizes.back();
   }
   if (idx.values.size() != header + bytes) {
     return refuse(idx.path,
-                  fmt::format("{}: its header says {} bytes, it has {}",
-                              idx.values.size() < header + bytes ? "is truncated" : "is too long",
-                              header + bytes, idx.values.size()));
+                  base::format("{}: its header says {} bytes, it has {}",
+                               idx.values.size() < header + bytes ? "is truncated" : "is too long",
+                               header + bytes, idx.values.size()));
   }
   idx.values.erase(idx.values.begin(), idx.values.begin() + static_cast<std::ptrdiff_t>(header));
   return idx;
@@ -93,8 +92,8 @@ Result<Part> read_part(const fs::path& folder, const std::string& name) {
   if (!labels.ok()) return labels.status();
   if (images.value().sizes[0] != labels.value().sizes[0]) {
     return refuse(labels.value().path,
-                  fmt::format("has {} labels for the {} images of {}", labels.value().sizes[0],
-                              images.value().sizes[0], images.value().path.string()));
+                  base::format("has {} labels for the {} images of {}", labels.value().sizes[0],
+                               images.value().sizes[0], images.value().path.string()));
   }
   return Part{std::move(images).value(), std::move(labels).value()};
 }
@@ -117,9 +116,9 @@ Result<Data> open_mnist(const fs::path& folder) {
   if (!std::equal(images.sizes.begin() + 1, images.sizes.end(),
                   test.value().images.sizes.begin() + 1)) {
     return refuse(test.value().images.path,
-                  fmt::format("has images of {}x{} pixels where {} has {}x{}",
-                              test.value().images.sizes[2], test.value().images.sizes[1],
-                              images.path.string(), images.sizes[2], images.sizes[1]));
+                  base::format("has images of {}x{} pixels where {} has {}x{}",
+                               test.value().images.sizes[2], test.value().images.sizes[1],
+                               images.path.string(), images.sizes[2], images.sizes[1]));
   }
   const auto largest = [](const Idx& labels) {
     return *std::max_element(labels.values.begin(), labels.values.end());
@@ -128,15 +127,15 @@ Result<Data> open_mnist(const fs::path& folder) {
   if (largest(test.value().labels) >= classes) {
     return refuse(
         test.value().labels.path,
-        fmt::format("has a label {}, which no training image has", largest(test.value().labels)));
+        base::format("has a label {}, which no training image has", largest(test.value().labels)));
   }
   Data data;
   data.channels = 1;
   data.height = static_cast<int>(images.sizes[1]);
   data.width = static_cast<int>(images.sizes[2]);
   data.description =
-      fmt::format("{}: {} images to learn from, {} to validate, {} classes", folder.string(),
-                  images.sizes[0], test.value().images.sizes[0], classes);
+      base::format("{}: {} images to learn from, {} to validate, {} classes", folder.string(),
+                   images.sizes[0], test.value().images.sizes[0], classes);
   auto learnt = dataset_of(train.value(), classes);
   data.normalization = learnt->statistics();
   data.train = std::move(learnt);

@@ -1,7 +1,6 @@
 #include "data/formats/pack.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <xxhash.h>
@@ -15,6 +14,7 @@
 #include <utility>
 
 #include "base/fd.h"
+#include "base/format.h"
 #include "base/text.h"
 #include "data/image/image_decoder.h"
 
@@ -26,7 +26,7 @@ namespace fs = std::filesystem;
 static_assert(std::endian::native == std::endian::little, "pack files are little-endian");
 
 Status refuse(const fs::path& file, std::string_view why) {
-  return {Code::InvalidInput, fmt::format("{} {}", file.string(), why)};
+  return {Code::InvalidInput, base::format("{} {}", file.string(), why)};
 }
 
 class Mapping {
@@ -62,7 +62,7 @@ class PackedImages final : public Dataset {
   int classes() const override { return static_cast<int>(file_->classes.size()); }
   int label(std::size_t sample) const override { return static_cast<int>(record(sample).label); }
   std::string name(std::size_t sample) const override {
-    return fmt::format("{}, record {},", file_->path.string(), first_ + sample);
+    return base::format("{}, record {},", file_->path.string(), first_ + sample);
   }
 
   Status read(std::size_t sample, std::vector<std::uint8_t>& /*buffer*/,
@@ -90,7 +90,7 @@ class PackedImages final : public Dataset {
     if (stored.storage == Storage::File) {
       status = decoder.decode(stored.bytes, image);
       if (status.ok()) return status;
-      return {status.code(), fmt::format("{} {}", name(sample), status.message())};
+      return {status.code(), base::format("{} {}", name(sample), status.message())};
     }
     image.channels = stored.channels;
     image.height = stored.height;
@@ -144,14 +144,14 @@ Status map_file(const fs::path& path, PackFile& file) {
   const base::Fd opened{open(path.c_str(), O_RDONLY | O_CLOEXEC)};
   struct stat about {};
   if (!opened.open() || fstat(opened.number(), &about) != 0) {
-    return refuse(path, fmt::format("cannot be read: {}", std::strerror(errno)));
+    return refuse(path, base::format("cannot be read: {}", std::strerror(errno)));
   }
   const auto bytes = static_cast<std::size_t>(about.st_size);
   if (!S_ISREG(about.st_mode)) return refuse(path, "is no file");
   if (bytes < sizeof(PackHeader)) return refuse(path, "is no pack file: it is too short for one");
   void* const data = mmap(nullptr, bytes, PROT_READ, MAP_SHARED, opened.number(), 0);
   if (data == MAP_FAILED) {
-    return refuse(path, fmt::format("cannot be mapped: {}", std::strerror(errno)));
+    return refuse(path, base::format("cannot be mapped: {}", std::strerror(errno)));
   }
   file.mapping = std::make_unique<Mapping>(static_cast<const std::uint8_t*>(data), bytes);
   return {};
@@ -159,18 +159,18 @@ Status map_file(const fs::path& path, PackFile& file) {
 
 Status check_header(const fs::path& path, const PackHeader& header, std::size_t bytes) {
   if (std::memcmp(header.magic, kPackMagic, sizeof header.magic) != 0) {
-    return refuse(path, fmt::format("is no pack file: it begins with {}, not {}",
-                                    base::quote({header.magic, sizeof header.magic}), kPackMagic));
+    return refuse(path, base::format("is no pack file: it begins with {}, not {}",
+                                     base::quote({header.magic, sizeof header.magic}), kPackMagic));
   }
   if (header.version != kPackVersion) {
-    return refuse(path, fmt::format("is a pack file of version {}, this Sluice reads version {}",
-                                    header.version, kPackVersion));
+    return refuse(path, base::format("is a pack file of version {}, this Sluice reads version {}",
+                                     header.version, kPackVersion));
   }
   const std::uint64_t expected = header.index_offset + header.index_bytes;
   if (header.index_offset < sizeof header || expected < header.index_offset || bytes != expected) {
     return refuse(
-        path, fmt::format("is {}: its header says {} bytes, it has {}",
-                          bytes < expected ? "truncated" : "no whole pack file", expected, bytes));
+        path, base::format("is {}: its header says {} bytes, it has {}",
+                           bytes < expected ? "truncated" : "no whole pack file", expected, bytes));
   }
   return {};
 }
@@ -185,7 +185,7 @@ Status check_records(const PackFile& file) {
                         record.bytes <= file.header.index_offset - record.offset;
     const std::uint64_t size = std::uint64_t{record.height} * record.width * file.header.channels;
     if (!inside || record.label >= file.classes.size() || (pixels && size != record.bytes)) {
-      return refuse(file.path, fmt::format("has a wrong index: record {} cannot be", i));
+      return refuse(file.path, base::format("has a wrong index: record {} cannot be", i));
     }
   }
   return {};
@@ -245,8 +245,8 @@ Result<Data> open_pack(const fs::path& path) {
   if (status.ok()) status = read_index(*file);
   if (!status.ok()) return status;
   if (file->header.train == 0 || file->header.validation == 0) {
-    return refuse(path, fmt::format("has no images to {}",
-                                    file->header.train == 0 ? "learn from" : "validate"));
+    return refuse(path, base::format("has no images to {}",
+                                     file->header.train == 0 ? "learn from" : "validate"));
   }
   Data data;
   data.classes = file->classes;
@@ -261,7 +261,7 @@ Result<Data> open_pack(const fs::path& path) {
     data.height = static_cast<int>(first.height);
     data.width = static_cast<int>(first.width);
   }
-  data.description = fmt::format(
+  data.description = base::format(
       "{}: {} images to learn from, {} to validate, {} classes, {}", path.string(),
       file->header.train, file->header.validation, data.classes.size(),
       file->header.storage == static_cast<std::uint32_t>(Storage::File) ? "JPEG" : "pixels");

@@ -1,7 +1,5 @@
 #include "data/formats/pack_images.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -10,6 +8,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/format.h"
 #include "data/formats/pack_writer.h"
 #include "data/image/image_decoder.h"
 #include "data/image/jpeg.h"
@@ -129,7 +128,7 @@ class Packer {
   }
 
   Status named(std::size_t sample, const Status& status) const {
-    return {status.code(), fmt::format("{} {}", images_->name(sample), status.message())};
+    return {status.code(), base::format("{} {}", images_->name(sample), status.message())};
   }
 
   static Status described(const PixelView& pixels, Packed& packed) {
@@ -195,8 +194,8 @@ Status pack_part(const Dataset& images, const PackOptions& options, bool raw, bo
         std::vector<std::string>& skipped = pack.summary.skipped;
         skipped.push_back(packed.status.message());
         if (skipped.size() > static_cast<std::size_t>(options.most_broken)) {
-          return {Code::InvalidInput, fmt::format("more than {} images are broken, the last: {}",
-                                                  options.most_broken, skipped.back())};
+          return {Code::InvalidInput, base::format("more than {} images are broken, the last: {}",
+                                                   options.most_broken, skipped.back())};
         }
         continue;
       }
@@ -228,9 +227,9 @@ Result<PackSummary> pack_images(const Data& data, const std::filesystem::path& f
   if (!status.ok()) return status;
   if (summary.train == 0 || summary.validation == 0) {
     return Status{Code::InvalidInput,
-                  fmt::format("no image to {} can be used: {}",
-                              summary.train == 0 ? "learn from" : "validate",
-                              summary.skipped.empty() ? "there is none" : summary.skipped.back())};
+                  base::format("no image to {} can be used: {}",
+                               summary.train == 0 ? "learn from" : "validate",
+                               summary.skipped.empty() ? "there is none" : summary.skipped.back())};
   }
   PackHeader header;
   header.storage = static_cast<std::uint32_t>(raw ? Storage::Interleaved : Storage::File);

@@ -1,7 +1,6 @@
 #include "data/formats/pack_writer.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -9,6 +8,7 @@
 #include <utility>
 
 #include "base/fd.h"
+#include "base/format.h"
 
 namespace sluice::data {
 namespace {
@@ -25,7 +25,7 @@ Status PackWriter::refuse() const {
   const int error = errno;
   const bool full = error == ENOSPC || error == EDQUOT || error == EIO;
   return {full ? Code::NoMemory : Code::InvalidInput,
-          fmt::format("{} cannot be written: {}", part().string(), std::strerror(error))};
+          base::format("{} cannot be written: {}", part().string(), std::strerror(error))};
 }
 
 Result<PackWriter> PackWriter::open(std::filesystem::path file) {

@@ -1,9 +1,8 @@
 #include "data/formats/random_images.h"
 
-#include <fmt/format.h>
-
 #include <utility>
 
+#include "base/format.h"
 #include "base/mix.h"
 #include "base/random.h"
 #include "base/text.h"
@@ -38,12 +37,12 @@ Result<Data> open_random(const std::filesystem::path& side) {
   data.normalization = train.statistics();
   data.train = std::make_unique<MemoryDataset>(std::move(train));
   data.validation = std::make_unique<MemoryDataset>(random_images(kRandomValidation, pixels, 2));
-  for (int i = 0; i < kRandomClasses; ++i) data.classes.push_back(fmt::format("class {}", i));
+  for (int i = 0; i < kRandomClasses; ++i) data.classes.push_back(base::format("class {}", i));
   data.channels = kChannels;
   data.height = pixels;
   data.width = pixels;
-  data.description = fmt::format("{} random images of {}x{}, {} to validate, {} classes",
-                                 kRandomTrain, pixels, pixels, kRandomValidation, kRandomClasses);
+  data.description = base::format("{} random images of {}x{}, {} to validate, {} classes",
+                                  kRandomTrain, pixels, pixels, kRandomValidation, kRandomClasses);
   return data;
 }
 

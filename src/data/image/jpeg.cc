@@ -1,11 +1,12 @@
 #include "data/image/jpeg.h"
 
-#include <fmt/format.h>
 #include <turbojpeg.h>
 
 #include <algorithm>
 #include <string_view>
 #include <utility>
+
+#include "base/format.h"
 
 namespace sluice::data {
 namespace {
@@ -63,7 +64,7 @@ Status JpegDecoder::begin(std::span<const std::uint8_t> file, int& height, int& 
     return refuse("is a broken JPEG image: it has no header");
   }
   if (std::int64_t{width_} * height_ > kMostPixels) {
-    return refuse(fmt::format("claims to be {}x{} pixels", width_, height_));
+    return refuse(base::format("claims to be {}x{} pixels", width_, height_));
   }
   file_ = file;
   cmyk_ = colors == TJCS_CMYK || colors == TJCS_YCCK;
@@ -85,7 +86,7 @@ Status JpegDecoder::finish(int divisor, Pixels& pixels) {
     const std::string_view why = tjGetErrorStr2(handle_);
     const bool cut = why.find("Premature end") != std::string_view::npos;
     if (tjGetErrorCode(handle_) == TJERR_FATAL || cut) {
-      return refuse(fmt::format("is a broken JPEG image: {}", why));
+      return refuse(base::format("is a broken JPEG image: {}", why));
     }
   }
   if (cmyk_) mix_inks(inks_, written_by_adobe(file_), pixels.values);
@@ -104,7 +105,7 @@ Status JpegEncoder::encode(const PixelView& pixels, int quality, std::vector<std
   auto size = static_cast<unsigned long>(file.size());
   if (tjCompress2(handle_, pixels.data, pixels.width, 0, pixels.height, TJPF_RGB, &bytes, &size,
                   TJSAMP_420, quality, TJFLAG_ACCURATEDCT | TJFLAG_NOREALLOC) != 0) {
-    return {Code::InvalidInput, fmt::format("cannot be compressed: {}", tjGetErrorStr2(handle_))};
+    return {Code::InvalidInput, base::format("cannot be compressed: {}", tjGetErrorStr2(handle_))};
   }
   file.resize(size);
   return {};

@@ -1,7 +1,8 @@
 #include "data/image/png.h"
 
-#include <fmt/format.h>
 #include <png.h>
+
+#include "base/format.h"
 
 namespace sluice::data {
 namespace {
@@ -23,11 +24,11 @@ Status PngDecoder::begin(std::span<const std::uint8_t> file, int& height, int& w
   image = {};
   image.version = PNG_IMAGE_VERSION;
   if (png_image_begin_read_from_memory(&image, file.data(), file.size()) == 0) {
-    return {Code::InvalidInput, fmt::format("is a broken PNG image: {}", image.message)};
+    return {Code::InvalidInput, base::format("is a broken PNG image: {}", image.message)};
   }
   if (std::uint64_t{image.width} * image.height > kMostPixels) {
     return {Code::InvalidInput,
-            fmt::format("claims to be {}x{} pixels", image.width, image.height)};
+            base::format("claims to be {}x{} pixels", image.width, image.height)};
   }
   // 16 bits a value without a gamma are taken as 8 are, not as light.
   image.flags |= PNG_IMAGE_FLAG_16BIT_sRGB;
@@ -42,7 +43,7 @@ Status PngDecoder::finish(Pixels& pixels) {
   pixels.resize(3, static_cast<int>(image.height), static_cast<int>(image.width));
   const png_color white{255, 255, 255};
   if (png_image_finish_read(&image, &white, pixels.values.data(), 0, nullptr) == 0) {
-    return {Code::InvalidInput, fmt::format("is a broken PNG image: {}", image.message)};
+    return {Code::InvalidInput, base::format("is a broken PNG image: {}", image.message)};
   }
   return {};
 }

@@ -1,11 +1,10 @@
 #include "data/image/viewer.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cassert>
 #include <utility>
 
+#include "base/format.h"
 #include "base/mix.h"
 #include "data/image/augment.h"
 
@@ -64,8 +63,8 @@ Status Viewer::pixels_of(const StoredImage& stored, const Crop& crop, PixelView&
       break;
   }
   if (static_cast<std::size_t>(pixels.channels) != normalization_.mean.size()) {
-    return {Code::InvalidInput, fmt::format("has {} channels where {} are expected",
-                                            pixels.channels, normalization_.mean.size())};
+    return {Code::InvalidInput, base::format("has {} channels where {} are expected",
+                                             pixels.channels, normalization_.mean.size())};
   }
   return {};
 }

@@ -1,9 +1,9 @@
 #include "data/loader/batcher.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <utility>
+
+#include "base/format.h"
 
 namespace sluice::data {
 
@@ -29,8 +29,8 @@ Status Batcher::fill(std::uint64_t epoch, std::span<const std::size_t> samples, 
     } else if (image_.channels != batch.channels || image_.height != batch.height ||
                image_.width != batch.width) {
       return {Code::InvalidInput,
-              fmt::format("sample {} is {}x{}, others of its batch are {}x{}", sample, image_.width,
-                          image_.height, batch.width, batch.height)};
+              base::format("sample {} is {}x{}, others of its batch are {}x{}", sample,
+                           image_.width, image_.height, batch.width, batch.height)};
     }
     View view;
     int padding = 0;
@@ -44,8 +44,8 @@ Status Batcher::fill(std::uint64_t epoch, std::span<const std::size_t> samples, 
   }
   if (batch.count == 0 && !samples.empty()) {
     return {Code::InvalidInput,
-            fmt::format("none of a batch's {} images can be used: {}", samples.size(),
-                        skipped_.empty() ? "" : skipped_.back())};
+            base::format("none of a batch's {} images can be used: {}", samples.size(),
+                         skipped_.empty() ? "" : skipped_.back())};
   }
   return {};
 }

@@ -1,10 +1,10 @@
 #include "data/loader/loader.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cassert>
 #include <utility>
+
+#include "base/format.h"
 
 namespace sluice::data {
 namespace {
@@ -73,7 +73,7 @@ void Loader::make(Slot& slot, std::size_t first, std::size_t count, Worker& work
     status =
         worker.viewer.view(stored, which, slot.batch.images.data() + i * slot.batch.image_size());
     if (!status.ok()) {
-      slot.problems[i] = fmt::format("{} {}", dataset_->name(which.sample), status.message());
+      slot.problems[i] = base::format("{} {}", dataset_->name(which.sample), status.message());
       continue;
     }
     slot.batch.labels[i] = dataset_->label(which.sample);
@@ -144,12 +144,12 @@ Status Loader::take_out_broken(Slot& slot) {
     if (broken_.insert(slot.samples[i].sample).second) skipped_.push_back(slot.problems[i]);
   }
   if (broken_.size() > static_cast<std::size_t>(options_.most_broken)) {
-    return {Code::InvalidInput, fmt::format("more than {} images are broken, the last: {}",
-                                            options_.most_broken, skipped_.back())};
+    return {Code::InvalidInput, base::format("more than {} images are broken, the last: {}",
+                                             options_.most_broken, skipped_.back())};
   }
   if (batch.count == 0 && !slot.samples.empty() && !options_.may_be_empty) {
-    return {Code::InvalidInput, fmt::format("none of a batch's {} images can be used: {}",
-                                            slot.samples.size(), last_problem)};
+    return {Code::InvalidInput, base::format("none of a batch's {} images can be used: {}",
+                                             slot.samples.size(), last_problem)};
   }
   return {};
 }

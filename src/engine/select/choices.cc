@@ -1,9 +1,8 @@
 #include "engine/select/choices.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
+#include "base/format.h"
 #include "base/text.h"
 #include "sluice/select.h"
 
@@ -48,7 +47,7 @@ std::string Choices::describe(Collective collective) {
     if (i > 0 && entries[i].algorithm == entries[i - 1].algorithm) continue;
     if (i > 0)
       text +=
-          fmt::format(" to {}, ", base::format_bytes(static_cast<double>(entries[i].from_bytes)));
+          base::format(" to {}, ", base::format_bytes(static_cast<double>(entries[i].from_bytes)));
     text += entries[i].algorithm->name;
   }
   return entries.size() > 1 ? text + " beyond" : text;
@@ -59,7 +58,7 @@ Result<const Choice*> Choices::choose(Collective collective, std::int64_t bytes,
   if (!has_root(collective)) root = 0;
   if (root < 0 || root >= order_.size()) {
     return Status{Code::InvalidArgument,
-                  fmt::format("root {} is not one of {} ranks", root, order_.size())};
+                  base::format("root {} is not one of {} ranks", root, order_.size())};
   }
   const Algorithm* wanted = nullptr;
   if (asked.empty()) {

@@ -1,6 +1,5 @@
 #include "engine/select/constants.h"
 
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -9,6 +8,7 @@
 #include <iterator>
 #include <limits>
 
+#include "base/format.h"
 #include "bootstrap/rendezvous/host.h"
 #include "cluster/cluster.h"
 #include "engine/select/timing.h"
@@ -86,8 +86,8 @@ std::filesystem::path constants_path(const bootstrap::Environment& environment, 
     return {};
   }
   // Homes are shared between machines. All cores count, not only those this rank is pinned to.
-  return folder / fmt::format("{}-{}-cores-{}-ranks.toml", bootstrap::host_name(),
-                              sysconf(_SC_NPROCESSORS_CONF), ranks);
+  return folder / base::format("{}-{}-cores-{}-ranks.toml", bootstrap::host_name(),
+                               sysconf(_SC_NPROCESSORS_CONF), ranks);
 }
 
 std::optional<CostConstants> load_constants(const std::filesystem::path& path) {
@@ -109,7 +109,7 @@ void save_constants(const std::filesystem::path& path, const CostConstants& cons
   std::filesystem::create_directories(path.parent_path(), failed);
   const cluster::Cluster cluster{"this-machine", ranks, constants};
   // Never half a file for another job to read.
-  const std::filesystem::path written = path.string() + fmt::format(".{}", getpid());
+  const std::filesystem::path written = path.string() + base::format(".{}", getpid());
   std::ofstream file{written};
   file << "# Measured by Sluice; delete it to have it measured again.\n"
        << cluster::show_cluster(cluster);

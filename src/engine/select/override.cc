@@ -1,7 +1,6 @@
 #include "engine/select/override.h"
 
-#include <fmt/format.h>
-
+#include "base/format.h"
 #include "base/text.h"
 
 namespace sluice::engine {
@@ -18,7 +17,7 @@ Result<Override> parse_override(std::string_view text) {
   if (dash == std::string_view::npos) {
     return Status{
         Code::InvalidArgument,
-        fmt::format("{} is not a range of sizes: write 4K-1M, -4K or 1M-", base::quote(range))};
+        base::format("{} is not a range of sizes: write 4K-1M, -4K or 1M-", base::quote(range))};
   }
   const auto read = [](std::string_view number, std::int64_t& into) {
     if (number.empty()) return Status{};
@@ -30,7 +29,7 @@ Result<Override> parse_override(std::string_view text) {
   if (Status status = read(range.substr(dash + 1), parsed.end); !status.ok()) return status;
   if (parsed.least >= parsed.end) {
     return Status{Code::InvalidArgument,
-                  fmt::format("the range {} holds no size", base::quote(range))};
+                  base::format("the range {} holds no size", base::quote(range))};
   }
   return parsed;
 }
@@ -54,7 +53,7 @@ Result<std::vector<Override>> overrides_of(const bootstrap::Environment& environ
   if (overrides.ok()) return overrides;
   return Status{
       overrides.status().code(),
-      fmt::format("{}: {}", bootstrap::variable::kAlgorithm.name, overrides.status().message())};
+      base::format("{}: {}", bootstrap::variable::kAlgorithm.name, overrides.status().message())};
 }
 
 const Algorithm* overriding(const std::vector<Override>& overrides, Collective collective,

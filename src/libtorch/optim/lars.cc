@@ -1,13 +1,13 @@
 #include "sluice/torch/lars.h"
 
 #include <ATen/Parallel.h>
-#include <fmt/format.h>
 #include <torch/torch.h>
 
 #include <algorithm>
 #include <cmath>
 #include <utility>
 
+#include "base/format.h"
 #include "kernels/lars.h"
 #include "kernels/norms.h"
 #include "libtorch/optim/move.h"
@@ -134,7 +134,7 @@ MomentumOptimizer::Memory Lars::memory() const {
       *row++ = static_cast<double>(part.first);
       *row++ = part.squared;
     }
-    memory.emplace_back(fmt::format("brought_{}", i), parts);
+    memory.emplace_back(base::format("brought_{}", i), parts);
   }
   return memory;
 }
@@ -144,7 +144,7 @@ void Lars::load(torch::serialize::InputArchive& archive) {
   brought_.assign(velocities().size(), {});
   for (std::size_t i = 0; i < brought_.size(); ++i) {
     torch::Tensor parts;
-    if (!archive.try_read(fmt::format("brought_{}", i), parts, true)) continue;
+    if (!archive.try_read(base::format("brought_{}", i), parts, true)) continue;
     const auto* row = parts.data_ptr<double>();
     for (std::int64_t n = 0; n < parts.size(0); ++n, row += 2) {
       brought_[i].parts.push_back({static_cast<std::size_t>(row[0]), row[1]});

@@ -1,7 +1,6 @@
 #include "sluice/torch/momentum_optimizer.h"
 
 #include <ATen/Parallel.h>
-#include <fmt/format.h>
 #include <torch/serialize/archive.h>
 #include <torch/utils.h>
 
@@ -9,6 +8,7 @@
 #include <span>
 #include <utility>
 
+#include "base/format.h"
 #include "kernels/momentum.h"
 #include "libtorch/optim/move.h"
 #include "libtorch/scalar_type.h"
@@ -231,7 +231,7 @@ MomentumOptimizer::Memory MomentumOptimizer::memory() const {
   for (const torch::optim::OptimizerParamGroup& group : param_groups()) {
     for (const torch::Tensor& parameter : group.params()) {
       const std::size_t i = memory.size();
-      memory.emplace_back(fmt::format("velocity_{}", i),
+      memory.emplace_back(base::format("velocity_{}", i),
                           i < velocities_.size()
                               ? velocities_[i]
                               : torch::zeros_like(parameter, torch::MemoryFormat::Preserve));
@@ -249,17 +249,18 @@ void MomentumOptimizer::load(torch::serialize::InputArchive& archive) {
   add_velocities();
   for (std::size_t i = 0; i < velocities_.size(); ++i) {
     torch::Tensor stored;
-    if (!archive.try_read(fmt::format("velocity_{}", i), stored, true)) {
+    if (!archive.try_read(base::format("velocity_{}", i), stored, true)) {
       throw Error{Status{Code::InvalidInput,
-                         fmt::format("the saved optimizer has no velocity of parameter {}: it was "
-                                     "saved for another model",
-                                     i)}};
+                         base::format("the saved optimizer has no velocity of parameter {}: it was "
+                                      "saved for another model",
+                                      i)}};
     }
     if (stored.sizes() != velocities_[i].sizes()) {
-      throw Error{Status{Code::InvalidInput,
-                         fmt::format("the saved velocity of parameter {} has another shape: it was "
-                                     "saved for another model",
-                                     i)}};
+      throw Error{
+          Status{Code::InvalidInput,
+                 base::format("the saved velocity of parameter {} has another shape: it was "
+                              "saved for another model",
+                              i)}};
     }
     velocities_[i].copy_(stored);
   }

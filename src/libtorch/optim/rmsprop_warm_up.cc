@@ -1,11 +1,11 @@
 #include "sluice/torch/rmsprop_warm_up.h"
 
-#include <fmt/format.h>
 #include <torch/torch.h>
 
 #include <cmath>
 #include <utility>
 
+#include "base/format.h"
 #include "libtorch/optim/move.h"
 #include "sluice/status.h"
 
@@ -46,7 +46,7 @@ void RmspropWarmUp::scale(Move& move, double sgd) {
   }
   if (!(move.lr > 0)) {
     throw Error{Status{Code::InvalidArgument,
-                       fmt::format("RMSprop warm-up divides by the rate, which is {}", move.lr)}};
+                       base::format("RMSprop warm-up divides by the rate, which is {}", move.lr)}};
   }
   torch::Tensor& square = squares_[move.index];
   torch::Tensor& gradient = gradients_[move.index];
@@ -64,7 +64,7 @@ void RmspropWarmUp::scale(Move& move, double sgd) {
 MomentumOptimizer::Memory RmspropWarmUp::memory() const {
   Memory memory = MomentumOptimizer::memory();
   for (std::size_t i = 0; i < squares_.size(); ++i) {
-    if (squares_[i].defined()) memory.emplace_back(fmt::format("square_{}", i), squares_[i]);
+    if (squares_[i].defined()) memory.emplace_back(base::format("square_{}", i), squares_[i]);
   }
   return memory;
 }
@@ -75,7 +75,7 @@ void RmspropWarmUp::load(torch::serialize::InputArchive& archive) {
   squares_.assign(velocities().size(), {});
   for (std::size_t i = 0; i < squares_.size(); ++i) {
     torch::Tensor stored;
-    if (!archive.try_read(fmt::format("square_{}", i), stored, true)) continue;
+    if (!archive.try_read(base::format("square_{}", i), stored, true)) continue;
     squares_[i] = torch::zeros_like(velocities()[i]).copy_(stored);
   }
 }

@@ -1,6 +1,5 @@
 #include "train/checkpoint/checkpoint.h"
 
-#include <fmt/format.h>
 #include <torch/serialize/archive.h>
 
 #include <array>
@@ -8,6 +7,7 @@
 #include <random>
 #include <utility>
 
+#include "base/format.h"
 #include "train/checkpoint/checkpoint_folder.h"
 #include "train/checkpoint/mean_part.h"
 #include "train/checkpoint/training_snapshot.h"
@@ -37,7 +37,7 @@ Result<LoadedCheckpoint> load_checkpoint(const std::filesystem::path& checkpoint
   if (!common.ok())
     return Status{
         common.status().code(),
-        fmt::format("{} is refused: common: {}", checkpoint.string(), common.status().message())};
+        base::format("{} is refused: common: {}", checkpoint.string(), common.status().message())};
   const PartHeader header = common.value().header();
   Result<TrainingState> state = training_state(common.value());
   if (!state.ok()) return state.status();
@@ -71,8 +71,8 @@ Result<FoundCheckpoint> load_latest(const std::filesystem::path& folder,
   if (!loaded.ok()) return loaded.status();
   if (all_loaded == 0)
     return Status{Code::InvalidInput,
-                  fmt::format("another rank could not read {}; all ranks must see the same files",
-                              path.string())};
+                  base::format("another rank could not read {}; all ranks must see the same files",
+                               path.string())};
   found.checkpoint = std::move(loaded).value();
   return found;
 }
@@ -92,11 +92,11 @@ Status export_weights(const torch::nn::Module& network, const std::filesystem::p
     archive.save_to(temporary.string());
     std::filesystem::rename(temporary, file);
   } catch (const c10::Error& error) {
-    return {Code::InvalidInput, fmt::format("{} could not be written: {}", file.string(),
-                                            error.what_without_backtrace())};
+    return {Code::InvalidInput, base::format("{} could not be written: {}", file.string(),
+                                             error.what_without_backtrace())};
   } catch (const std::filesystem::filesystem_error& error) {
     return {Code::InvalidInput,
-            fmt::format("{} could not be written: {}", file.string(), error.code().message())};
+            base::format("{} could not be written: {}", file.string(), error.code().message())};
   }
   return {};
 }

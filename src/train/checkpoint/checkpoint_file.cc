@@ -1,7 +1,6 @@
 #include "train/checkpoint/checkpoint_file.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <xxhash.h>
@@ -15,6 +14,7 @@
 #include <utility>
 
 #include "base/fd.h"
+#include "base/format.h"
 
 namespace sluice::train {
 namespace {
@@ -67,7 +67,7 @@ std::uint64_t checksum(const FileHeader& header) {
 
 Status failure(const std::filesystem::path& file, const char* what) {
   return {Code::InvalidInput,
-          fmt::format("{} could not be {}: {}", file.string(), what, std::strerror(errno))};
+          base::format("{} could not be {}: {}", file.string(), what, std::strerror(errno))};
 }
 
 Status refused(std::string reason) { return {Code::InvalidInput, std::move(reason)}; }
@@ -129,16 +129,16 @@ Result<FileHeader> check(const FileHeader& header, std::uint64_t bytes) {
   if (bytes < sizeof header) {
     if (bytes >= kMagic.size() && header.magic != kMagic)
       return refused("it is no checkpoint of Sluice's");
-    return refused(fmt::format("it is torn: it ends after {} bytes", bytes));
+    return refused(base::format("it is torn: it ends after {} bytes", bytes));
   }
   if (header.magic != kMagic) return refused("it is no checkpoint of Sluice's");
   // First of all, for other versions may have other headers.
   if (header.version != kVersion)
-    return refused(fmt::format("it is of version {}, and this Sluice reads version {}",
-                               header.version, kVersion));
+    return refused(base::format("it is of version {}, and this Sluice reads version {}",
+                                header.version, kVersion));
   if (header.checksum != checksum(header)) return refused("its header is damaged");
   if (bytes != header.bytes)
-    return refused(fmt::format("it is torn: it has {} of {} bytes", bytes, header.bytes));
+    return refused(base::format("it is torn: it has {} of {} bytes", bytes, header.bytes));
   if (header.sections > kMostSections || header.ranks < 1 || header.owner < PartHeader::kCommon ||
       header.owner >= header.ranks)
     return refused("its header contradicts itself");
@@ -156,7 +156,7 @@ PartHeader part_header(const FileHeader& header) {
 // Moves on from `at` to what follows the section.
 Result<Section> read_section(std::span<const std::byte> file, std::uint64_t& at, std::uint64_t seed,
                              std::size_t number) {
-  const auto damaged = [&] { return refused(fmt::format("its array {} is damaged", number)); };
+  const auto damaged = [&] { return refused(base::format("its array {} is damaged", number)); };
   SectionHeader header;
   if (file.size() - at < sizeof header) return damaged();
   std::memcpy(&header, file.data() + at, sizeof header);
@@ -188,7 +188,7 @@ Result<Section> read_section(std::span<const std::byte> file, std::uint64_t& at,
 
 Status unreadable() {
   return refused(errno == ENOENT ? std::string{"it is missing"}
-                                 : fmt::format("it cannot be read: {}", std::strerror(errno)));
+                                 : base::format("it cannot be read: {}", std::strerror(errno)));
 }
 
 // From the file's beginning, as much as there is.

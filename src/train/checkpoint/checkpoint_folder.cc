@@ -1,13 +1,12 @@
 #include "train/checkpoint/checkpoint_folder.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <charconv>
 #include <functional>
 #include <string_view>
 #include <system_error>
 
+#include "base/format.h"
 #include "base/remove_folder.h"
 
 namespace sluice::train {
@@ -25,11 +24,11 @@ std::optional<std::int64_t> step_of(const std::string& name) {
 }
 
 std::string name_of(int owner) {
-  return owner == PartHeader::kCommon ? "common" : fmt::format("rank-{}", owner);
+  return owner == PartHeader::kCommon ? "common" : base::format("rank-{}", owner);
 }
 
 Status refusal(int owner, const std::string& reason) {
-  return {Code::InvalidInput, fmt::format("{}: {}", name_of(owner), reason)};
+  return {Code::InvalidInput, base::format("{}: {}", name_of(owner), reason)};
 }
 
 // Of a checkpoint all of whose files are there, by name.
@@ -54,7 +53,7 @@ void discard(const std::filesystem::path& checkpoint) {
 }  // namespace
 
 std::filesystem::path checkpoint_path(const std::filesystem::path& folder, std::int64_t step) {
-  return folder / fmt::format("{}{:08}", kPrefix, step);
+  return folder / base::format("{}{:08}", kPrefix, step);
 }
 
 std::filesystem::path part_path(const std::filesystem::path& checkpoint, int owner) {
@@ -99,10 +98,10 @@ NewestCheckpoint newest_checkpoint(const std::filesystem::path& folder) {
       newest.step = step;
       return newest;
     }
-    newest.refused.push_back(fmt::format("{} is not used; {}", path.string(),
-                                         header.ok()
-                                             ? fmt::format("it is of step {}", header.value().step)
-                                             : header.status().message()));
+    newest.refused.push_back(
+        base::format("{} is not used; {}", path.string(),
+                     header.ok() ? base::format("it is of step {}", header.value().step)
+                                 : header.status().message()));
   }
   return newest;
 }

@@ -1,7 +1,5 @@
 #include "train/checkpoint/checkpoint_writer.h"
 
-#include <fmt/format.h>
-
 #include <condition_variable>
 #include <exception>
 #include <mutex>
@@ -9,6 +7,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/format.h"
 #include "train/checkpoint/checkpoint_folder.h"
 #include "train/checkpoint/training_snapshot.h"
 
@@ -51,7 +50,7 @@ Status CheckpointWriter::Impl::save(const TrainingState& state, const TrainingOb
     return {error.code(), error.what()};
   } catch (const std::exception& error) {
     return {Code::InvalidArgument,
-            fmt::format("the state of the training cannot be saved: {}", error.what())};
+            base::format("the state of the training cannot be saved: {}", error.what())};
   }
   header_ = {.step = state.step,
              .run = options_.run,
@@ -86,7 +85,7 @@ Status CheckpointWriter::Impl::write() const {
   std::filesystem::create_directories(checkpoint, error);
   if (error)
     return {Code::InvalidInput,
-            fmt::format("{} could not be made: {}", checkpoint.string(), error.message())};
+            base::format("{} could not be made: {}", checkpoint.string(), error.message())};
   if (Status synced = sync_folder(options_.folder); !synced.ok()) return synced;
   // The common file last: where it is there, rank 0 is done.
   if (Status own = write_part(part_path(checkpoint, options_.rank), header_, snapshot_.own());

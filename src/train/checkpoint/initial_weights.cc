@@ -1,6 +1,5 @@
 #include "train/checkpoint/initial_weights.h"
 
-#include <fmt/format.h>
 #include <torch/nn/modules/linear.h>
 #include <torch/serialize/archive.h>
 #include <torch/utils.h>
@@ -9,6 +8,7 @@
 #include <string_view>
 #include <unordered_set>
 
+#include "base/format.h"
 #include "train/checkpoint/checkpoint.h"
 #include "train/checkpoint/checkpoint_folder.h"
 #include "train/checkpoint/resumption.h"
@@ -49,8 +49,8 @@ Result<Stored> stored_in(const std::filesystem::path& path) {
   try {
     archive->load_from(path.string());
   } catch (const c10::Error& error) {
-    return Status{Code::InvalidInput, fmt::format("{} holds no weights that can be read: {}",
-                                                  path.string(), error.what_without_backtrace())};
+    return Status{Code::InvalidInput, base::format("{} holds no weights that can be read: {}",
+                                                   path.string(), error.what_without_backtrace())};
   }
   return Stored{[archive](const std::string& name, bool is_buffer) {
     return read(*archive, name, is_buffer);
@@ -73,8 +73,8 @@ Result<StoredNetwork> stored_network(const std::filesystem::path& path) {
     const NewestCheckpoint newest = newest_checkpoint(path / kCheckpoints);
     if (!newest.path) {
       return Status{Code::InvalidInput,
-                    fmt::format("{} has no checkpoint that can be used{}", path.string(),
-                                newest.refused.empty() ? "" : ": " + newest.refused.front())};
+                    base::format("{} has no checkpoint that can be used{}", path.string(),
+                                 newest.refused.empty() ? "" : ": " + newest.refused.front())};
     }
     checkpoint = *newest.path;
   }
@@ -104,18 +104,18 @@ Result<std::vector<std::string>> take_weights(const std::filesystem::path& path,
     const Tensor theirs = stored.value()(name, is_buffer);
     if (!theirs.defined()) {
       return {Code::InvalidInput,
-              fmt::format("{} has no '{}': it holds the weights of another network", path.string(),
-                          name)};
+              base::format("{} has no '{}': it holds the weights of another network", path.string(),
+                           name)};
     }
     if (theirs.sizes() == own.sizes()) {
       own.copy_(theirs);
     } else if (!head.contains(own.unsafeGetTensorImpl())) {
       return {Code::InvalidInput,
-              fmt::format("'{}' of {} is {}, and this network's is {}", name, path.string(),
-                          c10::str(theirs.sizes()), c10::str(own.sizes()))};
+              base::format("'{}' of {} is {}, and this network's is {}", name, path.string(),
+                           c10::str(theirs.sizes()), c10::str(own.sizes()))};
     } else if (notes.empty()) {
-      notes.push_back(fmt::format("{} was trained for {} classes: the classifier starts afresh",
-                                  path.string(), theirs.size(0)));
+      notes.push_back(base::format("{} was trained for {} classes: the classifier starts afresh",
+                                   path.string(), theirs.size(0)));
     }
     return {};
   };

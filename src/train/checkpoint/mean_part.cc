@@ -1,10 +1,9 @@
 #include "train/checkpoint/mean_part.h"
 
-#include <fmt/format.h>
-
 #include <utility>
 #include <vector>
 
+#include "base/format.h"
 #include "train/checkpoint/checkpoint_folder.h"
 
 namespace sluice::train {
@@ -34,12 +33,12 @@ Result<Part> own_part(const std::filesystem::path& checkpoint, const PartHeader&
   Result<Part> part = read_part(file);
   if (!part.ok())
     return Status{part.status().code(),
-                  fmt::format("{} is refused: {}", file.string(), part.status().message())};
+                  base::format("{} is refused: {}", file.string(), part.status().message())};
   const PartHeader& header = part.value().header();
   if (header.step != common.step || header.run != common.run || header.ranks != common.ranks ||
       header.owner != rank)
     return Status{Code::InvalidInput,
-                  fmt::format("{} is refused: it was written by another run", file.string())};
+                  base::format("{} is refused: it was written by another run", file.string())};
   return part;
 }
 
@@ -57,8 +56,8 @@ Result<Part> mean_part(const std::filesystem::path& checkpoint, const PartHeader
       if (theirs == nullptr || theirs->type != sections[i].type ||
           theirs->data.size() != sections[i].data.size())
         return Status{Code::InvalidInput,
-                      fmt::format("{}: rank {} has not the '{}' that rank 0 has",
-                                  checkpoint.string(), rank, sections[i].name)};
+                      base::format("{}: rank {} has not the '{}' that rank 0 has",
+                                   checkpoint.string(), rank, sections[i].name)};
       sums[i].resize(theirs->data.size() / size_of(*theirs->type));
       if (theirs->type == DataType::F32) {
         add<float>(sums[i], *theirs);

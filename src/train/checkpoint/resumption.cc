@@ -1,8 +1,8 @@
 #include "train/checkpoint/resumption.h"
 
-#include <fmt/format.h>
-
 #include <cstdlib>
+
+#include "base/format.h"
 
 namespace sluice::train {
 namespace {
@@ -21,10 +21,11 @@ double noted(const TrainingState& state, const char* name) {
 Status same(const TrainingState& then, const char* name, const char* what, std::size_t now) {
   const double before = noted(then, name);
   if (before == static_cast<double>(now)) return {};
-  return {Code::InvalidArgument,
-          fmt::format("the run was trained on data with {} {}, and this has {}: resume it with the "
-                      "same data, or start a new run from its weights with --init",
-                      before, what, now)};
+  return {
+      Code::InvalidArgument,
+      base::format("the run was trained on data with {} {}, and this has {}: resume it with the "
+                   "same data, or start a new run from its weights with --init",
+                   before, what, now)};
 }
 
 }  // namespace
@@ -35,11 +36,11 @@ TrainingState state_at(std::int64_t step, const recipe::Recipe& recipe,
                        const recipe::TrainingPlan& plan, const data::Data& data) {
   TrainingState state{.step = step, .seed = recipe.seed};
   for (const auto& [key, value] : recipe::settings_of(recipe)) state.settings.emplace(key, value);
-  state.notes = {{kEpoch, fmt::format("{}", plan.epoch_at(step))},
-                 {kGlobalBatch, fmt::format("{}", plan.epochs.front().global_batch)},
-                 {kSamples, fmt::format("{}", data.train->size())},
-                 {kClasses, fmt::format("{}", data.classes.size())},
-                 {kChannels, fmt::format("{}", data.channels)}};
+  state.notes = {{kEpoch, base::format("{}", plan.epoch_at(step))},
+                 {kGlobalBatch, base::format("{}", plan.epochs.front().global_batch)},
+                 {kSamples, base::format("{}", data.train->size())},
+                 {kClasses, base::format("{}", data.classes.size())},
+                 {kChannels, base::format("{}", data.channels)}};
   return state;
 }
 
@@ -51,7 +52,7 @@ Result<recipe::Recipe> resumed_recipe(const TrainingState& then, const recipe::R
   const auto global_batch = static_cast<std::int64_t>(noted(then, kGlobalBatch));
   if (now.global_batch == 0 || now.global_batch == global_batch) {
     recipe.global_batch = global_batch;
-    settings[kGlobalBatch] = fmt::format("{}", now.global_batch);
+    settings[kGlobalBatch] = base::format("{}", now.global_batch);
   }
   if (Status status = recipe::may_continue(settings, stored_epoch(then), now); !status.ok())
     return status;

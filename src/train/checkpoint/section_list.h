@@ -1,8 +1,6 @@
 // section_list.h - values as named arrays of a checkpoint, and back.
 #pragma once
 
-#include <fmt/format.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -14,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/format.h"
 #include "sluice/status.h"
 #include "sluice/types.h"
 #include "train/checkpoint/checkpoint_file.h"
@@ -107,7 +106,7 @@ class SectionReader {
   template <class T>
   std::span<const T> refuse(std::string_view name, std::string_view why) {
     if (status_.ok())
-      status_ = {Code::InvalidInput, fmt::format("the checkpoint's array '{}' {}", name, why)};
+      status_ = {Code::InvalidInput, base::format("the checkpoint's array '{}' {}", name, why)};
     return {};
   }
 

@@ -1,6 +1,5 @@
 #include "train/checkpoint/training_snapshot.h"
 
-#include <fmt/format.h>
 #include <torch/serialize/archive.h>
 #include <torch/utils.h>
 
@@ -9,6 +8,7 @@
 #include <map>
 #include <utility>
 
+#include "base/format.h"
 #include "gradient/reducer.h"
 #include "libtorch/scalar_type.h"
 #include "sluice/torch/momentum_optimizer.h"
@@ -107,18 +107,18 @@ Status restore(const Part& part, const char* prefix, const NamedDict& tensors) {
     const Section* const section = part.find(prefix + item.key());
     const Tensor& own = item.value();
     if (section == nullptr)
-      return {Code::InvalidInput, fmt::format("the checkpoint has no '{}'", item.key())};
+      return {Code::InvalidInput, base::format("the checkpoint has no '{}'", item.key())};
     if (section->type != libtorch::data_type(own.scalar_type()) || own.sizes() != section->shape)
       return {
           Code::InvalidInput,
-          fmt::format("the checkpoint's '{}' is {} of shape {}, this network's is {} of shape {}",
-                      item.key(), section->type ? name(*section->type) : "bytes",
-                      c10::str(torch::IntArrayRef{section->shape}),
-                      c10::toString(own.scalar_type()), c10::str(own.sizes()))};
+          base::format("the checkpoint's '{}' is {} of shape {}, this network's is {} of shape {}",
+                       item.key(), section->type ? name(*section->type) : "bytes",
+                       c10::str(torch::IntArrayRef{section->shape}),
+                       c10::toString(own.scalar_type()), c10::str(own.sizes()))};
   }
   if (stored != tensors.size())
     return {Code::InvalidInput,
-            fmt::format("the checkpoint has {} tensors, this network {}", stored, tensors.size())};
+            base::format("the checkpoint has {} tensors, this network {}", stored, tensors.size())};
   for (const auto& item : tensors) {
     Tensor own = item.value();
     const Section& section = *part.find(prefix + item.key());
@@ -139,8 +139,8 @@ void TrainingSnapshot::copy(const Named& tensors, const char* prefix, std::vecto
     const std::optional<DataType> type = libtorch::data_type(tensor.scalar_type());
     if (!type)
       throw Error{Status{Code::InvalidArgument,
-                         fmt::format("'{}' is of type {}, which a checkpoint cannot hold", name,
-                                     c10::toString(tensor.scalar_type()))}};
+                         base::format("'{}' is of type {}, which a checkpoint cannot hold", name,
+                                      c10::toString(tensor.scalar_type()))}};
     if (!copy.defined() || copy.sizes() != tensor.sizes() ||
         copy.scalar_type() != tensor.scalar_type())
       copy = torch::empty(tensor.sizes(), torch::TensorOptions{tensor.scalar_type()});
@@ -213,10 +213,10 @@ Status restore(const Part& common, const Part& own, const TrainingObjects& objec
     if (Status status = restore_weights(common, own, objects.network); !status.ok()) return status;
     return restore(common, objects.optimizer);
   } catch (const Error& error) {
-    return {error.code(), fmt::format("the checkpoint does not fit: {}", error.what())};
+    return {error.code(), base::format("the checkpoint does not fit: {}", error.what())};
   } catch (const c10::Error& error) {
-    return {Code::InvalidInput, fmt::format("the checkpoint's optimizer cannot be read: {}",
-                                            error.what_without_backtrace())};
+    return {Code::InvalidInput, base::format("the checkpoint's optimizer cannot be read: {}",
+                                             error.what_without_backtrace())};
   }
 }
 

@@ -1,9 +1,9 @@
 #include <ATen/Parallel.h>
-#include <fmt/format.h>
 
 #include <chrono>
 #include <future>
 
+#include "base/format.h"
 #include "data/data.h"
 #include "train/checkpoint/initial_weights.h"
 #include "train/loop/evaluation.h"
@@ -26,9 +26,9 @@ Result<EvaluationReport> evaluate_stored(const CommunicatorMaker& make_communica
   if (!data.ok()) return data.status();
   const std::int64_t classes = stored.value().network->parameters().back().size(0);
   if (classes != static_cast<std::int64_t>(data.value().classes.size())) {
-    return Status{Code::InvalidArgument, fmt::format("{} tells {} classes apart, and {} has {}",
-                                                     options.checkpoint.string(), classes,
-                                                     options.data, data.value().classes.size())};
+    return Status{Code::InvalidArgument, base::format("{} tells {} classes apart, and {} has {}",
+                                                      options.checkpoint.string(), classes,
+                                                      options.data, data.value().classes.size())};
   }
   Communicator communicator = joining.get();
   const bool leads = communicator.rank() == 0;

@@ -1,11 +1,11 @@
 #include "train/loop/start_up.h"
 
 #include <ATen/Parallel.h>
-#include <fmt/format.h>
 
 #include <future>
 #include <utility>
 
+#include "base/format.h"
 #include "train/checkpoint/initial_weights.h"
 #include "train/checkpoint/resumption.h"
 #include "train/loop/make_optimizer.h"
@@ -42,9 +42,9 @@ std::vector<std::string> fallbacks(const recipe::Recipe& recipe) {
   std::vector<std::string> notes;
   if (recipe.compute != recipe::Compute::F32) {
     notes.push_back(
-        fmt::format("the recipe computes in {}, which this machine's CPU cannot do "
-                    "quickly: forward and backward are in f32",
-                    recipe.compute == recipe::Compute::F16 ? "f16" : "bf16"));
+        base::format("the recipe computes in {}, which this machine's CPU cannot do "
+                     "quickly: forward and backward are in f32",
+                     recipe.compute == recipe::Compute::F16 ? "f16" : "bf16"));
   }
   return notes;
 }

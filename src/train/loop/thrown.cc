@@ -1,10 +1,11 @@
 #include "train/loop/thrown.h"
 
 #include <c10/util/Exception.h>
-#include <fmt/format.h>
 
 #include <exception>
 #include <new>
+
+#include "base/format.h"
 
 namespace sluice::train {
 
@@ -14,7 +15,7 @@ Status thrown() {
   } catch (const Error& error) {
     return {error.code(), error.what()};
   } catch (const c10::Error& error) {
-    return {Code::InvalidArgument, fmt::format("libtorch: {}", error.what_without_backtrace())};
+    return {Code::InvalidArgument, base::format("libtorch: {}", error.what_without_backtrace())};
   } catch (const std::bad_alloc&) {
     return {Code::NoMemory, "there is not enough memory for this network and batch"};
   } catch (const std::exception& error) {

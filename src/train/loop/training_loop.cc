@@ -1,12 +1,11 @@
 #include "train/loop/training_loop.h"
 
-#include <fmt/format.h>
-
 #include <array>
 #include <cmath>
 #include <numeric>
 #include <utility>
 
+#include "base/format.h"
 #include "libtorch/weights.h"
 #include "train/checkpoint/checkpoint_folder.h"
 #include "train/checkpoint/initial_weights.h"
@@ -205,7 +204,7 @@ Status TrainingLoop::save() {
   const auto begin = std::chrono::steady_clock::now();
   if (!healthy()) {
     journal_.note(
-        fmt::format("step {} has no checkpoint: its loss or weights are not finite", step_));
+        base::format("step {} has no checkpoint: its loss or weights are not finite", step_));
     return {};
   }
   TrainingState state = state_at(step_, recipe_, workshop_.plan, workshop_.data);
@@ -264,7 +263,7 @@ void TrainingLoop::conclude() {
     summary_.signal = signal;
   }
   if (end_ == TrainingEnd::NotFinite) {
-    summary_.why = fmt::format(
+    summary_.why = base::format(
         "the loss was not finite for {} steps, up to step {}: the rate, {:.3g}, may be too high "
         "for "
         "this batch, or the warm-up too short",

@@ -1,11 +1,11 @@
 // alexnet.cc - Krizhevsky 2014, "One weird trick": AlexNet in a single tower; and with batch norms
 // after its convolutions, as large batches want it.
 #include <ATen/Context.h>
-#include <fmt/format.h>
 #include <torch/nn/modules/linear.h>
 
 #include <mutex>
 
+#include "base/format.h"
 #include "train/models/build.h"
 
 namespace sluice::train {
@@ -56,10 +56,10 @@ class AlexNet final : public Model {
 
   void add(int in, int out, ConvolutionWindow window, bool batch_norm, bool pool) {
     const std::size_t number = stages_.size() + 1;
-    Stage stage{register_module(fmt::format("conv{}", number), convolution(in, out, window)),
+    Stage stage{register_module(base::format("conv{}", number), convolution(in, out, window)),
                 nullptr, pool};
     if (batch_norm) {
-      stage.bn = register_module(fmt::format("bn{}", number), BatchNorm{out});
+      stage.bn = register_module(base::format("bn{}", number), BatchNorm{out});
     }
     stages_.push_back(std::move(stage));
   }

@@ -1,10 +1,10 @@
 // resnet.cc - residual networks (He et al. 2016): for large images with the stride of a bottleneck
 // at its 3x3 convolution ("v1.5"), and the small ones of the paper's section 4.2.
-#include <fmt/format.h>
 #include <torch/nn/functional/padding.h>
 #include <torch/nn/modules/container/sequential.h>
 #include <torch/nn/modules/linear.h>
 
+#include "base/format.h"
 #include "train/models/build.h"
 
 namespace sluice::train {
@@ -59,8 +59,8 @@ class Block final : public torch::nn::Module {
   void add(int in, int out, ConvolutionWindow window) {
     const std::size_t number = convolutions_.size() + 1;
     convolutions_.push_back(
-        register_module(fmt::format("conv{}", number), convolution(in, out, window)));
-    norms_.push_back(register_module(fmt::format("bn{}", number), BatchNorm{out}));
+        register_module(base::format("conv{}", number), convolution(in, out, window)));
+    norms_.push_back(register_module(base::format("bn{}", number), BatchNorm{out}));
   }
 
   torch::Tensor shortcut(const torch::Tensor& input) {
@@ -98,7 +98,7 @@ class ResNet final : public Model {
       channels_ = shape.out;
       shape.stride = 1;
     }
-    register_module(fmt::format("layer{}", ++stages_), stage);
+    register_module(base::format("layer{}", ++stages_), stage);
   }
 
   void add_classifier(int classes) {

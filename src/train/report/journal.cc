@@ -1,11 +1,10 @@
 #include "train/report/journal.h"
 
-#include <fmt/format.h>
-
 #include <filesystem>
 #include <system_error>
 #include <utility>
 
+#include "base/format.h"
 #include "train/report/run_record.h"
 
 namespace sluice::train {
@@ -21,7 +20,7 @@ Status Journal::begin(const StartUp& start_up) {
     std::filesystem::create_directories(folder, error);
     if (error) {
       return {Code::InvalidInput,
-              fmt::format("{} cannot be made: {}", folder.string(), error.message())};
+              base::format("{} cannot be made: {}", folder.string(), error.message())};
     }
     Result<Metrics> metrics = Metrics::open(folder / "metrics.jsonl", start_up.first_step);
     if (!metrics.ok()) return metrics.status();
@@ -37,7 +36,7 @@ void Journal::watch_metrics() {
   const Status status = metrics_->status();
   if (status.ok()) return;
   metrics_.reset();
-  note(fmt::format("{}: no more metrics are kept", status.message()));
+  note(base::format("{}: no more metrics are kept", status.message()));
 }
 
 void Journal::stepped(const StepReport& report) {

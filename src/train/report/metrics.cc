@@ -1,11 +1,11 @@
 #include "train/report/metrics.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
+
+#include "base/format.h"
 
 namespace sluice::train {
 namespace {
@@ -16,7 +16,7 @@ constexpr double kLeastSeconds = 0.1;
 constexpr double kLines = 200;  // a line for each such part of the time so far
 
 Status cannot(const char* what, const std::filesystem::path& path) {
-  return {Code::InvalidInput, fmt::format("{} cannot be {}", path.string(), what)};
+  return {Code::InvalidInput, base::format("{} cannot be {}", path.string(), what)};
 }
 
 // Lines up to a step; what is torn or not ours goes.

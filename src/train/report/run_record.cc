@@ -1,6 +1,5 @@
 #include "train/report/run_record.h"
 
-#include <fmt/format.h>
 #include <torch/version.h>
 #include <unistd.h>
 
@@ -10,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <system_error>
 
+#include "base/format.h"
 #include "train/report/build_info.h"
 
 namespace sluice::train {
@@ -80,7 +80,7 @@ Status replace(const std::filesystem::path& path, const std::string& text) {
   if (!error) std::filesystem::rename(fresh, path, error);
   if (!error) return {};
   return {Code::InvalidInput,
-          fmt::format("{} cannot be written: {}", path.string(), error.message())};
+          base::format("{} cannot be written: {}", path.string(), error.message())};
 }
 
 }  // namespace

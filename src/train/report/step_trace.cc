@@ -1,9 +1,9 @@
 #include "train/report/step_trace.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <fstream>
+
+#include "base/format.h"
 
 namespace sluice::train {
 
@@ -18,7 +18,7 @@ void StepTrace::before(std::int64_t number) {
 Status write_trace(const std::filesystem::path& path, const Timeline& timeline, int rank) {
   std::ofstream file{path, std::ios::trunc};
   if ((file << timeline.chrome_trace(rank)).flush()) return {};
-  return {Code::InvalidInput, fmt::format("{} cannot be written", path.string())};
+  return {Code::InvalidInput, base::format("{} cannot be written", path.string())};
 }
 
 }  // namespace sluice::train

@@ -1,13 +1,14 @@
 #include "transport/memory/arena.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <sys/mman.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <limits>
+
+#include "base/format.h"
 
 namespace sluice::transport {
 namespace {
@@ -18,8 +19,8 @@ std::size_t page_bytes() {
 }
 
 Status none_left(std::size_t bytes) {
-  return {Code::NoMemory, fmt::format("{} bytes of shared memory are not to be had: {}", bytes,
-                                      std::strerror(errno))};
+  return {Code::NoMemory, base::format("{} bytes of shared memory are not to be had: {}", bytes,
+                                       std::strerror(errno))};
 }
 
 }  // namespace
@@ -29,7 +30,7 @@ std::size_t PageRange::bytes() const { return std::size_t{count} * page_bytes();
 Result<Arena> Arena::create() {
   base::Fd file{memfd_create("sluice", MFD_CLOEXEC | MFD_ALLOW_SEALING)};
   if (!file.open() || fcntl(file.number(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_SEAL) != 0) {
-    return Status{Code::NoMemory, fmt::format("no shared memory: {}", std::strerror(errno))};
+    return Status{Code::NoMemory, base::format("no shared memory: {}", std::strerror(errno))};
   }
   return Arena{std::move(file)};
 }

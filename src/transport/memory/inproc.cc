@@ -1,6 +1,5 @@
 #include "transport/memory/inproc.h"
 
-#include <fmt/format.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 
@@ -9,6 +8,7 @@
 #include <mutex>
 
 #include "base/fd.h"
+#include "base/format.h"
 
 namespace sluice::transport {
 namespace {
@@ -34,7 +34,7 @@ class Arena {
     void* const data =
         mmap(nullptr, mapped(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (data == MAP_FAILED) {
-      return Status{Code::NoMemory, fmt::format("{} bytes of memory are not to be had", bytes)};
+      return Status{Code::NoMemory, base::format("{} bytes of memory are not to be had", bytes)};
     }
     // A segment's id is its address: all ranks see the same addresses.
     const Segment segment{reinterpret_cast<std::uintptr_t>(data), static_cast<std::byte*>(data),

@@ -1,7 +1,5 @@
 #include "transport/memory/mesh.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -13,6 +11,7 @@
 #include <cstring>
 #include <optional>
 
+#include "base/format.h"
 #include "base/text.h"
 #include "transport/memory/packet.h"
 
@@ -34,9 +33,10 @@ struct Address {
 // Abstract names hold 107 bytes, so a long job is there by its hash.
 Address address_of(const std::string& job, Rank rank) {
   constexpr std::size_t kLongestJob = 64;
-  const std::string shown =
-      job.size() <= kLongestJob ? job : fmt::format("{:016x}", XXH3_64bits(job.data(), job.size()));
-  const std::string text = fmt::format("sluice/{}/{}/{}", getuid(), shown, rank);
+  const std::string shown = job.size() <= kLongestJob
+                                ? job
+                                : base::format("{:016x}", XXH3_64bits(job.data(), job.size()));
+  const std::string text = base::format("sluice/{}/{}/{}", getuid(), shown, rank);
   Address address;
   address.name.sun_family = AF_UNIX;
   std::copy(text.begin(), text.end(), address.name.sun_path + 1);
@@ -113,12 +113,12 @@ class Joining {
       return {};
     if (errno == EADDRINUSE) {
       return {Code::InvalidArgument,
-              fmt::format("{}: another process of this machine is rank {} already; "
-                          "every rank needs a number of its own",
-                          who(), join_.rank)};
+              base::format("{}: another process of this machine is rank {} already; "
+                           "every rank needs a number of its own",
+                           who(), join_.rank)};
     }
     return {Code::PeerLost,
-            fmt::format("{}: no socket to listen on: {}", who(), std::strerror(errno))};
+            base::format("{}: no socket to listen on: {}", who(), std::strerror(errno))};
   }
 
   Status call_lower_ranks() {
@@ -130,7 +130,7 @@ class Joining {
       peer.link.socket = new_socket();
       if (!peer.link.socket.open()) {
         return {Code::PeerLost,
-                fmt::format("{}: no socket for rank {}: {}", who(), rank, std::strerror(errno))};
+                base::format("{}: no socket for rank {}: {}", who(), rank, std::strerror(errno))};
       }
       const Address theirs = address_of(join_.job, rank);
       const auto* const name =
@@ -139,7 +139,7 @@ class Joining {
       const auto pid = trusted_peer(peer.link.socket.number());
       if (!pid) {
         return {Code::PeerLost,
-                fmt::format("{}: a process of another user poses as rank {}", who(), rank)};
+                base::format("{}: a process of another user poses as rank {}", who(), rank)};
       }
       peer.link.pid = *pid;
       if (send_packet(peer.link.socket.number(), introduction(PacketKind::Hello), &gift_))
@@ -184,7 +184,7 @@ class Joining {
       base::Fd socket{accept4(listener_.number(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK)};
       if (!socket.open()) {
         if (errno != EMFILE && errno != ENFILE) return {};  // nobody there, or gone again
-        return {Code::NoMemory, fmt::format("{}: too many open files: raise ulimit -n", who())};
+        return {Code::NoMemory, base::format("{}: too many open files: raise ulimit -n", who())};
       }
       const auto pid = trusted_peer(socket.number());
       if (!pid) continue;
@@ -207,7 +207,7 @@ class Joining {
     const Packet& hello = arrival.packet;
     const std::string why = reason_to_refuse(hello, arrival.has_gift());
     if (!why.empty()) {
-      last_refused_ = fmt::format("process {} was refused: {}", caller.pid, why);
+      last_refused_ = base::format("process {} was refused: {}", caller.pid, why);
       Packet refusal{.kind = PacketKind::Refusal, .rank = join_.rank};
       refusal.set_words(why);
       (void)send_packet(caller.socket.number(), refusal);
@@ -227,11 +227,11 @@ class Joining {
     if (!has_gift)
       return "its memory did not arrive; is the limit of open files (ulimit -n) too low?";
     if (hello.ranks != join_.ranks)
-      return fmt::format("it counts {} ranks, not {}", hello.ranks, join_.ranks);
+      return base::format("it counts {} ranks, not {}", hello.ranks, join_.ranks);
     if (hello.rank <= join_.rank || hello.rank >= join_.ranks)
-      return fmt::format("rank {} does not call here", hello.rank);
+      return base::format("rank {} does not call here", hello.rank);
     if (peers_[index(hello.rank)].stage != Stage::Absent)
-      return fmt::format("rank {} has joined already", hello.rank);
+      return base::format("rank {} has joined already", hello.rank);
     return "";
   }
 
@@ -261,9 +261,9 @@ class Joining {
       peer.stage = Stage::Absent;  // it hung up, or was not there for long: call again
     } else if (packet.kind == PacketKind::Refusal) {
       return {Code::InvalidArgument,
-              fmt::format("{}: rank {} refused this process: {}", who(), rank, packet.words())};
+              base::format("{}: rank {} refused this process: {}", who(), rank, packet.words())};
     } else if (packet.kind == PacketKind::GivesUp) {
-      return {Code::PeerLost, fmt::format("{}: rank {} gave up: {}", who(), rank, packet.words())};
+      return {Code::PeerLost, base::format("{}: rank {} gave up: {}", who(), rank, packet.words())};
     } else if (packet.kind == PacketKind::Ready && peer.stage == Stage::Linked) {
       peer.stage = Stage::Ready;
     } else if (packet.kind == PacketKind::Welcome && peer.stage == Stage::Called &&
@@ -271,7 +271,7 @@ class Joining {
       link(peer, std::move(arrival));
     } else {
       return {Code::PeerLost,
-              fmt::format("{}: what answers as rank {} is not a rank of this job", who(), rank)};
+              base::format("{}: what answers as rank {} is not a rank of this job", who(), rank)};
     }
     return {};
   }
@@ -307,17 +307,17 @@ class Joining {
       if (rank != join_.rank && (said_ready_ ? stage != Stage::Ready : stage < Stage::Linked))
         missing.push_back(rank);
     }
-    std::string text = fmt::format("{}: {} of {} ranks joined, waiting for rank{} {}", who(),
-                                   peers_.size() - missing.size(), join_.ranks,
-                                   missing.size() == 1 ? "" : "s", fmt::join(missing, ", "));
-    if (!last_refused_.empty()) text += fmt::format(" ({})", last_refused_);
+    std::string text = base::format("{}: {} of {} ranks joined, waiting for rank{} {}", who(),
+                                    peers_.size() - missing.size(), join_.ranks,
+                                    missing.size() == 1 ? "" : "s", base::join(missing, ", "));
+    if (!last_refused_.empty()) text += base::format(" ({})", last_refused_);
     return {Code::DeadlineExceeded, text};
   }
 
   Status lost(Rank rank) const {
     return {Code::PeerLost,
-            fmt::format("{}: rank {} (process {}) was lost before all {} ranks had joined", who(),
-                        rank, peers_[index(rank)].link.pid, join_.ranks)};
+            base::format("{}: rank {} (process {}) was lost before all {} ranks had joined", who(),
+                         rank, peers_[index(rank)].link.pid, join_.ranks)};
   }
 
   bool all(Stage stage) const {
@@ -334,7 +334,7 @@ class Joining {
   }
 
   std::string who() const {
-    return fmt::format("rank {} of job {}", join_.rank, base::quote(join_.job));
+    return base::format("rank {} of job {}", join_.rank, base::quote(join_.job));
   }
   Clock::time_point deadline() const { return std::min(join_.deadline, parting_); }
   static std::size_t index(Rank rank) { return static_cast<std::size_t>(rank); }
@@ -359,13 +359,13 @@ Result<std::vector<MeshLink>> join_mesh(const MeshJoin& join, const Gift& gift,
   if (join.ranks < 1 || join.ranks > kMostRanks || join.rank < 0 || join.rank >= join.ranks) {
     return Status{
         Code::InvalidArgument,
-        fmt::format("rank {} of {} cannot join: ranks count from 0, and a node has 1 to {}",
-                    join.rank, join.ranks, kMostRanks)};
+        base::format("rank {} of {} cannot join: ranks count from 0, and a node has 1 to {}",
+                     join.rank, join.ranks, kMostRanks)};
   }
   if (join.token.size() > kLongestToken) {
     return Status{Code::InvalidArgument,
-                  fmt::format("the job's token has {} characters, {} at most are allowed",
-                              join.token.size(), kLongestToken)};
+                  base::format("the job's token has {} characters, {} at most are allowed",
+                               join.token.size(), kLongestToken)};
   }
   Joining joining{join, gift, word};
   Status status = joining.run();

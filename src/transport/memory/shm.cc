@@ -1,6 +1,5 @@
 #include "transport/memory/shm.h"
 
-#include <fmt/format.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -13,6 +12,7 @@
 #include <mutex>
 #include <utility>
 
+#include "base/format.h"
 #include "transport/memory/arena.h"
 #include "transport/memory/packet.h"
 
@@ -90,7 +90,7 @@ Result<std::shared_ptr<ShmMemory>> ShmMemory::join(const ShmJoin& join, std::siz
   base::Fd waker{eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
   if (!waker.open()) {
     return Status{Code::NoMemory,
-                  fmt::format("no descriptor to be woken by: {}", std::strerror(errno))};
+                  base::format("no descriptor to be woken by: {}", std::strerror(errno))};
   }
   auto links = join_mesh(join, {file, waker.number()}, first);
   if (!links.ok()) return links.status();
@@ -144,8 +144,8 @@ Result<std::byte*> ShmMemory::address(Rank rank, Location location) {
   const PageRange range = PageRange::from_id(location.segment);
   if (location.offset >= range.bytes()) {
     return Status{Code::InvalidArgument,
-                  fmt::format("rank {} names byte {} of a segment of {} bytes", rank,
-                              location.offset, range.bytes())};
+                  base::format("rank {} names byte {} of a segment of {} bytes", rank,
+                               location.offset, range.bytes())};
   }
   const auto found = peer.mappings.find(range.first);
   if (found != peer.mappings.end() && found->second.range.count == range.count) {
@@ -153,7 +153,7 @@ Result<std::byte*> ShmMemory::address(Rank rank, Location location) {
   }
   if (rank == rank_) {
     return Status{Code::InvalidArgument,
-                  fmt::format("rank {} has no segment {:x}", rank, location.segment)};
+                  base::format("rank {} has no segment {:x}", rank, location.segment)};
   }
   const auto data = map(rank, peer, range);
   if (!data.ok()) return data.status();
@@ -167,7 +167,7 @@ Result<std::byte*> ShmMemory::map(Rank rank, Peer& peer, PageRange range) {
   if (fstat(file, &now) != 0 ||
       range.end() * (range.bytes() / range.count) > static_cast<std::uint64_t>(now.st_size)) {
     return Status{Code::InvalidArgument,
-                  fmt::format("rank {} has no segment {:x}", rank, range.id())};
+                  base::format("rank {} has no segment {:x}", rank, range.id())};
   }
   // Whatever else was there, the peer has released: it uses the place anew.
   auto old = peer.mappings.upper_bound(range.first);
@@ -179,8 +179,8 @@ Result<std::byte*> ShmMemory::map(Rank rank, Peer& peer, PageRange range) {
   std::byte* const data = map_range(file, range);
   if (data == nullptr) {
     return Status{Code::NoMemory,
-                  fmt::format("{} bytes of rank {}'s shared memory cannot be mapped: {}",
-                              range.bytes(), rank, std::strerror(errno))};
+                  base::format("{} bytes of rank {}'s shared memory cannot be mapped: {}",
+                               range.bytes(), rank, std::strerror(errno))};
   }
   peer.mappings.emplace(range.first, Mapping{range, data});
   return data;
@@ -192,21 +192,21 @@ std::string ShmMemory::death_of(Rank rank) {
   if (!peer.death.empty() || rank == rank_) return peer.death;
   const Arrival arrival = receive_packet(peer.link.socket.number());
   if (arrival.state == Arrival::State::Packet && arrival.packet.kind == PacketKind::Goodbye) {
-    peer.death = fmt::format("process {} has left", peer.link.pid);
+    peer.death = base::format("process {} has left", peer.link.pid);
     return peer.death;
   }
   // The socket tells first; but a process that the peer forked may hold it open.
   pollfd process{peer.link.process.number(), POLLIN, 0};
   if (arrival.state == Arrival::State::Closed ||
       (peer.link.process.open() && poll(&process, 1, 0) > 0)) {
-    peer.death = fmt::format("process {} is gone", peer.link.pid);
+    peer.death = base::format("process {} is gone", peer.link.pid);
   }
   return peer.death;
 }
 
 std::string ShmMemory::standstill_of(Rank rank) {
   const pid_t pid = peers_[static_cast<std::size_t>(rank)].link.pid;
-  std::ifstream file{fmt::format("/proc/{}/stat", pid)};
+  std::ifstream file{base::format("/proc/{}/stat", pid)};
   std::string text;
   std::getline(file, text);
   // "17 (name, which may hold anything) S ...": T is stopped by a signal, t by a debugger.
@@ -214,7 +214,7 @@ std::string ShmMemory::standstill_of(Rank rank) {
   if (name_end == std::string::npos || name_end + 2 >= text.size()) return "";
   const char state = text[name_end + 2];
   if (state != 'T' && state != 't') return "";
-  return fmt::format("process {}, by a {}", pid, state == 'T' ? "signal" : "debugger");
+  return base::format("process {}, by a {}", pid, state == 'T' ? "signal" : "debugger");
 }
 
 }  // namespace

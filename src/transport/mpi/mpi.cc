@@ -6,12 +6,12 @@
 // have said goodbye to it.
 #include "transport/mpi/mpi.h"
 
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <thread>
 
+#include "base/format.h"
 #include "transport/mpi/mpi_peer.h"
 
 namespace sluice::transport {
@@ -99,7 +99,7 @@ std::string MpiLink::death_of(Rank rank) {
   if (!other.notes.goodbye_heard()) return "";
   // Data first, then the news.
   if (other.in.messages_read() < other.notes.messages_before_goodbye()) return "";
-  return fmt::format("process {} has left", other.notes.pid_of_goodbye());
+  return base::format("process {} has left", other.notes.pid_of_goodbye());
 }
 
 bool MpiLink::leave() {
@@ -297,9 +297,9 @@ class MpiNetwork final : public Network {
 Status MpiNetwork::why_not(Rank peer) {
   const std::string death = link_->death_of(peer);
   if (death.empty()) {
-    return {Code::DeadlineExceeded, fmt::format("split: rank {} did not call it in time", peer)};
+    return {Code::DeadlineExceeded, base::format("split: rank {} did not call it in time", peer)};
   }
-  return {Code::PeerLost, fmt::format("split: rank {} is lost: {}", peer, death)};
+  return {Code::PeerLost, base::format("split: rank {} is lost: {}", peer, death)};
 }
 
 // The first of the ranks hears of the others, and tells them whether all are here: only then is

@@ -1,10 +1,11 @@
 #include "transport/mpi/mpi_peer.h"
 
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
+
+#include "base/format.h"
 
 namespace sluice::transport {
 namespace {
@@ -33,7 +34,7 @@ void Line::check(int code) {
   std::array<char, MPI_MAX_ERROR_STRING> text{};
   int length = 0;
   MPI_Error_string(code, text.data(), &length);
-  error_ = fmt::format("MPI could not reach it: {}", text.data());
+  error_ = base::format("MPI could not reach it: {}", text.data());
 }
 
 void Line::send(const void* data, std::size_t bytes, int tag, MPI_Request& request) {

@@ -1,6 +1,5 @@
 #include "transport/tcp/epoll_sleeper.h"
 
-#include <fmt/format.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 
@@ -8,6 +7,8 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+
+#include "base/format.h"
 
 namespace sluice::transport {
 namespace {
@@ -21,7 +22,7 @@ Result<std::shared_ptr<EpollSleeper>> EpollSleeper::make(int waker) {
   epoll_event event{.events = EPOLLIN, .data = {.u32 = Waker}};
   if (!epoll.open() || epoll_ctl(epoll.number(), EPOLL_CTL_ADD, waker, &event) != 0) {
     return Status{Code::NoMemory,
-                  fmt::format("no descriptor to sleep on: {}", std::strerror(errno))};
+                  base::format("no descriptor to sleep on: {}", std::strerror(errno))};
   }
   return std::shared_ptr<EpollSleeper>{
       new EpollSleeper{std::move(epoll), waker}};  // NOLINT: private

@@ -1,13 +1,13 @@
 #include "transport/tcp/socket_address.h"
 
 #include <arpa/inet.h>
-#include <fmt/format.h>
 #include <netdb.h>
 
 #include <array>
 #include <cerrno>
 #include <cstring>
 
+#include "base/format.h"
 #include "base/text.h"
 
 namespace sluice::transport {
@@ -113,18 +113,18 @@ bool SocketAddress::link_local() const {
 }
 
 std::string show_address(const std::string& host, std::uint16_t port) {
-  return host.find(':') == std::string::npos ? fmt::format("{}:{}", host, port)
-                                             : fmt::format("[{}]:{}", host, port);
+  return host.find(':') == std::string::npos ? base::format("{}:{}", host, port)
+                                             : base::format("[{}]:{}", host, port);
 }
 
 Result<std::vector<SocketAddress>> resolve(const std::string& host, std::uint16_t port) {
   Found found = look_up(host, port, 0);
   if (found.addresses.empty()) {
     const bool system = found.error == EAI_SYSTEM;
-    return Status{Code::InvalidInput, fmt::format("{} has no address: {}", base::quote(host),
-                                                  system             ? std::strerror(errno)
-                                                  : found.error == 0 ? "neither IPv4 nor IPv6"
-                                                                     : gai_strerror(found.error))};
+    return Status{Code::InvalidInput, base::format("{} has no address: {}", base::quote(host),
+                                                   system             ? std::strerror(errno)
+                                                   : found.error == 0 ? "neither IPv4 nor IPv6"
+                                                                      : gai_strerror(found.error))};
   }
   return std::move(found.addresses);
 }

@@ -1,6 +1,5 @@
 #include "transport/tcp/tcp.h"
 
-#include <fmt/format.h>
 #include <linux/sockios.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
@@ -13,6 +12,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/format.h"
 #include "transport/control.h"
 #include "transport/tcp/epoll_sleeper.h"
 #include "transport/tcp/tcp_window.h"
@@ -378,7 +378,7 @@ class TcpNetwork final : public Network {
     if (route.notes.goodbye()) {
       route.death = "it has left";
     } else if (error == ETIMEDOUT || error == EHOSTUNREACH || error == ENETUNREACH) {
-      route.death = fmt::format("it cannot be reached: {}", std::strerror(error));
+      route.death = base::format("it cannot be reached: {}", std::strerror(error));
     } else {
       route.death = "its connection was closed";
     }

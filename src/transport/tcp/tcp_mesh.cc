@@ -1,7 +1,5 @@
 #include "transport/tcp/tcp_mesh.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -14,6 +12,7 @@
 #include <optional>
 #include <string_view>
 
+#include "base/format.h"
 #include "base/secret.h"
 #include "transport/tcp/socket_address.h"
 
@@ -111,15 +110,15 @@ class Joining {
       const auto to = SocketAddress::numeric(theirs.host, theirs.port);
       if (!to) {
         return {Code::InvalidInput,
-                fmt::format("rank {} says that it is at {}, which is no address", call.peer,
-                            theirs.host)};
+                base::format("rank {} says that it is at {}, which is no address", call.peer,
+                             theirs.host)};
       }
       call.socket = new_stream_socket(to->family());
       if (!call.socket.open()) {
         return {Code::NoMemory,
-                fmt::format("rank {}: no socket for rank {}: {}{}", join_.rank, call.peer,
-                            std::strerror(errno),
-                            errno == EMFILE ? ": raise the limit of open files (ulimit -n)" : "")};
+                base::format("rank {}: no socket for rank {}: {}{}", join_.rank, call.peer,
+                             std::strerror(errno),
+                             errno == EMFILE ? ": raise the limit of open files (ulimit -n)" : "")};
       }
       // What leaves goes through the interface that was chosen.
       if (own_) {
@@ -253,10 +252,10 @@ class Joining {
     const std::vector<Rank> ranks = missing();
     const TcpAddress& first = join_.addresses[index(ranks.front())];
     return {Code::DeadlineExceeded,
-            fmt::format("rank {}: no connection with rank{} {} (rank {} is at {}, port {}{})",
-                        join_.rank, ranks.size() == 1 ? "" : "s", fmt::join(ranks, ", "),
-                        ranks.front(), first.host, first.port,
-                        refused_ > 0 ? "; some hung up" : "; is the way there open?")};
+            base::format("rank {}: no connection with rank{} {} (rank {} is at {}, port {}{})",
+                         join_.rank, ranks.size() == 1 ? "" : "s", base::join(ranks, ", "),
+                         ranks.front(), first.host, first.port,
+                         refused_ > 0 ? "; some hung up" : "; is the way there open?")};
   }
 
   const TcpJoin& join_;

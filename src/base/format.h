@@ -1,0 +1,55 @@
+// format.h - text from values, as {fmt} writes it.
+//
+// {fmt} is compiled once, in format.cc. Here stands only its type-erased face, which costs a source
+// little to include and nothing to generate code for.
+#pragma once
+
+#if __has_include(<fmt/base.h>)
+#include <fmt/base.h>
+#else
+#include <fmt/core.h>
+#endif
+
+#include <cstdio>
+#include <string>
+#include <string_view>
+
+namespace sluice::base {
+
+std::string format_values(fmt::string_view text, fmt::format_args values);
+void append_values(std::string& to, fmt::string_view text, fmt::format_args values);
+void print_values(std::FILE* file, fmt::string_view text, fmt::format_args values);
+
+template <class... T>
+std::string format(fmt::format_string<T...> text, T&&... values) {
+  return format_values(text, fmt::make_format_args(values...));
+}
+
+template <class... T>
+void append(std::string& to, fmt::format_string<T...> text, T&&... values) {
+  append_values(to, text, fmt::make_format_args(values...));
+}
+
+template <class... T>
+void print(std::FILE* file, fmt::format_string<T...> text, T&&... values) {
+  print_values(file, text, fmt::make_format_args(values...));
+}
+
+template <class... T>
+void print(fmt::format_string<T...> text, T&&... values) {
+  print_values(stdout, text, fmt::make_format_args(values...));
+}
+
+// The elements one after another, as format("{}") shows each: join(names, ", ").
+template <class Range>
+std::string join(const Range& range, std::string_view separator) {
+  std::string joined;
+  for (bool first = true; const auto& element : range) {
+    if (!first) joined += separator;
+    first = false;
+    joined += format("{}", element);
+  }
+  return joined;
+}
+
+}  // namespace sluice::base
