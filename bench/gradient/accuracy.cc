@@ -27,7 +27,7 @@
 #include "data/loader/epoch_sampler.h"
 #include "engine/same_everywhere.h"
 #include "libtorch/weights.h"
-#include "recipe/rate_schedule.h"
+#include "recipe/learning_rate.h"
 #include "sluice/communicator.h"
 #include "sluice/torch/data_parallel.h"
 #include "sluice/torch/sgd.h"
@@ -125,11 +125,11 @@ class Trainee {
                            .seed = seed_}};
     const auto steps = static_cast<std::int64_t>(sampler.steps());
     const auto warm_up = static_cast<double>(steps / 2);
-    const recipe::RateSchedule schedule{
+    const recipe::LearningRateSchedule schedule{
         .base = options_.rate,
         .warm_up = {.length = warm_up, .from = 0.1},
-        .decay = recipe::PolynomialRate{.length = static_cast<double>(options_.epochs * steps) -
-                                                  warm_up}};
+        .decay = recipe::PolynomialLearningRate{
+            .length = static_cast<double>(options_.epochs * steps) - warm_up}};
     double taken = 0;  // steps
     for (int epoch = 0; epoch < options_.epochs; ++epoch) {
       sampler.start_epoch(static_cast<std::uint64_t>(epoch));

@@ -74,7 +74,7 @@ recipe::Recipe recipe_of(const Options& options) {
   recipe.batch = options.batch;
   recipe.epochs = 100'000;
   recipe.rate = 1e-3;
-  recipe.rate_scaling = recipe::RateScaling::None;
+  recipe.rate_scaling = recipe::LearningRateScaling::None;
   recipe.decay = recipe::DecayKind::Constant;
   recipe.augmentation = recipe::AugmentationKind::Shift;
   return recipe;
@@ -121,7 +121,7 @@ double largest(double value, Communicator& communicator) {
 nlohmann::ordered_json measure(const Options& options) {
   at::set_num_threads(1);
   train::TrainerOptions trainer{.recipe = recipe_of(options)};
-  train::Workshop workshop =
+  train::TrainingSetup workshop =
       train::start_up([] { return Communicator::from_env(); },
                       [&]() -> Result<data::Data> { return data_of(options, 2); }, trainer)
           .value();

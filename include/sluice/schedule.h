@@ -63,10 +63,10 @@ struct Range {
 };
 
 // How a buffer is cut into chunks: chunk c has weight(c) of total_weight(), by default one each.
-class Layout {
+class Chunking {
  public:
-  explicit Layout(int chunks) : chunks_{chunks} {}
-  explicit Layout(std::vector<std::int64_t> weights);
+  explicit Chunking(int chunks) : chunks_{chunks} {}
+  explicit Chunking(std::vector<std::int64_t> weights);
 
   int chunks() const { return chunks_; }
   std::int64_t weight(int chunk) const;
@@ -77,7 +77,7 @@ class Layout {
   // First element of a chunk when the buffer has `count` elements; chunk == chunks() gives count.
   std::int64_t begin(int chunk, std::int64_t count) const;
 
-  friend bool operator==(const Layout&, const Layout&) = default;
+  friend bool operator==(const Chunking&, const Chunking&) = default;
 
  private:
   int chunks_;
@@ -105,7 +105,7 @@ struct Write {
 
 class Program {
  public:
-  explicit Program(Layout layout, std::vector<std::string> scratch = {});
+  explicit Program(Chunking layout, std::vector<std::string> scratch = {});
 
   // Writing: begin_step(), then the step's operations in any order of kinds. Messages between a
   // pair of ranks are matched in the order in which each side lists them.
@@ -117,7 +117,7 @@ class Program {
   void local_reduce(Range range, std::span<const BufferId> sources);
 
   // Reading.
-  const Layout& layout() const { return layout_; }
+  const Chunking& layout() const { return layout_; }
   const std::vector<std::string>& scratch() const { return scratch_; }
   int buffers() const { return 1 + static_cast<int>(scratch_.size()); }
   int steps() const { return static_cast<int>(steps_.size()); }
@@ -135,7 +135,7 @@ class Program {
   };
   Write write(Combine combine, Range range, std::span<const std::int32_t> sources);
 
-  Layout layout_;
+  Chunking layout_;
   std::vector<std::string> scratch_;
   std::vector<StepBegin> steps_;
   std::vector<Send> sends_;
@@ -155,7 +155,7 @@ struct Schedule {
 
 // Chunks of reduce_scatter and all_gather belong to ranks: rank r has the r-th n-th of them.
 // REQUIRES: layout.chunks() is a multiple of ranks.
-Rank owner_of_chunk(const Layout& layout, int ranks, int chunk);
+Rank owner_of_chunk(const Chunking& layout, int ranks, int chunk);
 
 // Whether the collective combines what ranks bring: not all_gather and broadcast.
 bool is_reduction(Collective collective);
@@ -164,7 +164,7 @@ bool has_root(Collective collective);
 // Whether parts of the buffer belong to ranks: reduce_scatter and all_gather.
 bool has_owners(Collective collective);
 // Whether a rank brings something for a chunk, and whether it is promised the result.
-bool brings(const Shape& shape, const Layout& layout, Rank rank, int chunk);
-bool is_promised(const Shape& shape, const Layout& layout, Rank rank, int chunk);
+bool brings(const Shape& shape, const Chunking& layout, Rank rank, int chunk);
+bool is_promised(const Shape& shape, const Chunking& layout, Rank rank, int chunk);
 
 }  // namespace sluice

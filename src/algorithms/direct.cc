@@ -40,7 +40,7 @@ void for_peers(const Shape& shape, Rank rank, Visit&& visit) {
 }  // namespace
 
 Program direct(const Shape& shape, Rank rank) {
-  Program program{Layout{shape.ranks}};
+  Program program{Chunking{shape.ranks}};
   if (shape.ranks == 1) return program;
   const auto slice = [](Rank owner) { return Range{.first = owner}; };
 

@@ -128,7 +128,7 @@ int down_begin(const Shape& shape, const Members& members, int depth) {
 Program double_tree(const Shape& shape, Rank rank) {
   const Members members{shape};
   const int segments = shape.segments;
-  Program program{Layout{2 * segments}};
+  Program program{Chunking{2 * segments}};
   const int steps = double_tree_steps(shape);
   if (steps == 0) return program;
   const std::array<Place, 2> places{place_of(members, 0, rank), place_of(members, 1, rank)};

@@ -17,7 +17,7 @@ Program exchange(const Shape& shape, Rank rank) {
   for (Rank peer = 0; peer < n; ++peer) scratch.push_back(base::format("from{}", peer));
   const auto from = [](Rank peer) { return BufferId{1 + peer}; };
 
-  Program program{Layout{1}, std::move(scratch)};
+  Program program{Chunking{1}, std::move(scratch)};
   if (n == 1) return program;
   program.begin_step();
   std::vector<BufferId> in_rank_order;

@@ -84,7 +84,7 @@ Program halving_doubling(const Shape& shape, Rank rank, Order order) {
     }
   };
 
-  Program program{Layout{n}};
+  Program program{Chunking{n}};
   if (has_reduce_phase(shape.collective)) {
     for (const Halving& halving : halvings) {
       program.begin_step();

@@ -85,12 +85,12 @@ Shape inner_shape(const Shape& shape, const Algorithm& inner) {
   return between;
 }
 
-Layout layout_of(const Slices& slices, int chunks_a_slice) {
+Chunking layout_of(const Slices& slices, int chunks_a_slice) {
   std::vector<std::int64_t> weights;
   for (int slice = 0; slice < slices.count(); ++slice) {
     weights.insert(weights.end(), static_cast<std::size_t>(chunks_a_slice), slices.width(slice));
   }
-  return Layout{std::move(weights)};
+  return Chunking{std::move(weights)};
 }
 
 }  // namespace

@@ -21,7 +21,7 @@ Program recursive_doubling(const Shape& shape, Rank rank) {
   const Range buffer{kUserBuffer};
   constexpr BufferId kArrived = 1;
 
-  Program program{Layout{1}, {"arrived"}};
+  Program program{Chunking{1}, {"arrived"}};
   if (extra > 0) {
     program.begin_step();
     if (rank >= p) program.send(rank - p, buffer);

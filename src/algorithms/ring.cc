@@ -19,7 +19,7 @@ Program ring(const Shape& shape, Rank rank) {
   const auto chunk = [n](int c) { return Range{.first = (c + 2 * n) % n}; };
   const Rank sum[] = {previous, kOwn};
 
-  Program program{Layout{n}};
+  Program program{Chunking{n}};
   if (has_reduce_phase(shape.collective)) {
     for (int step = 0; step < n - 1; ++step) {
       program.begin_step();

@@ -37,7 +37,7 @@ Program torus(const Shape& shape, Rank rank) {
   const Embedding along_row{.ranks = row_ranks, .chunks_each = y};
   const Embedding along_column{.ranks = column_ranks, .first_chunk = column * y};
 
-  Program program{Layout{x * y}};
+  Program program{Chunking{x * y}};
   embed(program, ring({Collective::ReduceScatter, x}, column), along_row);
   embed(program, ring({Collective::AllReduce, y}, row), along_column);
   embed(program, ring({Collective::AllGather, x}, column), along_row);

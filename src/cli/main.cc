@@ -31,12 +31,13 @@ std::string usage_error(const CLI::App& app, const CLI::ParseError& error, int a
   const bool known = std::find(names.begin(), names.end(), first) != names.end();
   if (!known && !first.empty() && first[0] != '-') {
     const std::string_view nearest = sluice::base::nearest_name(first, names);
-    return sluice::base::format("there is no command {}: {}", sluice::base::quote(first),
-                        nearest.empty() ? sluice::base::format("choose from {}", sluice::base::join(names, ", "))
-                                        : sluice::base::format("did you mean {}?", nearest));
+    return sluice::base::format(
+        "there is no command {}: {}", sluice::base::quote(first),
+        nearest.empty() ? sluice::base::format("choose from {}", sluice::base::join(names, ", "))
+                        : sluice::base::format("did you mean {}?", nearest));
   }
-  return sluice::base::format("{} (sluice{}{} --help shows examples)", error.what(), known ? " " : "",
-                      known ? first : "");
+  return sluice::base::format("{} (sluice{}{} --help shows examples)", error.what(),
+                              known ? " " : "", known ? first : "");
 }
 
 }  // namespace
@@ -77,8 +78,8 @@ int main(int argc, char** argv) {
   } catch (const sluice::Error& error) {
     return fail(error.what());
   } catch (const std::bad_alloc&) {
-    sluice::base::print(stderr,
-                "sluice: this needs more memory than the machine gives: ask for fewer ranks\n");
+    sluice::base::print(
+        stderr, "sluice: this needs more memory than the machine gives: ask for fewer ranks\n");
     return sluice::cli::kExitMachine;
   } catch (const std::exception& error) {
     sluice::base::print(stderr, "sluice: {}\n", error.what());

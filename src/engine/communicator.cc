@@ -49,7 +49,7 @@ Communicator Communicator::from_env(std::chrono::milliseconds deadline) {
   auto context = group->network() == nullptr
                      ? std::make_shared<engine::RankContext>(placement.ranks)
                      : std::make_shared<engine::RankContext>(*group->network());
-  engine::Choices first{engine::Order{*group}, group->rank(), engine::typical_constants(), {}};
+  engine::Choices first{engine::RankOrder{*group}, group->rank(), engine::typical_constants(), {}};
   Communicator joined{std::make_shared<engine::CommunicatorState>(
       std::move(group), std::move(context), std::move(first))};
   joined.set_deadline(deadline);
@@ -63,10 +63,11 @@ std::vector<Communicator> Communicator::in_process(int ranks) {
   const bootstrap::Environment environment = bootstrap::Environment::of_process();
   const CostConstants constants = engine::load_constants(engine::constants_path(environment, ranks))
                                       .value_or(engine::typical_constants());
-  const std::vector<engine::Override> overrides = engine::overrides_of(environment).value();
+  const std::vector<engine::AlgorithmOverride> overrides =
+      engine::overrides_of(environment).value();
   std::vector<Communicator> communicators;
   for (auto& group : transport::make_inproc_groups(ranks)) {
-    engine::Choices choices{engine::Order{*group}, group->rank(), constants, overrides};
+    engine::Choices choices{engine::RankOrder{*group}, group->rank(), constants, overrides};
     communicators.push_back(Communicator{std::make_shared<engine::CommunicatorState>(
         std::move(group), std::make_shared<engine::RankContext>(ranks), std::move(choices))});
   }
@@ -127,7 +128,7 @@ void Communicator::barrier() {
 }
 
 Communicator::Slice Communicator::slice(std::size_t count, Rank rank) const {
-  const Layout layout{size()};
+  const Chunking layout{size()};
   const auto elements = static_cast<std::int64_t>(count);
   const auto first = static_cast<std::size_t>(layout.begin(rank, elements));
   return {first, static_cast<std::size_t>(layout.begin(rank + 1, elements)) - first};
@@ -156,7 +157,7 @@ Communicator Communicator::split(int colour, int key) {
   const Rank leader = *std::find_if(members.begin(), members.end(), is_local);
   const auto seats = std::count_if(members.begin(), members.end(), is_local);
   std::vector<std::int64_t> segments(ranks, 0);
-  transport::Segment control;
+  transport::MemoryBlock control;
   if (leader == rank()) {
     // Never released: it stays with the memory, whoever of the group leaves first.
     control =

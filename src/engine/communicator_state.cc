@@ -13,10 +13,11 @@ namespace sluice::engine {
 RankContext::RankContext(int ranks_on_node) : sleeper{std::make_shared<transport::Sleeper>()} {
   // Those of the machine: a rank may itself be pinned to one of them.
   if (ranks_on_node > sysconf(_SC_NPROCESSORS_ONLN))
-    patience = transport::Patience::with_shared_cores();
+    patience = transport::WaitPolicy::with_shared_cores();
 }
 
-PoolState::PoolState(std::shared_ptr<CommunicatorState> communicator, transport::Segment segment)
+PoolState::PoolState(std::shared_ptr<CommunicatorState> communicator,
+                     transport::MemoryBlock segment)
     : communicator_{std::move(communicator)}, segment_{segment} {}
 
 PoolState::~PoolState() { communicator_->release(segment_); }
@@ -53,23 +54,25 @@ std::uint64_t CommunicatorState::next_part(int colour) {
   return base::mixed({id_, ++parts_, static_cast<std::uint64_t>(colour)});
 }
 
-Result<transport::Segment> CommunicatorState::allocate(std::size_t bytes) {
+Result<transport::MemoryBlock> CommunicatorState::allocate(std::size_t bytes) {
   const auto lock = context_->drive();
-  Result<transport::Segment> segment = group().memory().allocate(bytes);
+  Result<transport::MemoryBlock> segment = group().memory().allocate(bytes);
   if (segment.ok()) segments_.push_back(segment.value());
   return segment;
 }
 
-void CommunicatorState::release(const transport::Segment& segment) {
+void CommunicatorState::release(const transport::MemoryBlock& segment) {
   const auto lock = context_->drive();
-  std::erase_if(segments_, [&](const transport::Segment& each) { return each.id == segment.id; });
+  std::erase_if(segments_,
+                [&](const transport::MemoryBlock& each) { return each.id == segment.id; });
   // After a failure peers may still be reading and writing it; it goes with the process.
   // So does what waits for the progress thread to be taken up.
   if (!has_failed() && is_complete(issued_)) group().memory().release(segment);
 }
 
-transport::Location CommunicatorState::location_of(const std::byte* data, std::size_t bytes) const {
-  for (const transport::Segment& segment : segments_) {
+transport::MemoryLocation CommunicatorState::location_of(const std::byte* data,
+                                                         std::size_t bytes) const {
+  for (const transport::MemoryBlock& segment : segments_) {
     const bool inside = !std::less<>{}(data, segment.data) &&
                         !std::less<>{}(segment.data + segment.bytes, data + bytes);
     if (inside) return {segment.id, static_cast<std::uint64_t>(data - segment.data)};
@@ -133,7 +136,7 @@ Result<std::uint64_t> CommunicatorState::issue(Collective collective, void* data
 Result<std::uint64_t> CommunicatorState::hand_over(Collective collective, void* data,
                                                    std::size_t count,
                                                    const CollectiveOptions& options,
-                                                   Errand* errand) {
+                                                   ProgressHooks* errand) {
   Result<Parcel> made = parcel_of(collective, data, count, options);
   if (!made.ok()) return made.status();
   Parcel parcel = made.value();
@@ -153,7 +156,7 @@ void CommunicatorState::start_progress_thread() {
   context.progress = std::make_unique<ProgressThread>(
       ProgressThread::Work{.bell = group().own_bell(),
                            .sleeper = *context.sleeper,
-                           .patience = transport::Patience::with_shared_cores(),
+                           .patience = transport::WaitPolicy::with_shared_cores(),
                            .drive =
                                [&context] {
                                  const std::lock_guard lock{context.driving};
@@ -214,7 +217,7 @@ Status CommunicatorState::enqueue(const Parcel& parcel) {
 
 void CommunicatorState::begin_next() {
   const Pending& next = head();
-  transport::Board& board = group().own_board();
+  transport::StatusBoard& board = group().own_board();
   board.kind.store(packed_kind(next.request), std::memory_order_relaxed);
   board.count.store(next.request.count, std::memory_order_relaxed);
   board.signature.store(next.signature, std::memory_order_relaxed);
@@ -282,7 +285,7 @@ void CommunicatorState::break_off(const Status& status) {
 void CommunicatorState::fail(Status status, Rank culprit, std::uint64_t in) {
   if (has_failed()) return;
   const bool mismatched = status.code() == Code::Mismatch;
-  transport::Board& own = group().own_board();
+  transport::StatusBoard& own = group().own_board();
   own.waits_for.store(0, std::memory_order_relaxed);
   own.blamed.store(culprit + 1, std::memory_order_relaxed);
   own.blamed_in.store(in, std::memory_order_relaxed);
@@ -355,7 +358,7 @@ std::string CommunicatorState::who_where() {
 
 // What a peer says that it calls; nothing while it is writing that down.
 std::optional<Request> CommunicatorState::request_of(Rank peer) const {
-  const transport::Board& board = group().board(peer);
+  const transport::StatusBoard& board = group().board(peer);
   const Request request = unpacked(board.entered.load(std::memory_order_acquire),
                                    board.kind.load(std::memory_order_relaxed),
                                    board.count.load(std::memory_order_relaxed));

@@ -15,11 +15,11 @@
 #include <string>
 #include <vector>
 
-#include "engine/blame.h"
+#include "engine/background.h"
 #include "engine/eager.h"
 #include "engine/endpoint.h"
-#include "engine/errand.h"
 #include "engine/execution.h"
+#include "engine/failure/failure_detector.h"
 #include "engine/rank_context.h"
 #include "engine/request.h"
 #include "engine/select/choices.h"
@@ -31,15 +31,15 @@ inline constexpr std::chrono::milliseconds kDefaultDeadline = std::chrono::minut
 
 class PoolState {
  public:
-  PoolState(std::shared_ptr<CommunicatorState> communicator, transport::Segment segment);
+  PoolState(std::shared_ptr<CommunicatorState> communicator, transport::MemoryBlock segment);
   ~PoolState();
   PoolState(const PoolState&) = delete;
   PoolState& operator=(const PoolState&) = delete;
-  const transport::Segment& segment() const { return segment_; }
+  const transport::MemoryBlock& segment() const { return segment_; }
 
  private:
   std::shared_ptr<CommunicatorState> communicator_;
-  transport::Segment segment_;
+  transport::MemoryBlock segment_;
 };
 
 class CommunicatorState {
@@ -62,8 +62,8 @@ class CommunicatorState {
   // What the next communicator split from this one is known by; the same at all its ranks.
   std::uint64_t next_part(int colour);
 
-  Result<transport::Segment> allocate(std::size_t bytes);
-  void release(const transport::Segment& segment);
+  Result<transport::MemoryBlock> allocate(std::size_t bytes);
+  void release(const transport::MemoryBlock& segment);
 
   // What such a collective runs by.
   Result<const Choice*> choose(Collective collective, std::size_t count,
@@ -73,7 +73,7 @@ class CommunicatorState {
                               const CollectiveOptions& options);
   // The same for the progress thread, which is started if there is none.
   Result<std::uint64_t> hand_over(Collective collective, void* data, std::size_t count,
-                                  const CollectiveOptions& options, Errand* errand);
+                                  const CollectiveOptions& options, ProgressHooks* errand);
   bool is_complete(std::uint64_t number) const {
     return completed_.load(std::memory_order_acquire) >= number;
   }
@@ -96,7 +96,7 @@ class CommunicatorState {
     ReduceOp op = ReduceOp::Sum;
     Rank root = 0;
     const Algorithm* algorithm = nullptr;  // null: chosen by size
-    Errand* errand = nullptr;
+    ProgressHooks* errand = nullptr;
   };
   struct Pending {
     Request request;
@@ -104,8 +104,8 @@ class CommunicatorState {
     const Plan* plan = nullptr;
     bool eager = false;
     std::byte* data = nullptr;
-    transport::Location location;
-    Errand* errand = nullptr;
+    transport::MemoryLocation location;
+    ProgressHooks* errand = nullptr;
   };
 
   bool has_failed() const { return failed_.load(std::memory_order_acquire); }
@@ -113,7 +113,9 @@ class CommunicatorState {
   const Pending& head() const { return queue_[head_]; }
   void push(const Pending& pending);
   void pop();
-  Running& running() { return head().eager ? static_cast<Running&>(eager_) : execution_; }
+  RunningCollective& running() {
+    return head().eager ? static_cast<RunningCollective&>(eager_) : execution_;
+  }
 
   // Moves everything of a rank that can be moved, on all its communicators; true: nothing is left.
   static bool drive(RankContext& context);
@@ -138,7 +140,7 @@ class CommunicatorState {
   std::optional<Request> request_of(Rank peer) const;
   void note_moves();
   std::string who_where();
-  transport::Location location_of(const std::byte* data, std::size_t bytes) const;
+  transport::MemoryLocation location_of(const std::byte* data, std::size_t bytes) const;
 
   std::shared_ptr<RankContext> context_;
   std::unique_lock<std::mutex> leaving_;  // held while the members below go
@@ -146,7 +148,7 @@ class CommunicatorState {
   Choices choices_;
   Execution execution_;
   Eager eager_;
-  Watch watch_;
+  FailureDetector watch_;
   std::vector<Pending> queue_;  // from head_ on
   std::size_t head_ = 0;
   bool begun_ = false;      // the first of the queue is under way
@@ -158,7 +160,7 @@ class CommunicatorState {
   std::vector<Parcel> taken_;  // out of it: kept for its memory
   std::uint64_t id_;
   std::uint64_t parts_ = 0;  // split from it so far
-  std::vector<transport::Segment> segments_;
+  std::vector<transport::MemoryBlock> segments_;
   Status failure_;  // once failed_
   std::atomic<bool> failed_{false};
   std::chrono::milliseconds deadline_ = kDefaultDeadline;

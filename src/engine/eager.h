@@ -8,12 +8,12 @@
 
 #include "engine/endpoint.h"
 #include "engine/request.h"
-#include "engine/running.h"
+#include "engine/running_collective.h"
 #include "sluice/status.h"
 
 namespace sluice::engine {
 
-class Eager final : public Running {
+class Eager final : public RunningCollective {
  public:
   explicit Eager(Endpoint& endpoint) : endpoint_{endpoint} {}
 

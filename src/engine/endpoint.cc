@@ -21,7 +21,7 @@ Endpoint::Endpoint(std::unique_ptr<transport::Group> group)
       staging_(posted_.size()) {}
 
 Endpoint::~Endpoint() {
-  for (const transport::Segment& segment : staging_) {
+  for (const transport::MemoryBlock& segment : staging_) {
     if (segment.data != nullptr) group_->memory().release(segment);
   }
 }
@@ -30,7 +30,7 @@ bool Endpoint::can_post(Rank peer) const {
   return posted(peer) - taken_by(peer) < transport::kWindow;
 }
 
-void Endpoint::post(Rank peer, const transport::Message& message) {
+void Endpoint::post(Rank peer, const transport::ChannelMessage& message) {
   transport::Channel& channel = group_->channel_to(peer);
   std::uint64_t& posted = posted_[index(peer)];
   channel.messages[posted % transport::kWindow] = message;
@@ -38,7 +38,7 @@ void Endpoint::post(Rank peer, const transport::Message& message) {
   group_->ring(peer);
 }
 
-void Endpoint::send(Rank peer, const transport::Header& header, const std::byte* data) {
+void Endpoint::send(Rank peer, const transport::MessageHeader& header, const std::byte* data) {
   ++posted_[index(peer)];
   group_->network()->send(peer, header, data);
 }
@@ -48,7 +48,7 @@ std::uint64_t Endpoint::taken_by(Rank peer) const {
   return group_->channel_to(peer).taken.load(std::memory_order_seq_cst);
 }
 
-const transport::Message* Endpoint::oldest(Rank peer) const {
+const transport::ChannelMessage* Endpoint::oldest(Rank peer) const {
   transport::Channel& channel = group_->channel_from(peer);
   const std::uint64_t taken = taken_[index(peer)];
   if (channel.posted.load(std::memory_order_seq_cst) == taken) return nullptr;
@@ -70,13 +70,14 @@ void Endpoint::withdraw() {
   for (Rank peer = 0; peer < group_->size(); ++peer)
     if (group_->is_local(peer))
       group_->channel_to(peer).withdrawn.store(1, std::memory_order_seq_cst);
-  std::fill(staging_.begin(), staging_.end(), transport::Segment{});  // never released
+  std::fill(staging_.begin(), staging_.end(), transport::MemoryBlock{});  // never released
 }
 
 Result<Endpoint::Staging> Endpoint::staging(Rank peer) {
-  transport::Segment& segment = staging_[index(peer)];
+  transport::MemoryBlock& segment = staging_[index(peer)];
   if (segment.data == nullptr) {
-    Result<transport::Segment> made = group_->memory().allocate(transport::kWindow * kStagedBytes);
+    Result<transport::MemoryBlock> made =
+        group_->memory().allocate(transport::kWindow * kStagedBytes);
     if (!made.ok()) return made.status();
     segment = made.value();
   }

@@ -29,12 +29,12 @@ class Endpoint {
   std::uint64_t taken_by(Rank peer) const;
 
   // To a rank of another node; the bytes must stay until they are counted as taken.
-  void send(Rank peer, const transport::Header& header, const std::byte* data);
+  void send(Rank peer, const transport::MessageHeader& header, const std::byte* data);
 
   // To and from a rank of this node.
-  void post(Rank peer, const transport::Message& message);
+  void post(Rank peer, const transport::ChannelMessage& message);
   // The oldest message from a peer that has not been taken; null if there is none.
-  const transport::Message* oldest(Rank peer) const;
+  const transport::ChannelMessage* oldest(Rank peer) const;
   // False: the peer has given up, so what was read may not be what it meant to send.
   bool take(Rank peer);
 
@@ -46,7 +46,7 @@ class Endpoint {
   static constexpr std::size_t kStagedBytes = std::size_t{1} << 17;
   struct Staging {
     std::byte* data = nullptr;
-    transport::Location location;
+    transport::MemoryLocation location;
   };
   Result<Staging> staging(Rank peer);
 
@@ -54,9 +54,9 @@ class Endpoint {
   static std::size_t index(Rank rank) { return static_cast<std::size_t>(rank); }
 
   std::unique_ptr<transport::Group> group_;
-  std::vector<std::uint64_t> posted_;        // to each peer, so far
-  std::vector<std::uint64_t> taken_;         // from each peer, so far
-  std::vector<transport::Segment> staging_;  // for each peer, made at first use
+  std::vector<std::uint64_t> posted_;            // to each peer, so far
+  std::vector<std::uint64_t> taken_;             // from each peer, so far
+  std::vector<transport::MemoryBlock> staging_;  // for each peer, made at first use
 };
 
 }  // namespace sluice::engine

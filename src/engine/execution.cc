@@ -9,7 +9,7 @@
 namespace sluice::engine {
 
 void Execution::begin(const Plan& plan, const Request& request, std::uint64_t signature,
-                      std::byte* data, transport::Location location) {
+                      std::byte* data, transport::MemoryLocation location) {
   plan_ = &plan;
   request_ = request;
   signature_ = signature;
@@ -60,7 +60,7 @@ std::byte* Execution::buffer(BufferId id) const {
 }
 
 std::uint64_t Execution::bytes_of(const Range& range) const {
-  const Layout& layout = plan_->layout();
+  const Chunking& layout = plan_->layout();
   const auto count = static_cast<std::int64_t>(request_.count);
   const int end = range.first + range.count;
   const auto to = [&](int chunk) { return layout.begin(chunk, count); };
@@ -71,7 +71,7 @@ std::uint64_t Execution::bytes_of(const Range& range) const {
 }
 
 Execution::Piece Execution::piece(const Range& range, std::uint64_t bytes_in) const {
-  const Layout& layout = plan_->layout();
+  const Chunking& layout = plan_->layout();
   const auto count = static_cast<std::int64_t>(request_.count);
   const auto to = [&](int chunk) {
     return static_cast<std::uint64_t>(layout.begin(chunk, count)) * element_;
@@ -155,7 +155,7 @@ Result<bool> Execution::advance_sends(Rank peer) {
         progress.bytes += part.bytes;
         continue;
       }
-      transport::Message message{signature_, {}, part.bytes, transport::Delivery::InPlace};
+      transport::ChannelMessage message{signature_, {}, part.bytes, transport::Delivery::InPlace};
       if (send.range.buffer == kUserBuffer && location_.segment != 0) {
         message.location = {location_.segment, location_.offset + part.offset};
       } else {
@@ -190,13 +190,13 @@ bool Execution::is_next(std::uint32_t receive, Rank peer) const {
 }
 
 // Of the message that comes next from a rank of another node; null: none has come.
-Result<const transport::Header*> Execution::header_from(Rank peer) {
-  const transport::Header* const header = endpoint_.group().network()->incoming(peer);
+Result<const transport::MessageHeader*> Execution::header_from(Rank peer) {
+  const transport::MessageHeader* const header = endpoint_.group().network()->incoming(peer);
   if (header == nullptr || header->signature == signature_) return header;
   differs_ = peer;
   // The board's copy may be older than the message.
-  transport::Board& board = endpoint_.group().board(peer);
-  transport::Note note = board.note();
+  transport::StatusBoard& board = endpoint_.group().board(peer);
+  transport::StatusNote note = board.note();
   if (header->number >= note.entered) {
     note.entered = header->number;
     note.kind = header->kind;
@@ -209,7 +209,7 @@ Result<const transport::Header*> Execution::header_from(Rank peer) {
 
 // Straight to where it belongs; returns how many bytes came.
 Result<std::uint64_t> Execution::read_from(Rank peer, const Piece& target) {
-  const Result<const transport::Header*> header = header_from(peer);
+  const Result<const transport::MessageHeader*> header = header_from(peer);
   if (!header.ok()) return header.status();
   if (header.value() == nullptr) return std::uint64_t{0};
   return std::uint64_t{endpoint_.group().network()->read(peer, target.data, target.bytes)};
@@ -217,7 +217,7 @@ Result<std::uint64_t> Execution::read_from(Rank peer, const Piece& target) {
 
 Status Execution::look_for(Rank peer, Incoming& incoming) {
   if (is_remote(peer)) {
-    const Result<const transport::Header*> header = header_from(peer);
+    const Result<const transport::MessageHeader*> header = header_from(peer);
     if (!header.ok() || header.value() == nullptr) return header.status();
     const auto arrived = endpoint_.group().network()->arrived(peer);
     incoming.data = arrived.data();
@@ -225,7 +225,7 @@ Status Execution::look_for(Rank peer, Incoming& incoming) {
     incoming.delivery = transport::Delivery::Staged;
     return {};
   }
-  const transport::Message* const message = endpoint_.oldest(peer);
+  const transport::ChannelMessage* const message = endpoint_.oldest(peer);
   if (message == nullptr) return {};
   if (message->signature != signature_) {
     differs_ = peer;

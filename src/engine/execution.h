@@ -18,20 +18,20 @@
 #include "engine/endpoint.h"
 #include "engine/plan.h"
 #include "engine/request.h"
-#include "engine/running.h"
+#include "engine/running_collective.h"
 #include "kernels/reduce.h"
 #include "sluice/status.h"
 
 namespace sluice::engine {
 
-class Execution final : public Running {
+class Execution final : public RunningCollective {
  public:
   explicit Execution(Endpoint& endpoint) : endpoint_{endpoint} {}
 
   // Begins a collective on `data`; where peers can reach it, `location` has a segment.
   // The plan must outlive it.
   void begin(const Plan& plan, const Request& request, std::uint64_t signature, std::byte* data,
-             transport::Location location);
+             transport::MemoryLocation location);
 
   Result<bool> advance() override;
   std::uint64_t moved() const override;
@@ -72,7 +72,7 @@ class Execution final : public Running {
   void run_local(std::uint32_t index);
   void finish(std::uint32_t index);
   Status look_for(Rank peer, Incoming& incoming);
-  Result<const transport::Header*> header_from(Rank peer);
+  Result<const transport::MessageHeader*> header_from(Rank peer);
   Result<std::uint64_t> read_from(Rank peer, const Piece& target);
   bool take(Rank peer, Incoming& incoming);
   bool is_next(std::uint32_t receive, Rank peer) const;
@@ -88,7 +88,7 @@ class Execution final : public Running {
   Request request_;
   std::uint64_t signature_ = 0;
   std::byte* data_ = nullptr;
-  transport::Location location_;
+  transport::MemoryLocation location_;
   std::uint64_t element_ = 4;
   std::size_t left_ = 0;  // unfinished instructions
   std::uint64_t moves_ = 0;

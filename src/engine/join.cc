@@ -27,10 +27,10 @@ void allow_many_files() {
 }
 
 // Nodes in the order of their lowest ranks.
-std::vector<transport::Place> places_of(const std::vector<std::string>& nodes) {
+std::vector<transport::RankLocation> places_of(const std::vector<std::string>& nodes) {
   std::vector<std::string> seen;
   std::vector<Rank> ranks_on;
-  std::vector<transport::Place> places;
+  std::vector<transport::RankLocation> places;
   for (const std::string& name : nodes) {
     const auto node =
         static_cast<std::size_t>(std::find(seen.begin(), seen.end(), name) - seen.begin());
@@ -44,22 +44,22 @@ std::vector<transport::Place> places_of(const std::vector<std::string>& nodes) {
 }
 
 // The memory of this rank's node, where its ranks have met.
-Result<transport::ShmRoom> enter_room(const bootstrap::Placement& placement,
-                                      const std::vector<transport::Place>& places,
-                                      transport::Clock::time_point deadline) {
-  const transport::Place& own = places[static_cast<std::size_t>(placement.rank)];
-  const auto here = std::count_if(places.begin(), places.end(), [&](const transport::Place& place) {
-    return place.node == own.node;
-  });
+Result<transport::JoinedMemory> enter_room(const bootstrap::Placement& placement,
+                                           const std::vector<transport::RankLocation>& places,
+                                           transport::Clock::time_point deadline) {
+  const transport::RankLocation& own = places[static_cast<std::size_t>(placement.rank)];
+  const auto here =
+      std::count_if(places.begin(), places.end(),
+                    [&](const transport::RankLocation& place) { return place.node == own.node; });
   if (here > 1) {
     return transport::enter_shm_room({own.local, static_cast<int>(here),
                                       base::format("{}/{}", placement.job, own.node),
                                       placement.token, deadline});
   }
   std::shared_ptr<transport::Memory> memory = transport::make_lone_memory();
-  Result<transport::Segment> control = memory->allocate(transport::ControlBlock::bytes(1));
+  Result<transport::MemoryBlock> control = memory->allocate(transport::ControlBlock::bytes(1));
   if (!control.ok()) return control.status();
-  return transport::ShmRoom{memory, control.value().data};
+  return transport::JoinedMemory{memory, control.value().data};
 }
 
 // What the ranks of a job know each other by, on all its nodes. MPICH's own name for a job does not
@@ -72,31 +72,31 @@ std::string node_of(const bootstrap::Environment& environment) {
   return environment.text(bootstrap::variable::kNode).value_or(bootstrap::node_identity());
 }
 
-std::string describe(const std::vector<transport::Place>& places, std::string_view way) {
+std::string describe(const std::vector<transport::RankLocation>& places, std::string_view way) {
   int nodes = 0;
-  for (const transport::Place& place : places) nodes = std::max(nodes, place.node + 1);
+  for (const transport::RankLocation& place : places) nodes = std::max(nodes, place.node + 1);
   return base::format("{} ranks on {} node{}, {} between them", places.size(), nodes,
                       nodes == 1 ? "" : "s", way);
 }
 
 // Where the ranks are, and the memory in which those of this node have met.
 struct Seating {
-  std::vector<transport::Place> places;
-  transport::ShmRoom room;
+  std::vector<transport::RankLocation> places;
+  transport::JoinedMemory room;
 
   bool is_local(std::size_t peer, Rank rank) const {
     return places[peer].node == places[static_cast<std::size_t>(rank)].node;
   }
   bool one_node() const {
     return std::all_of(places.begin(), places.end(),
-                       [](const transport::Place& place) { return place.node == 0; });
+                       [](const transport::RankLocation& place) { return place.node == 0; });
   }
 };
 
 Result<Seating> take_seats(const bootstrap::Placement& placement,
-                           std::vector<transport::Place> places,
+                           std::vector<transport::RankLocation> places,
                            transport::Clock::time_point deadline) {
-  Result<transport::ShmRoom> room = enter_room(placement, places, deadline);
+  Result<transport::JoinedMemory> room = enter_room(placement, places, deadline);
   if (!room.ok()) return room.status();
   return Seating{std::move(places), std::move(room).value()};
 }
@@ -117,7 +117,7 @@ Result<std::unique_ptr<transport::Group>> join_by_tcp(const bootstrap::Environme
                      transport::show_address(placement.master, placement.port)));
   }
   allow_many_files();
-  Result<bootstrap::Company> met =
+  Result<bootstrap::RendezvousResult> met =
       bootstrap::meet({.rank = placement.rank,
                        .ranks = placement.ranks,
                        .local_ranks = placement.local_known ? placement.local_ranks : 0,
@@ -129,11 +129,11 @@ Result<std::unique_ptr<transport::Group>> join_by_tcp(const bootstrap::Environme
                        .deadline = deadline,
                        .tell = base::log});
   if (!met.ok()) return met.status();
-  bootstrap::Company company = std::move(met).value();
+  bootstrap::RendezvousResult company = std::move(met).value();
   std::vector<std::string> nodes;
-  for (const bootstrap::Participant& participant : company.participants)
+  for (const bootstrap::RankInfo& participant : company.participants)
     nodes.push_back(participant.node);
-  std::vector<transport::Place> places = places_of(nodes);
+  std::vector<transport::RankLocation> places = places_of(nodes);
   for (std::size_t rank = 0; rank < places.size(); ++rank) {
     places[rank].host = company.participants[rank].host;
     places[rank].address = company.participants[rank].address;
@@ -142,7 +142,7 @@ Result<std::unique_ptr<transport::Group>> join_by_tcp(const bootstrap::Environme
   if (!seated.ok()) return seated.status();
   Seating seating = std::move(seated).value();
   const auto own_rank = static_cast<std::size_t>(placement.rank);
-  const bootstrap::Participant& own = company.participants[own_rank];
+  const bootstrap::RankInfo& own = company.participants[own_rank];
   if (seating.one_node()) return group_of(placement.rank, std::move(seating), nullptr);
   if (placement.rank == 0) base::log(describe(seating.places, "tcp"));
   if (seating.places[own_rank].local == 0) {
@@ -156,7 +156,7 @@ Result<std::unique_ptr<transport::Group>> join_by_tcp(const bootstrap::Environme
                                 .waker = seating.room.memory->wake_descriptor(),
                                 .deadline = deadline};
   for (std::size_t rank = 0; rank < seating.places.size(); ++rank) {
-    const bootstrap::Participant& peer = company.participants[rank];
+    const bootstrap::RankInfo& peer = company.participants[rank];
     const bool local = seating.is_local(rank, placement.rank);
     options.addresses.push_back({peer.address, local ? std::uint16_t{0} : peer.port});
   }
@@ -182,7 +182,7 @@ Result<std::unique_ptr<transport::Group>> join_by_mpi(const bootstrap::Environme
                      placement.launcher, placement.rank, placement.ranks, world.rank, world.ranks,
                      transport::mpi_description())};
   }
-  std::vector<transport::Place> places = places_of(world.nodes);
+  std::vector<transport::RankLocation> places = places_of(world.nodes);
   for (std::size_t rank = 0; rank < places.size(); ++rank) places[rank].host = world.hosts[rank];
   Result<Seating> seated = take_seats(placement, std::move(places), deadline);
   if (!seated.ok()) return seated.status();

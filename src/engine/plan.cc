@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "base/format.h"
+#include "schedule/access_history.h"
 #include "schedule/event_graph.h"
-#include "schedule/place_history.h"
 
 namespace sluice::engine {
 namespace {
@@ -28,7 +28,7 @@ void for_operations(const Program& program, OnSend&& on_send, OnReceive&& on_rec
 
 // For every operation, the earlier ones that it conflicts with and has to wait for.
 std::vector<Indices> conflicts_before(const Program& program) {
-  schedule::PlaceHistory history{program};
+  schedule::AccessHistory history{program};
   std::vector<Indices> before;
   const auto me = [&] { return static_cast<std::uint32_t>(before.size() - 1); };
   const auto wait_for = [&](std::uint32_t other) {

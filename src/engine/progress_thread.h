@@ -15,9 +15,9 @@ namespace sluice::engine {
 class ProgressThread {
  public:
   struct Work {
-    transport::Bell& bell;  // rung when a peer has done something
+    transport::Doorbell& bell;  // rung when a peer has done something
     transport::Sleeper& sleeper;
-    transport::Patience patience;
+    transport::WaitPolicy patience;
     std::function<bool()> drive;  // moves all that can be moved; true: nothing is left
     std::function<void()> look_after_peers;
     std::function<void()> ring;  // the bell, in whatever way the thread sleeps
@@ -35,7 +35,7 @@ class ProgressThread {
   void run();
 
   Work work_;
-  transport::Bell idle_;
+  transport::Doorbell idle_;
   std::atomic<bool> wanted_{false};
   std::atomic<bool> stop_{false};
   std::thread thread_;

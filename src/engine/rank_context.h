@@ -41,10 +41,10 @@ struct RankContext {
   }
 
   std::vector<CommunicatorState*> communicators;
-  transport::Patience patience;
+  transport::WaitPolicy patience;
   std::shared_ptr<transport::Sleeper> sleeper;
   std::mutex driving;
-  transport::Bell completion;  // a caller sleeps on it while the thread drives
+  transport::Doorbell completion;  // a caller sleeps on it while the thread drives
   std::unique_ptr<ProgressThread> progress;
 };
 

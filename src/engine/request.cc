@@ -27,7 +27,8 @@ std::uint64_t signature_of(const Request& request) {
   return base::mixed({request.number, packed_kind(request), std::uint64_t{request.count}});
 }
 
-transport::Header header_of(const Request& request, std::uint64_t signature, std::uint64_t bytes) {
+transport::MessageHeader header_of(const Request& request, std::uint64_t signature,
+                                   std::uint64_t bytes) {
   return {signature, request.number, packed_kind(request), request.count, bytes};
 }
 

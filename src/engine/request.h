@@ -29,7 +29,8 @@ Request unpacked(std::uint64_t number, std::uint64_t kind, std::uint64_t count);
 std::uint64_t signature_of(const Request& request);
 
 // What goes before that many bytes of it on their way to another node.
-transport::Header header_of(const Request& request, std::uint64_t signature, std::uint64_t bytes);
+transport::MessageHeader header_of(const Request& request, std::uint64_t signature,
+                                   std::uint64_t bytes);
 
 // "all_reduce of 1000 f32 (sum) by ring".
 std::string describe(const Request& request);

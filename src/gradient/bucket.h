@@ -8,17 +8,17 @@
 #include <cstdint>
 #include <span>
 
-#include "engine/errand.h"
+#include "engine/background.h"
 #include "gradient/faults.h"
-#include "gradient/wire.h"
+#include "gradient/wire/wire.h"
 #include "sluice/timeline.h"
 
 namespace sluice::gradient {
 
 // What the buckets of a step share.
-struct Step {
+struct StepContext {
   std::byte* pool = nullptr;
-  Passage passage;
+  WireConversion passage;
   Timeline* timeline = nullptr;
   std::span<const float> norms;  // of what this rank holds back, by chunk, for the tail
 
@@ -28,7 +28,7 @@ struct Step {
   float largest = 0;
 };
 
-class Bucket : public engine::Errand {
+class Bucket : public engine::ProgressHooks {
  public:
   // As it travels.
   virtual std::byte* data() const = 0;
@@ -47,8 +47,8 @@ class Bucket : public engine::Errand {
 
  protected:
   // `step` must outlive it.
-  Bucket(std::size_t number, Step& step) : number_{number}, step_{&step} {}
-  Step& step() const { return *step_; }
+  Bucket(std::size_t number, StepContext& step) : number_{number}, step_{&step} {}
+  StepContext& step() const { return *step_; }
 
  private:
   // Brings what is to be sent to data(), and brings home what has become of it.
@@ -59,7 +59,7 @@ class Bucket : public engine::Errand {
 
   static constexpr std::int64_t kNever = -1;
   std::size_t number_;
-  Step* step_;
+  StepContext* step_;
   std::int64_t last_ns_ = kNever;  // when it was ready, or its last event ended
 };
 

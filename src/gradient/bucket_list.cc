@@ -17,7 +17,7 @@ std::size_t theta_of(const GradientOptions& options) {
 
 }  // namespace
 
-BucketList::BucketList(const Plan& plan, Step& step) : plan_{plan}, step_{&step} {
+BucketList::BucketList(const Plan& plan, StepContext& step) : plan_{plan}, step_{&step} {
   const std::vector<buckets::GradientSize>& sizes = plan.layout.sizes();
   whole_ranges_ = plan.options.groups.empty()
                       ? buckets::lazy_buckets(sizes, theta_of(plan.options))
@@ -39,7 +39,7 @@ void BucketList::clear() {
 void BucketList::add_whole(const buckets::BucketRange& range) {
   const bool narrowed = plan_.wire != nullptr && range.type == DataType::F32;
   whole_.emplace_back(
-      WholeBucket::Place{
+      DenseBucket::Place{
           .gradients = plan_.gradients,
           .layout = plan_.layout,
           .range = range,
@@ -55,10 +55,10 @@ void BucketList::set_whole() {
   for (const buckets::BucketRange& range : ranges_) add_whole(range);
 }
 
-void BucketList::set_sparse(const Holding& holding) {
+void BucketList::set_sparse(const SparseContext& holding) {
   clear();
   if (plan_.options.groups.empty()) {
-    const Chunks& chunks = *holding.chunks;
+    const SparseChunks& chunks = *holding.chunks;
     for (std::size_t position = 0; position < sent_.size(); ++position) {
       const std::size_t i = plan_.layout.order()[position];
       if (chunks.whole(i)) continue;

@@ -10,9 +10,9 @@
 #include <span>
 #include <vector>
 
+#include "gradient/dense_bucket.h"
 #include "gradient/layout.h"
 #include "gradient/sparse/sparse_bucket.h"
-#include "gradient/whole_bucket.h"
 
 namespace sluice::gradient {
 
@@ -27,12 +27,12 @@ class BucketList {
     const WireBuffer* apart = nullptr;  // where sparse ones travel; null: in the pool
   };
   // All gradients, whole.
-  BucketList(const Plan& plan, Step& step);
+  BucketList(const Plan& plan, StepContext& step);
   BucketList(const BucketList&) = delete;
   BucketList& operator=(const BucketList&) = delete;
 
   void set_whole();
-  void set_sparse(const Holding& holding);
+  void set_sparse(const SparseContext& holding);
 
   const std::vector<buckets::BucketRange>& ranges() const { return ranges_; }
   std::span<Bucket* const> buckets() const { return buckets_; }
@@ -42,12 +42,12 @@ class BucketList {
   void add_whole(const buckets::BucketRange& range);
 
   Plan plan_;
-  Step* step_;
+  StepContext* step_;
   std::vector<buckets::BucketRange> whole_ranges_;
   std::vector<buckets::BucketRange> ranges_;
   std::vector<buckets::GradientSize> sent_;  // by position
   // Never more than is reserved, so that they stay where they are.
-  std::vector<WholeBucket> whole_;
+  std::vector<DenseBucket> whole_;
   std::vector<SparseBucket> sparse_;
   std::vector<Bucket*> buckets_;
 };

@@ -21,12 +21,12 @@
 #include "base/refuse.h"
 #include "gradient/bucket_list.h"
 #include "gradient/description.h"
-#include "gradient/flight.h"
+#include "gradient/in_flight_step.h"
 #include "gradient/layout.h"
 #include "gradient/readiness.h"
-#include "gradient/scales.h"
-#include "gradient/sparse/held_back.h"
+#include "gradient/sparse/sparse_gradients.h"
 #include "gradient/verdict.h"
+#include "gradient/wire/scales.h"
 
 namespace sluice::gradient {
 namespace {
@@ -76,7 +76,7 @@ class Reducer::Impl {
   std::uint64_t layout_version() const { return layout_version_; }
   double loss_scale() const { return loss_scale_.value(); }
   bool used(std::size_t i) const { return used_[i]; }
-  HeldBack& held() { return held_; }
+  SparseGradients& held() { return held_; }
   void set_timeline(Timeline* timeline) { timeline_ = timeline; }
   void capture(ReducerState& to);
   void restore(const ReducerState& from);
@@ -103,10 +103,10 @@ class Reducer::Impl {
                   .chunks = owner.held_.sparsity().chunks().size(),
                   .algorithm = owner.options_.algorithm}} {}
     PoolLayout layout;
-    Step step;
+    StepContext step;
     BucketList list;
     Readiness readiness;
-    Flight flight;
+    InFlightStep flight;
   };
 
   FinishedStep finish_step();
@@ -116,7 +116,7 @@ class Reducer::Impl {
   bool in_flight() const { return laid_->flight.begun() || settled_.has_value(); }
   void settle(const char* waiting);
   FinishedStep complete();
-  Passage passage(double loss_scale) const;
+  WireConversion passage(double loss_scale) const;
   void capture_in_flight(MeanInFlight& to);
   void make_buckets();
   void plan_next();
@@ -127,7 +127,7 @@ class Reducer::Impl {
   std::vector<GradientSpec> gradients_;
   GradientOptions options_;
   std::vector<std::string> description_;
-  HeldBack held_;
+  SparseGradients held_;
   // Pools and handles go before the errands, which are in here.
   std::unique_ptr<Laid> laid_;
   Communicator communicator_;
@@ -177,7 +177,7 @@ Reducer::Impl::Impl(Communicator& communicator, std::vector<GradientSpec> gradie
   held_.plan();
 }
 
-Passage Reducer::Impl::passage(double loss_scale) const {
+WireConversion Reducer::Impl::passage(double loss_scale) const {
   return {.wire = wire_,
           .ranks = communicator_.size(),
           .wire_scale = wire_scale_.value(),
@@ -222,7 +222,7 @@ void Reducer::Impl::mark_ready(std::size_t i) {
   const std::size_t leavable = readiness.mark(i);
   held_.add_decay(i, slot(i), loss_scale_.value());
   if (options_.double_buffering) return;
-  Flight& flight = laid_->flight;
+  InFlightStep& flight = laid_->flight;
   if (!flight.begun()) begin_step(loss_scale_.value());
   if (const std::size_t own = readiness.bucket_of(i); readiness.is_full(own)) flight.set_ready(own);
   flight.send(leavable);
@@ -292,7 +292,7 @@ void Reducer::Impl::send_rest() {
 // Waits for the step on its way and brings its means home.
 void Reducer::Impl::settle(const char* waiting) {
   if (settled_) return;
-  Flight& flight = laid_->flight;
+  InFlightStep& flight = laid_->flight;
   const std::int64_t begin_ns = timeline_ != nullptr ? timeline_->now_ns() : 0;
   flight.wait();
   if (timeline_ != nullptr) timeline_->add_wait(waiting, begin_ns, timeline_->now_ns());
@@ -308,9 +308,9 @@ FinishedStep Reducer::Impl::complete() {
   settle("finish");
   Verdict verdict = std::move(*settled_);
   settled_.reset();
-  const Tail& tail = laid_->flight.tail();
+  const StepTrailer& tail = laid_->flight.tail();
   for (std::size_t i = 0; i < used_.size(); ++i) note_users(i, tail.users(i));
-  const Step& step = laid_->flight.step();
+  const StepContext& step = laid_->flight.step();
   // A step that was skipped for the wire's sake says nothing of the loss scale.
   if (verdict.lower_loss_scale || !verdict.skipped)
     loss_scale_.update(step.passage.loss_scale, verdict.lower_loss_scale);
@@ -385,8 +385,8 @@ void Reducer::Impl::capture(ReducerState& to) {
 
 void Reducer::Impl::capture_in_flight(MeanInFlight& to) {
   settle("capture");
-  const Step& step = laid_->flight.step();
-  const Tail& tail = laid_->flight.tail();
+  const StepContext& step = laid_->flight.step();
+  const StepTrailer& tail = laid_->flight.tail();
   to.verdict = *settled_;
   to.pool.clear();
   if (!settled_->skipped) to.pool.assign(step.pool, step.pool + laid_->layout.bytes());
@@ -424,10 +424,10 @@ void Reducer::Impl::restore(const ReducerState& from) {
 
   const Pool& pool = pools_[1 - current_];
   std::copy(from.mean.pool.begin(), from.mean.pool.end(), pool.data());
-  Step step{.pool = pool.data(), .passage = passage(from.mean.loss_scale)};
+  StepContext step{.pool = pool.data(), .passage = passage(from.mean.loss_scale)};
   step.passage.wire_scale = from.mean.wire_scale;
   step.largest = from.mean.largest;
-  Tail& tail = laid_->flight.land(step);
+  StepTrailer& tail = laid_->flight.land(step);
   tail.clear();
   for (std::size_t i = 0; i < from.mean.used.size(); ++i)
     tail.set_users(i, from.mean.used[i] != 0 ? communicator_.size() : 0);

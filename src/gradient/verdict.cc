@@ -12,13 +12,13 @@ namespace sluice::gradient {
 namespace {
 
 // " (f16 wire, scale 2^4)", or "" where the gradient travels as it is.
-std::string way_of(const GradientSpec& gradient, const Passage& passage) {
+std::string way_of(const GradientSpec& gradient, const WireConversion& passage) {
   if (gradient.type != DataType::F32 || passage.wire == WireType::F32) return "";
   if (passage.wire == WireType::BF16) return " (bf16 wire)";
   return base::format(" (f16 wire, scale 2^{})", std::ilogb(passage.wire_scale));
 }
 
-std::string tell(const Faults& faults, std::size_t rank, const Passage& passage,
+std::string tell(const Faults& faults, std::size_t rank, const WireConversion& passage,
                  const std::vector<GradientSpec>& gradients) {
   const GradientSpec& first = gradients[faults.first];
   const std::uint64_t others = faults.values() - std::min(faults.values(), faults.in_first);
@@ -33,7 +33,7 @@ std::string tell(const Faults& faults, std::size_t rank, const Passage& passage,
 }
 
 std::string warning_of(const std::vector<Faults>& ranks, const SumFaults& sums,
-                       const Passage& passage, const std::vector<GradientSpec>& gradients) {
+                       const WireConversion& passage, const std::vector<GradientSpec>& gradients) {
   constexpr int kNamed = 4;
   std::string warning;
   int faulty = 0;
@@ -51,8 +51,8 @@ std::string warning_of(const std::vector<Faults>& ranks, const SumFaults& sums,
 
 }  // namespace
 
-Verdict judge(const std::vector<Faults>& ranks, const SumFaults& sums, const Passage& passage,
-              const std::vector<GradientSpec>& gradients) {
+Verdict judge(const std::vector<Faults>& ranks, const SumFaults& sums,
+              const WireConversion& passage, const std::vector<GradientSpec>& gradients) {
   bool overflowed = false;
   bool not_finite = false;
   for (const Faults& faults : ranks) {

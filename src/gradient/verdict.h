@@ -6,7 +6,7 @@
 
 #include "gradient/faults.h"
 #include "gradient/gradient_spec.h"
-#include "gradient/wire.h"
+#include "gradient/wire/wire.h"
 
 namespace sluice::gradient {
 
@@ -20,7 +20,7 @@ struct Verdict {
 // `ranks`: the faults of each. An infinity or NaN in a gradient lowers the loss scale; a value or a
 // sum that was too large for f16 alone lowers the wire scale. Allocates only where there are
 // faults.
-Verdict judge(const std::vector<Faults>& ranks, const SumFaults& sums, const Passage& passage,
-              const std::vector<GradientSpec>& gradients);
+Verdict judge(const std::vector<Faults>& ranks, const SumFaults& sums,
+              const WireConversion& passage, const std::vector<GradientSpec>& gradients);
 
 }  // namespace sluice::gradient

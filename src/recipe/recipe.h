@@ -14,15 +14,15 @@
 #include <utility>
 #include <vector>
 
-#include "recipe/rate_schedule.h"
+#include "recipe/learning_rate.h"
 #include "sluice/gradients.h"
-#include "sluice/rate_place.h"
+#include "sluice/learning_rate_mode.h"
 #include "sluice/status.h"
 
 namespace sluice::recipe {
 
 // How the rate follows the global batch.
-enum class RateScaling : std::uint8_t { Linear, Sqrt, None };
+enum class LearningRateScaling : std::uint8_t { Linear, Sqrt, None };
 // What becomes of the samples that do not fill an epoch's last step: left out, filled up from the
 // next epoch's shuffle (whose epoch still begins at its begin), or no epoch has an end at all.
 enum class EpochEnd : std::uint8_t { Drop, Fill, RunOn };
@@ -73,11 +73,11 @@ struct Recipe {
 
   double rate = 0.1;  // of a global batch of rate_batch
   int rate_batch = 256;
-  RateScaling rate_scaling = RateScaling::Linear;
+  LearningRateScaling rate_scaling = LearningRateScaling::Linear;
   double warm_up_epochs = 0;
   double warm_up_from = 0;  // part of the rate at step 0
   DecayKind decay = DecayKind::Step;
-  std::vector<RateDrop> drops;  // at epochs
+  std::vector<LearningRateDrop> drops;  // at epochs
   double poly_power = 1;
   double poly_end = 0;     // part of the rate
   double poly_epochs = 0;  // after the warm-up; 0: all that follow it
@@ -85,7 +85,7 @@ struct Recipe {
   OptimizerKind optimizer = OptimizerKind::Sgd;
   double momentum = 0.9;
   bool nesterov = false;
-  RatePlace rate_place = RatePlace::Outside;
+  LearningRateMode rate_place = LearningRateMode::Outside;
   bool momentum_correction = true;
   double weight_decay = 0;
   bool decay_one_dimensional = false;

@@ -12,7 +12,7 @@ namespace {
 std::optional<RecipeComplaint> check_rmsprop(const Recipe& recipe) {
   if (recipe.nesterov)
     return RecipeComplaint{"nesterov", "rmsprop_warm_up has no nesterov: take sgd or lars"};
-  if (recipe.rate_place == RatePlace::Folded) {
+  if (recipe.rate_place == LearningRateMode::Folded) {
     return RecipeComplaint{"rate_place",
                            "rmsprop_warm_up has the rate outside the velocity: take sgd or lars"};
   }

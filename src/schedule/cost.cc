@@ -68,7 +68,7 @@ Load count_load(const Schedule& schedule, const Topology& topology) {
     for (Rank rank = 0; rank < schedule.shape.ranks; ++rank) {
       const Program& program = schedule.programs[static_cast<std::size_t>(rank)];
       if (step >= program.steps()) continue;
-      const Layout& layout = program.layout();
+      const Chunking& layout = program.layout();
       const auto total = static_cast<double>(layout.total_weight());
       std::map<Rank, double> to_peer;  // all transfers to one peer are one message
       for (const Send& send : program.sends(step)) {

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "base/format.h"
-#include "schedule/place_history.h"
+#include "schedule/access_history.h"
 #include "schedule/well_formed.h"
 
 namespace sluice::schedule {
@@ -149,7 +149,7 @@ void EventGraph::link_dataflow() {
   std::uint32_t event = 0;
   for (std::size_t rank = 0; rank < send_event_.size(); ++rank) {
     const Program& program = schedule_.programs[rank];
-    PlaceHistory history{program};
+    AccessHistory history{program};
     const auto write = [&](const Write& by) {
       const auto wait_for = [&](std::uint32_t before) { wait(event, before); };
       // An own old value is read by the write itself, which waits for the same events and more.

@@ -100,7 +100,8 @@ void Parser::end_header(schedule::LineCursor& line) {
   in_header_ = false;
   const schedule::ScheduleHeader& header = header_.header();
   const auto ranks = static_cast<std::size_t>(header.shape.ranks);
-  const Layout layout = header.weights.empty() ? Layout{header.chunks} : Layout{header.weights};
+  const Chunking layout =
+      header.weights.empty() ? Chunking{header.chunks} : Chunking{header.weights};
   schedule_ = {header.algorithm, header.shape, header.ordered,
                std::vector<Program>(ranks, Program{layout, header.scratch})};
   chunks_ = header.chunks;

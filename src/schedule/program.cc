@@ -33,7 +33,7 @@ std::string_view name(Collective collective) {
   return "unknown";
 }
 
-Program::Program(Layout layout, std::vector<std::string> scratch)
+Program::Program(Chunking layout, std::vector<std::string> scratch)
     : layout_{std::move(layout)}, scratch_{std::move(scratch)} {}
 
 void Program::begin_step() {

@@ -72,7 +72,7 @@ class SayableCheck {
     return schedule_.shape.grid.empty() || ranks == schedule_.shape.ranks;
   }
 
-  static bool weights_are_positive(const Layout& layout) {
+  static bool weights_are_positive(const Chunking& layout) {
     for (int chunk = 0; chunk < layout.chunks(); ++chunk) {
       if (layout.weight(chunk) < 1) return false;
     }

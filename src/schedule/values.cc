@@ -158,7 +158,7 @@ class ChunkRun {
 
   const Schedule& schedule_;
   const EventGraph& graph_;
-  const Layout& layout_;
+  const Chunking& layout_;
   int ranks_;
   int buffers_;
   int chunk_ = 0;

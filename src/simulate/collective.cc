@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "base/format.h"
-#include "simulate/self_doubt.h"
 #include "simulate/step_run.h"
+#include "simulate/uncertainty.h"
 
 namespace sluice::simulate {
 namespace {
@@ -34,9 +34,9 @@ double messages_of(const Algorithm& algorithm, const Shape& shape) {
 
 Result<CollectiveSimulator> CollectiveSimulator::on(const cluster::Cluster& cluster, int ranks,
                                                     const Conditions& conditions) {
-  Result<Network> network = Network::of(cluster, ranks, conditions);
+  Result<FlowNetwork> network = FlowNetwork::of(cluster, ranks, conditions);
   if (!network.ok()) return network.status();
-  Result<Network> trees = Network::of(cluster, ranks, conditions, true);
+  Result<FlowNetwork> trees = FlowNetwork::of(cluster, ranks, conditions, true);
   if (!trees.ok()) return trees.status();
   return CollectiveSimulator{std::move(network).value(), std::move(trees).value(),
                              cluster.topology(ranks)};
@@ -66,7 +66,7 @@ Result<std::vector<double>> CollectiveSimulator::run(const Algorithm& algorithm,
   const Result<const Unfolded*> unfolded = unfold(algorithm, shape, method);
   if (!unfolded.ok()) return unfolded.status();
   const bool trees = algorithm.name.find("tree") != std::string_view::npos;
-  const Network& network = trees ? tree_network_ : network_;
+  const FlowNetwork& network = trees ? tree_network_ : network_;
   std::vector<double> done =
       std::holds_alternative<Dataflow>(*unfolded.value())
           ? run_events(std::get<Dataflow>(*unfolded.value()), network, options)

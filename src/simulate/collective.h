@@ -12,7 +12,7 @@
 
 #include "simulate/dataflow.h"
 #include "simulate/event_run.h"
-#include "simulate/network.h"
+#include "simulate/flow_network.h"
 #include "simulate/step_table.h"
 #include "sluice/algorithms.h"
 
@@ -27,7 +27,7 @@ class CollectiveSimulator {
   static Result<CollectiveSimulator> on(const cluster::Cluster& cluster, int ranks,
                                         const Conditions& conditions = {});
 
-  const Network& network() const { return network_; }
+  const FlowNetwork& network() const { return network_; }
   const Topology& topology() const { return topology_; }
 
   // When each rank is done. REQUIRES: the shape is complete and has the network's ranks. A time
@@ -38,14 +38,14 @@ class CollectiveSimulator {
 
  private:
   using Unfolded = std::variant<Dataflow, StepTable>;
-  CollectiveSimulator(Network network, Network tree_network, Topology topology)
+  CollectiveSimulator(FlowNetwork network, FlowNetwork tree_network, Topology topology)
       : network_{std::move(network)},
         tree_network_{std::move(tree_network)},
         topology_{std::move(topology)} {}
   Result<const Unfolded*> unfold(const Algorithm& algorithm, const Shape& shape, RunMethod method);
 
-  Network network_;
-  Network tree_network_;
+  FlowNetwork network_;
+  FlowNetwork tree_network_;
   Topology topology_;
   std::map<std::string, Unfolded> unfolded_;
 };

@@ -15,7 +15,7 @@ constexpr double kSameMoment = 1e-12;
 
 class EventRun {
  public:
-  EventRun(const Dataflow& flow, const Network& network, const RunOptions& options)
+  EventRun(const Dataflow& flow, const FlowNetwork& network, const RunOptions& options)
       : flow_{flow},
         network_{network},
         options_{options},
@@ -213,7 +213,7 @@ class EventRun {
   }
 
   const Dataflow& flow_;
-  const Network& network_;
+  const FlowNetwork& network_;
   const RunOptions& options_;
   double lane_bytes_;
   double now_ = 0;
@@ -232,7 +232,7 @@ class EventRun {
 
 }  // namespace
 
-std::vector<double> run_events(const Dataflow& flow, const Network& network,
+std::vector<double> run_events(const Dataflow& flow, const FlowNetwork& network,
                                const RunOptions& options) {
   return EventRun{flow, network, options}.run();
 }

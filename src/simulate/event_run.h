@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "simulate/dataflow.h"
-#include "simulate/network.h"
+#include "simulate/flow_network.h"
 
 namespace sluice::simulate {
 
@@ -24,7 +24,7 @@ struct RunOptions {
 };
 
 // When each rank is done.
-std::vector<double> run_events(const Dataflow& flow, const Network& network,
+std::vector<double> run_events(const Dataflow& flow, const FlowNetwork& network,
                                const RunOptions& options);
 
 }  // namespace sluice::simulate

@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "simulate/network.h"
+#include "simulate/flow_network.h"
 
 namespace sluice::simulate {
 

@@ -78,7 +78,7 @@ Predecessors predecessors(const Pattern& before, const Pattern& after) {
 
 class StepRun {
  public:
-  StepRun(const StepTable& table, const Network& network, const RunOptions& options)
+  StepRun(const StepTable& table, const FlowNetwork& network, const RunOptions& options)
       : table_{table},
         network_{network},
         share_{network.bytes_per_s()},
@@ -270,7 +270,7 @@ class StepRun {
   }
 
   const StepTable& table_;
-  const Network& network_;
+  const FlowNetwork& network_;
   FairShare share_;
   std::size_t ranks_;
   std::size_t chunks_;
@@ -289,7 +289,7 @@ class StepRun {
 
 }  // namespace
 
-std::vector<double> run_steps(const StepTable& table, const Network& network,
+std::vector<double> run_steps(const StepTable& table, const FlowNetwork& network,
                               const RunOptions& options) {
   return StepRun{table, network, options}.run();
 }

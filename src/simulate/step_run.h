@@ -19,7 +19,7 @@
 namespace sluice::simulate {
 
 // When each rank is done.
-std::vector<double> run_steps(const StepTable& table, const Network& network,
+std::vector<double> run_steps(const StepTable& table, const FlowNetwork& network,
                               const RunOptions& options);
 
 }  // namespace sluice::simulate

@@ -3,7 +3,7 @@
 #include <map>
 #include <tuple>
 
-#include "simulate/self_doubt.h"
+#include "simulate/uncertainty.h"
 
 namespace sluice::simulate {
 namespace {
@@ -29,7 +29,7 @@ double sparsity_at(const recipe::Recipe& recipe, double epoch) {
 }
 
 // As often as evaluates_after() says yes, without asking for every step.
-std::int64_t evaluations_of(const recipe::Recipe& recipe, const recipe::TrainingPlan& plan) {
+std::int64_t evaluations_of(const recipe::Recipe& recipe, const recipe::EpochTable& plan) {
   std::int64_t count = 1;  // the last step
   if (recipe.evaluate_every == 0) return count;
   const double first = recipe.evaluate_first > 0 ? recipe.evaluate_first : recipe.evaluate_every;
@@ -42,7 +42,7 @@ std::int64_t evaluations_of(const recipe::Recipe& recipe, const recipe::Training
   return count;
 }
 
-StepKind kind_of(const recipe::EpochPlan& epoch, const cluster::DeviceSpeed& speed, double sparsity,
+StepKind kind_of(const recipe::EpochRow& epoch, const cluster::DeviceSpeed& speed, double sparsity,
                  const Spread& spread) {
   StepKind kind{.pass_s = speed.pass_seconds(epoch.batch),
                 .accumulate = epoch.accumulate,
@@ -63,7 +63,7 @@ Result<cluster::DeviceSpeed> speed_of(const TrainingQuestion& question) {
 }
 
 TrainingSimulator::TrainingSimulator(TrainingQuestion question, cluster::DeviceSpeed speed,
-                                     recipe::TrainingPlan plan, IterationSimulator iterations)
+                                     recipe::EpochTable plan, IterationSimulator iterations)
     : question_{std::move(question)},
       speed_{std::move(speed)},
       plan_{std::move(plan)},
@@ -73,8 +73,7 @@ Result<TrainingSimulator> TrainingSimulator::of(const TrainingQuestion& question
   const recipe::Recipe& recipe = question.recipe;
   Result<cluster::DeviceSpeed> speed = speed_of(question);
   if (!speed.ok()) return speed.status();
-  Result<recipe::TrainingPlan> plan =
-      recipe::plan_training(recipe, question.ranks, question.samples);
+  Result<recipe::EpochTable> plan = recipe::plan_training(recipe, question.ranks, question.samples);
   if (!plan.ok()) return plan.status();
   Result<IterationSimulator> iterations =
       IterationSimulator::of(question.world, recipe, question.ranks);
@@ -92,7 +91,7 @@ double TrainingSimulator::overhead_of(const cluster::DeviceSpeed& speed) const {
 // What one rank by itself would take for the images that the speed-up is counted over.
 double TrainingSimulator::alone_s(const cluster::DeviceSpeed& speed) const {
   const recipe::Recipe& recipe = question_.recipe;
-  const recipe::EpochPlan& end = plan_.epochs.back();
+  const recipe::EpochRow& end = plan_.epochs.back();
   if (recipe.global_batch == 0) {
     return speed.pass_seconds(end.batch) * end.accumulate + speed.optimizer_s;
   }
@@ -107,7 +106,7 @@ Result<TrainingTime> TrainingSimulator::time(const cluster::DeviceSpeed& speed,
   TrainingTime time{.steps = plan_.steps};
   std::map<std::tuple<int, int, double>, double> known;  // seconds of a step
   for (std::size_t e = 0; e < plan_.epochs.size(); ++e) {
-    const recipe::EpochPlan& epoch = plan_.epochs[e];
+    const recipe::EpochRow& epoch = plan_.epochs[e];
     const double sparsity = sparsity_at(recipe, static_cast<double>(e));
     const std::tuple key{epoch.batch, epoch.accumulate, sparsity};
     const bool last = e + 1 == plan_.epochs.size();

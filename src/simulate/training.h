@@ -4,8 +4,8 @@
 #include <string>
 
 #include "cluster/device_speed.h"
+#include "recipe/epoch_table.h"
 #include "recipe/recipe.h"
-#include "recipe/training_plan.h"
 #include "simulate/iteration.h"
 
 namespace sluice::simulate {
@@ -52,14 +52,14 @@ class TrainingSimulator {
   Result<TrainingTime> time(const cluster::DeviceSpeed& speed, const Spread& spread);
 
  private:
-  TrainingSimulator(TrainingQuestion question, cluster::DeviceSpeed speed,
-                    recipe::TrainingPlan plan, IterationSimulator iterations);
+  TrainingSimulator(TrainingQuestion question, cluster::DeviceSpeed speed, recipe::EpochTable plan,
+                    IterationSimulator iterations);
   double overhead_of(const cluster::DeviceSpeed& speed) const;
   double alone_s(const cluster::DeviceSpeed& speed) const;
 
   TrainingQuestion question_;
   cluster::DeviceSpeed speed_;
-  recipe::TrainingPlan plan_;
+  recipe::EpochTable plan_;
   IterationSimulator iterations_;
 };
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "cluster/cluster.h"
-#include "simulate/network.h"
+#include "simulate/flow_network.h"
 #include "simulate/straggler.h"
 #include "sluice/status.h"
 

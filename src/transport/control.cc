@@ -6,26 +6,26 @@ static_assert(std::atomic<std::uint64_t>::is_always_lock_free);  // or processes
 
 std::size_t ControlBlock::bytes(int ranks) {
   const auto n = static_cast<std::size_t>(ranks);
-  return n * sizeof(Desk) + n * n * sizeof(Channel);
+  return n * sizeof(RankControl) + n * n * sizeof(Channel);
 }
 
-Desk& ControlBlock::desk(Rank rank) const {
-  return reinterpret_cast<Desk*>(memory_)[rank];  // NOLINT: typed view of shared memory
+RankControl& ControlBlock::desk(Rank rank) const {
+  return reinterpret_cast<RankControl*>(memory_)[rank];  // NOLINT: typed view of shared memory
 }
 
 Channel& ControlBlock::channel(Rank from, Rank to) const {
-  auto* const channels = memory_ + static_cast<std::size_t>(ranks_) * sizeof(Desk);
+  auto* const channels = memory_ + static_cast<std::size_t>(ranks_) * sizeof(RankControl);
   return reinterpret_cast<Channel*>(channels)[from * ranks_ + to];  // NOLINT: as above
 }
 
-Note Board::note() const {
+StatusNote StatusBoard::note() const {
   constexpr auto kPlain = std::memory_order_relaxed;
   return {entered.load(kPlain),   kind.load(kPlain),   count.load(kPlain),
           signature.load(kPlain), step.load(kPlain),   waits_for.load(kPlain),
           blamed.load(kPlain),    failed.load(kPlain), blamed_in.load(kPlain)};
 }
 
-void Board::write(const Note& note) {
+void StatusBoard::write(const StatusNote& note) {
   constexpr auto kPlain = std::memory_order_relaxed;
   entered.store(note.entered, kPlain);
   kind.store(note.kind, kPlain);

@@ -33,9 +33,9 @@ enum class Delivery : std::uint32_t {
   Pushed,   // they have been written where the receive wants them: nothing is left to do
 };
 
-struct Message {
+struct ChannelMessage {
   std::uint64_t signature = 0;  // of the collective; both sides must mean the same one
-  Location location;
+  MemoryLocation location;
   std::uint64_t bytes = 0;
   Delivery delivery = Delivery::InPlace;
 };
@@ -43,7 +43,7 @@ struct Message {
 struct Channel {
   alignas(kLine) std::atomic<std::uint64_t> posted;
   std::atomic<std::uint32_t> withdrawn;  // the sender gave up: what its messages name may change
-  std::array<Message, kWindow> messages;
+  std::array<ChannelMessage, kWindow> messages;
   alignas(kLine) std::atomic<std::uint64_t> taken;
 };
 
@@ -55,7 +55,7 @@ struct Slot {
 
 // What a rank tells of itself; the others read it to say who is to blame. Of a rank on another node
 // they have a copy, made of its notes (network.h).
-struct Board {
+struct StatusBoard {
   alignas(kLine) std::atomic<std::uint64_t> entered;  // collectives begun
   std::atomic<std::uint64_t> kind;                    // of the present one: what was asked for
   std::atomic<std::uint64_t> count;                   // and of how many elements
@@ -66,17 +66,17 @@ struct Board {
   std::atomic<std::uint32_t> failed;                  // its communicator is poisoned: how, below
   std::atomic<std::uint64_t> blamed_in;               // the collective that one was seen to call
 
-  Note note() const;
-  void write(const Note& note);
+  StatusNote note() const;
+  void write(const StatusNote& note);
 };
 
 // Board::failed
 constexpr std::uint32_t kFailed = 1;
 constexpr std::uint32_t kMismatched = 2;  // ranks do not call the same collective
 
-struct Desk {  // all that is one rank's
-  alignas(kLine) Bell bell;
-  Board board;
+struct RankControl {  // all that is one rank's
+  alignas(kLine) Doorbell bell;
+  StatusBoard board;
   std::array<Slot, 2> slots;
 };
 
@@ -85,7 +85,7 @@ class ControlBlock {
   ControlBlock(void* memory, int ranks) : memory_{static_cast<std::byte*>(memory)}, ranks_{ranks} {}
   static std::size_t bytes(int ranks);
 
-  Desk& desk(Rank rank) const;
+  RankControl& desk(Rank rank) const;
   Channel& channel(Rank from, Rank to) const;
 
  private:

@@ -11,21 +11,21 @@ namespace {
 // A rank that waits tells so several times a second.
 constexpr auto kSilence = std::chrono::seconds{1};
 
-std::vector<Place> places_of(const Memory& memory) {
-  std::vector<Place> places;
+std::vector<RankLocation> places_of(const Memory& memory) {
+  std::vector<RankLocation> places;
   for (Rank rank = 0; rank < memory.size(); ++rank) places.push_back({0, rank, ""});
   return places;
 }
 
-std::vector<Place> some_of(const Group& whole, const std::vector<Rank>& ranks) {
-  std::vector<Place> places;
+std::vector<RankLocation> some_of(const Group& whole, const std::vector<Rank>& ranks) {
+  std::vector<RankLocation> places;
   for (const Rank rank : ranks) places.push_back(whole.place(rank));
   return places;
 }
 
-int count_on(int node, const std::vector<Place>& places) {
-  return static_cast<int>(std::count_if(places.begin(), places.end(),
-                                        [&](const Place& place) { return place.node == node; }));
+int count_on(int node, const std::vector<RankLocation>& places) {
+  return static_cast<int>(std::count_if(
+      places.begin(), places.end(), [&](const RankLocation& place) { return place.node == node; }));
 }
 
 }  // namespace
@@ -38,7 +38,7 @@ Group::Group(std::shared_ptr<Memory> memory, std::byte* control)
   take_places(places_of(*memory_));
 }
 
-Group::Group(Rank rank, const std::vector<Place>& places, std::shared_ptr<Memory> memory,
+Group::Group(Rank rank, const std::vector<RankLocation>& places, std::shared_ptr<Memory> memory,
              std::byte* control, std::unique_ptr<Network> network)
     : memory_{std::move(memory)},
       rank_{rank},
@@ -58,26 +58,26 @@ Group::Group(const Group& whole, const std::vector<Rank>& ranks, std::byte* cont
   take_places(some_of(whole, ranks));
 }
 
-void Group::take_places(const std::vector<Place>& places) {
+void Group::take_places(const std::vector<RankLocation>& places) {
   const int own_node = places[index(rank_)].node;
   Rank next_seat = 0;
-  for (const Place& place : places) {
+  for (const RankLocation& place : places) {
     const bool local = place.node == own_node;
     members_.push_back({.place = place,
                         .seat = local ? next_seat++ : -1,
-                        .copy = local ? nullptr : std::make_unique<Board>(),
+                        .copy = local ? nullptr : std::make_unique<StatusBoard>(),
                         .heard = Clock::now()});
   }
 }
 
-Board& Group::board(Rank rank) const {
+StatusBoard& Group::board(Rank rank) const {
   const Member& member = members_[index(rank)];
   return member.copy ? *member.copy : control_.desk(member.seat).board;
 }
 
 void Group::publish() const {
   if (!network_) return;
-  const Note note = own_board().note();
+  const StatusNote note = own_board().note();
   for (Rank peer = 0; peer < size(); ++peer) {
     if (!is_local(peer)) network_->tell(peer, note);
   }
@@ -90,7 +90,7 @@ void Group::hear() const {
 }
 
 void Group::hear(Rank peer) const {
-  Note note;
+  StatusNote note;
   if (!network_->hear(peer, note)) return;
   members_[index(peer)].copy->write(note);
   members_[index(peer)].heard = Clock::now();

@@ -17,7 +17,7 @@
 namespace sluice::transport {
 
 // Where a rank is.
-struct Place {
+struct RankLocation {
   int node = 0;
   Rank local = 0;       // its number in its node's memory
   std::string host;     // for messages; may be empty
@@ -29,7 +29,7 @@ class Group {
   // All ranks of the memory. `control` has ControlBlock::bytes(ranks), zeroed, the same for all.
   Group(std::shared_ptr<Memory> memory, std::byte* control);
   // Ranks of several nodes, by their places; `control` is for those of this one.
-  Group(Rank rank, const std::vector<Place>& places, std::shared_ptr<Memory> memory,
+  Group(Rank rank, const std::vector<RankLocation>& places, std::shared_ptr<Memory> memory,
         std::byte* control, std::unique_ptr<Network> network);
   // Some ranks of another group, in the order of their new numbers, with a control block of their
   // own and, if they are on several nodes, a network. Bells stay those of the whole: a rank that
@@ -42,12 +42,12 @@ class Group {
   Memory& memory() const { return *memory_; }
   Network* network() const { return network_.get(); }  // null: all ranks are on this node
 
-  const Place& place(Rank rank) const { return members_[index(rank)].place; }
+  const RankLocation& place(Rank rank) const { return members_[index(rank)].place; }
   int node() const { return place(rank_).node; }
   bool is_local(Rank rank) const { return members_[index(rank)].seat >= 0; }
 
-  Board& board(Rank rank) const;
-  Board& own_board() const { return board(rank_); }
+  StatusBoard& board(Rank rank) const;
+  StatusBoard& own_board() const { return board(rank_); }
 
   // Of ranks of this node.
   Slot& slot(Rank rank, std::uint64_t number) const {
@@ -55,10 +55,10 @@ class Group {
   }
   Channel& channel_to(Rank peer) const { return control_.channel(seat(rank_), seat(peer)); }
   Channel& channel_from(Rank peer) const { return control_.channel(seat(peer), seat(rank_)); }
-  Result<std::byte*> address(Rank peer, Location location) const {
+  Result<std::byte*> address(Rank peer, MemoryLocation location) const {
     return memory_->address(place(peer).local, location);
   }
-  Bell& own_bell() const { return bell(rank_); }
+  Doorbell& own_bell() const { return bell(rank_); }
   void ring(Rank peer) const {
     if (sluice::transport::ring(bell(peer))) memory_->wake(place(peer).local);
   }
@@ -76,17 +76,17 @@ class Group {
 
  private:
   struct Member {
-    Place place;
-    Rank seat = -1;               // in this group's control block; -1: it is on another node
-    std::unique_ptr<Board> copy;  // of the board of a rank on another node
+    RankLocation place;
+    Rank seat = -1;                     // in this group's control block; -1: it is on another node
+    std::unique_ptr<StatusBoard> copy;  // of the board of a rank on another node
     Clock::time_point heard{};
   };
 
   static std::size_t index(Rank rank) { return static_cast<std::size_t>(rank); }
   Rank seat(Rank rank) const { return members_[index(rank)].seat; }
-  Bell& bell(Rank rank) const { return whole_.desk(place(rank).local).bell; }
+  Doorbell& bell(Rank rank) const { return whole_.desk(place(rank).local).bell; }
   void hear(Rank peer) const;
-  void take_places(const std::vector<Place>& places);
+  void take_places(const std::vector<RankLocation>& places);
 
   std::shared_ptr<Memory> memory_;
   Rank rank_ = 0;

@@ -15,13 +15,13 @@
 namespace sluice::transport {
 
 // Where bytes lie: in which of a rank's segments, and how far in.
-struct Location {
+struct MemoryLocation {
   std::uint64_t segment = 0;
   std::uint64_t offset = 0;
 };
 
 // Memory of one rank that its peers can reach.
-struct Segment {
+struct MemoryBlock {
   std::uint64_t id = 0;  // never 0 for a segment that exists
   std::byte* data = nullptr;
   std::size_t bytes = 0;
@@ -35,11 +35,11 @@ class Memory {
   virtual int size() const = 0;
 
   // Zeroed memory, aligned to a page. Peers find it by its id when a message names it.
-  virtual Result<Segment> allocate(std::size_t bytes) = 0;
-  virtual void release(const Segment& segment) = 0;
+  virtual Result<MemoryBlock> allocate(std::size_t bytes) = 0;
+  virtual void release(const MemoryBlock& segment) = 0;
 
   // Where a peer's bytes lie in this process; maps the segment the first time.
-  virtual Result<std::byte*> address(Rank peer, Location location) = 0;
+  virtual Result<std::byte*> address(Rank peer, MemoryLocation location) = 0;
 
   // For who sleeps on descriptors: this rank's becomes readable when a peer wakes it.
   virtual int wake_descriptor() const = 0;

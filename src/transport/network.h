@@ -26,7 +26,7 @@
 namespace sluice::transport {
 
 // What a message belongs to, as its sender was asked for it, and how long it is.
-struct Header {
+struct MessageHeader {
   std::uint64_t signature = 0;
   std::uint64_t number = 0;  // these three as on a Board
   std::uint64_t kind = 0;
@@ -35,7 +35,7 @@ struct Header {
 };
 
 // A rank's Board, as it travels.
-struct Note {
+struct StatusNote {
   std::uint64_t entered = 0;
   std::uint64_t kind = 0;
   std::uint64_t count = 0;
@@ -55,7 +55,7 @@ class Network {
   virtual std::string_view name() const = 0;
   // How long a rank of this network looks before it sleeps, and how it sleeps. The same for all
   // networks that were split from one.
-  virtual Patience patience() const { return Patience::with_network(); }
+  virtual WaitPolicy patience() const { return WaitPolicy::with_network(); }
   virtual std::shared_ptr<Sleeper> sleeper() = 0;
 
   // What the links to other nodes give, once that is known.
@@ -67,14 +67,14 @@ class Network {
   // Messages to a peer. The bytes must stay as they are until sent(peer) counts the message, which
   // also moves on what could not be sent at once; what it counts needs no further call to arrive.
   // One of no bytes is a message, too.
-  virtual void send(Rank peer, const Header& header, const std::byte* data) = 0;
+  virtual void send(Rank peer, const MessageHeader& header, const std::byte* data) = 0;
   virtual std::uint64_t sent(Rank peer) = 0;
   // Grows while they go, be it slowly.
   virtual std::uint64_t moved() const = 0;
 
   // Messages from a peer: the header of the oldest that has not been read to its end; null while it
   // is not here. One of no bytes is read to its end by consume(peer, 0).
-  virtual const Header* incoming(Rank peer) = 0;
+  virtual const MessageHeader* incoming(Rank peer) = 0;
   // Its next bytes, as many as are here; valid until the next call for that peer. REQUIRES:
   // incoming(peer).
   virtual std::span<const std::byte> arrived(Rank peer) = 0;
@@ -88,9 +88,9 @@ class Network {
     return taken;
   }
 
-  virtual void tell(Rank peer, const Note& note) = 0;
+  virtual void tell(Rank peer, const StatusNote& note) = 0;
   // True: the peer told something since it was heard last; `note` is the newest.
-  virtual bool hear(Rank peer, Note& note) = 0;
+  virtual bool hear(Rank peer, StatusNote& note) = 0;
 
   // "" while the peer can be reached, else why not.
   virtual std::string death_of(Rank peer) = 0;

@@ -9,7 +9,7 @@
 
 namespace sluice::transport {
 
-bool ring(Bell& bell) {
+bool ring(Doorbell& bell) {
   const std::uint32_t sleeping = bell.sleeping.load(std::memory_order_seq_cst);
   if (sleeping != Sleeper::kOnFutex) return sleeping == Sleeper::kOnDescriptor;
   bell.rings.fetch_add(1, std::memory_order_release);
@@ -17,7 +17,7 @@ bool ring(Bell& bell) {
   return false;
 }
 
-bool Sleeper::sleep(Bell& bell, std::uint32_t rings, Clock::time_point until) {
+bool Sleeper::sleep(Doorbell& bell, std::uint32_t rings, Clock::time_point until) {
   const auto left =
       std::chrono::duration_cast<std::chrono::nanoseconds>(until - Clock::now()).count();
   if (left <= 0) return true;

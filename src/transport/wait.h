@@ -17,7 +17,7 @@ namespace sluice::transport {
 
 using Clock = std::chrono::steady_clock;
 
-struct Bell {
+struct Doorbell {
   std::atomic<std::uint32_t> rings{0};
   std::atomic<std::uint32_t> sleeping{0};  // 0: awake; else how it sleeps
 };
@@ -33,21 +33,21 @@ class Sleeper {
   virtual std::uint32_t kind() const { return kOnFutex; }
   // Sleeps until the bell has rung since `rings` was read, until anything else that the rank waits
   // for may have happened, or until the time is over. True: it is time to look after the peers.
-  virtual bool sleep(Bell& bell, std::uint32_t rings, Clock::time_point until);
+  virtual bool sleep(Doorbell& bell, std::uint32_t rings, Clock::time_point until);
 };
 
 // Wakes a rank that sleeps on its futex. True: it sleeps otherwise, and must be woken so.
-bool ring(Bell& bell);
+bool ring(Doorbell& bell);
 
 // How long a rank stays on its core before it sleeps. Where ranks share cores, whoever spins keeps
 // the others from doing what it waits for.
-struct Patience {
+struct WaitPolicy {
   int spins = 4000;  // some 100 us: waking a sleeper costs tens
   int yields = 20;
 
-  static Patience with_shared_cores() { return {.spins = 1, .yields = 20}; }
+  static WaitPolicy with_shared_cores() { return {.spins = 1, .yields = 20}; }
   // Every look costs system calls, and on the way to another host tens of microseconds pass.
-  static Patience with_network() { return {.spins = 1, .yields = 100}; }
+  static WaitPolicy with_network() { return {.spins = 1, .yields = 100}; }
 };
 
 void pause_briefly();
@@ -57,8 +57,8 @@ void yield();
 // is called again and again, and must itself look for progress. While asleep, `idle` is called
 // about ten times a second, to look after what rings no bell (a dead peer).
 template <class Done, class Idle>
-bool wait_until(Bell& bell, Sleeper& sleeper, Clock::time_point deadline, const Patience& patience,
-                Done&& done, Idle&& idle) {
+bool wait_until(Doorbell& bell, Sleeper& sleeper, Clock::time_point deadline,
+                const WaitPolicy& patience, Done&& done, Idle&& idle) {
   constexpr auto kNap = std::chrono::milliseconds{100};
   for (int i = 0; i < patience.spins; ++i) {
     if (done()) return true;

@@ -125,7 +125,7 @@ TEST(Direct, AddsInRankOrderAtEveryRank) {
 
 TEST(Hierarchical, RaggedNodesCutSlicesWhereAnyNodeCuts) {
   const Schedule schedule = build("hierarchical:ring", {.ranks = 5, .grid = {2, 3}});
-  const Layout& layout = schedule.programs[0].layout();
+  const Chunking& layout = schedule.programs[0].layout();
   // Slices of 2, 1, 1 and 2 sixths, each in the ring's two chunks.
   ASSERT_EQ(layout.chunks(), 8);
   EXPECT_EQ(layout.total_weight(), 12);

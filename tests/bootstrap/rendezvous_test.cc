@@ -24,7 +24,7 @@ std::uint16_t free_port() {
   return transport::SocketAddress::of_socket(listener.number()).port();
 }
 
-Meeting meeting_of(Rank rank, int ranks, std::uint16_t port, milliseconds patience) {
+RendezvousOptions meeting_of(Rank rank, int ranks, std::uint16_t port, milliseconds patience) {
   return {.rank = rank,
           .ranks = ranks,
           .token = "secret",
@@ -38,17 +38,17 @@ class Ranks {
   explicit Ranks(int ranks, milliseconds patience = milliseconds{5000})
       : ranks_{ranks}, port_{free_port()}, patience_{patience} {}
 
-  Meeting meeting(Rank rank) const { return meeting_of(rank, ranks_, port_, patience_); }
+  RendezvousOptions meeting(Rank rank) const { return meeting_of(rank, ranks_, port_, patience_); }
   std::uint16_t port() const { return port_; }
 
-  void start(const Meeting& meeting) {
+  void start(const RendezvousOptions& meeting) {
     results_.push_back(std::async(std::launch::async, [meeting] { return meet(meeting); }));
   }
   void start(Rank rank) { start(meeting(rank)); }
 
   // In the order in which they were started.
-  std::vector<Result<Company>> finish() {
-    std::vector<Result<Company>> all;
+  std::vector<Result<RendezvousResult>> finish() {
+    std::vector<Result<RendezvousResult>> all;
     for (auto& result : results_) all.push_back(result.get());
     return all;
   }
@@ -57,7 +57,7 @@ class Ranks {
   int ranks_;
   std::uint16_t port_;
   milliseconds patience_;
-  std::vector<std::future<Result<Company>>> results_;
+  std::vector<std::future<Result<RendezvousResult>>> results_;
 };
 
 // Calls until somebody listens there.
@@ -78,8 +78,8 @@ void say(const base::Fd& socket, const std::string& bytes) {
 }
 
 // What comes next on it, within some seconds; a message of no kind where it is closed.
-Message next_message(MessageStream& stream) {
-  Message message;
+RendezvousMessage next_message(MessageStream& stream) {
+  RendezvousMessage message;
   const auto deadline = transport::Clock::now() + milliseconds{3000};
   while (transport::Clock::now() < deadline) {
     const auto state = stream.read(message);
@@ -103,11 +103,11 @@ void expect_all_met(Ranks& ranks, int count) {
   const auto results = ranks.finish();
   for (const auto& result : results) ASSERT_TRUE(result.ok()) << result.status().message();
   for (const auto& result : results) {
-    const Company& company = result.value();
+    const RendezvousResult& company = result.value();
     ASSERT_EQ(company.participants.size(), static_cast<std::size_t>(count));
     EXPECT_EQ(company.interface, "lo");
     for (std::size_t i = 0; i < company.participants.size(); ++i) {
-      const Participant& told = company.participants[i];
+      const RankInfo& told = company.participants[i];
       EXPECT_EQ(told.address, "127.0.0.1");
       EXPECT_EQ(told.host, host_name());
       EXPECT_EQ(told.node, node_identity());
@@ -130,7 +130,7 @@ TEST(Rendezvous, EveryRankLearnsWhereAllOthersListen) {
 
 TEST(Rendezvous, RankZeroMayComeLast) {
   Ranks ranks{3};
-  std::vector<std::future<Result<Company>>> early;
+  std::vector<std::future<Result<RendezvousResult>>> early;
   for (const Rank rank : {1, 2})
     early.push_back(std::async(std::launch::async, [m = ranks.meeting(rank)] { return meet(m); }));
   std::this_thread::sleep_for(milliseconds{150});
@@ -144,7 +144,7 @@ TEST(Rendezvous, ListenersTakeCallsAndDoNotBlock) {
   ranks.start(1);
   const auto results = ranks.finish();
   ASSERT_TRUE(results[0].ok() && results[1].ok());
-  const Company& company = results[1].value();
+  const RendezvousResult& company = results[1].value();
   EXPECT_LT(accept(company.listener.number(), nullptr, nullptr), 0);
   EXPECT_EQ(errno, EAGAIN);
   EXPECT_TRUE(call(results[0].value().participants[1].port).open());
@@ -158,7 +158,7 @@ TEST(Rendezvous, MeetsByNameAndOverIpv6) {
       GTEST_SKIP() << "no IPv6 here";
     Ranks ranks{3};
     for (Rank rank = 0; rank < 3; ++rank) {
-      Meeting meeting = ranks.meeting(rank);
+      RendezvousOptions meeting = ranks.meeting(rank);
       meeting.master = master;
       ranks.start(meeting);
     }
@@ -172,7 +172,7 @@ TEST(Rendezvous, AWrongTokenIsRefusedAndTheOthersMeet) {
     Ranks ranks{3};
     ranks.start(0);
     ranks.start(1);
-    Meeting wrong = ranks.meeting(2);
+    RendezvousOptions wrong = ranks.meeting(2);
     wrong.token = token;
     const auto refused = meet(wrong);
     EXPECT_EQ(refused.status().code(), Code::InvalidArgument);
@@ -190,8 +190,9 @@ TEST(Rendezvous, RanksThatDoNotFitAreRefusedWithASentence) {
   const auto refusal = [&](const Hello& hello) {
     MessageStream stream{call(ranks.port())};
     EXPECT_TRUE(stream.send(std::make_shared<const std::string>(hello_message(hello))));
-    const Message message = next_message(stream);
-    return message.kind == MessageKind::Refusal ? read_refusal(message.body) : "not refused";
+    const RendezvousMessage message = next_message(stream);
+    return message.kind == RendezvousMessageKind::Refusal ? read_refusal(message.body)
+                                                          : "not refused";
   };
   EXPECT_EQ(refusal(hello_of(1, 4)), "it counts 4 ranks, not 3");
   EXPECT_EQ(refusal(hello_of(3, 3)), "rank 3 is not one of 3 ranks");
@@ -272,9 +273,9 @@ TEST(Rendezvous, ASlowCallerIsHeardToTheEnd) {
     std::this_thread::sleep_for(std::chrono::microseconds{500});
   }
   MessageStream stream{std::move(socket)};
-  EXPECT_EQ(next_message(stream).kind, MessageKind::Welcome);
-  const Message table = next_message(stream);
-  ASSERT_EQ(table.kind, MessageKind::Table);
+  EXPECT_EQ(next_message(stream).kind, RendezvousMessageKind::Welcome);
+  const RendezvousMessage table = next_message(stream);
+  ASSERT_EQ(table.kind, RendezvousMessageKind::Table);
   EXPECT_EQ(read_table(table.body, 2).value()[1].host, "b");
   EXPECT_FALSE(read_table(table.body, 3));
   EXPECT_FALSE(read_table(table.body, 1));
@@ -310,24 +311,24 @@ TEST(Rendezvous, ARankThatLeavesIsNamedToAll) {
   ranks.start(0);
   MessageStream leaver{call(ranks.port())};
   ASSERT_TRUE(leaver.send(std::make_shared<const std::string>(hello_message(hello_of(3, 4)))));
-  ASSERT_EQ(next_message(leaver).kind, MessageKind::Welcome);
+  ASSERT_EQ(next_message(leaver).kind, RendezvousMessageKind::Welcome);
   MessageStream stays{call(ranks.port())};
   ASSERT_TRUE(stays.send(std::make_shared<const std::string>(hello_message(hello_of(1, 4)))));
-  ASSERT_EQ(next_message(stays).kind, MessageKind::Welcome);
+  ASSERT_EQ(next_message(stays).kind, RendezvousMessageKind::Welcome);
   leaver = MessageStream{base::Fd{}};
   const auto results = ranks.finish();
   EXPECT_EQ(results[0].status().code(), Code::PeerLost);
   EXPECT_TRUE(
       base::has(results[0].status().message(), "rank 3 on host b left before all had joined"))
       << results[0].status().message();
-  const Message told = next_message(stays);
-  ASSERT_EQ(told.kind, MessageKind::GivesUp);
+  const RendezvousMessage told = next_message(stays);
+  ASSERT_EQ(told.kind, RendezvousMessageKind::GivesUp);
   EXPECT_EQ(read_gives_up(told.body).code(), Code::PeerLost);
   EXPECT_EQ(read_gives_up(told.body).message(), results[0].status().message());
 }
 
 // Plays rank 0: takes the first call and answers with these bytes.
-Result<Company> call_answered_with(const std::string& bytes) {
+Result<RendezvousResult> call_answered_with(const std::string& bytes) {
   const base::Fd listener =
       transport::listen_at(*transport::SocketAddress::numeric("127.0.0.1", 0));
   const std::uint16_t port = transport::SocketAddress::of_socket(listener.number()).port();
@@ -336,7 +337,7 @@ Result<Company> call_answered_with(const std::string& bytes) {
   base::Fd taken;
   while (!taken.open()) taken.reset(accept(listener.number(), nullptr, nullptr));
   MessageStream stream{std::move(taken)};
-  EXPECT_EQ(next_message(stream).kind, MessageKind::Hello);
+  EXPECT_EQ(next_message(stream).kind, RendezvousMessageKind::Hello);
   EXPECT_TRUE(stream.send(std::make_shared<const std::string>(bytes)));
   stream = MessageStream{base::Fd{}};
   return caller.get();
@@ -357,7 +358,7 @@ TEST(Rendezvous, AnInterfaceIsTakenByNameOrAddress) {
   for (const char* interface : {"lo", "127.0.0.1"}) {
     Ranks ranks{2};
     for (const Rank rank : {0, 1}) {
-      Meeting meeting = ranks.meeting(rank);
+      RendezvousOptions meeting = ranks.meeting(rank);
       meeting.interface = interface;
       ranks.start(meeting);
     }
@@ -367,7 +368,7 @@ TEST(Rendezvous, AnInterfaceIsTakenByNameOrAddress) {
 
 TEST(Rendezvous, AnUnknownInterfaceIsAnErrorThatListsThoseThereAre) {
   for (const char* interface : {"nosuch0", "203.0.113.77"}) {
-    Meeting meeting = Ranks{2}.meeting(1);
+    RendezvousOptions meeting = Ranks{2}.meeting(1);
     meeting.interface = interface;
     const Status status = meet(meeting).status();
     EXPECT_TRUE(base::has(status.message(), std::string{"has no interface \""} + interface + "\""));
@@ -376,7 +377,7 @@ TEST(Rendezvous, AnUnknownInterfaceIsAnErrorThatListsThoseThereAre) {
 }
 
 TEST(Rendezvous, RankZeroMustRunAtTheMaster) {
-  Meeting meeting = Ranks{2}.meeting(0);
+  RendezvousOptions meeting = Ranks{2}.meeting(0);
   meeting.master = "203.0.113.77";  // kept for documents: nobody has it
   EXPECT_TRUE(base::has(meet(meeting).status().message(),
                         "203.0.113.77) is not this one: host " + host_name() + " has "))
@@ -397,7 +398,7 @@ TEST(Rendezvous, ATakenPortIsNamed) {
 TEST(Rendezvous, WhatCannotBeIsRefusedAtOnce) {
   EXPECT_TRUE(
       base::has(meet(meeting_of(2, 2, 1, milliseconds{100})).status().message(), "cannot join"));
-  Meeting meeting = meeting_of(1, 2, 1, milliseconds{100});
+  RendezvousOptions meeting = meeting_of(1, 2, 1, milliseconds{100});
   meeting.token = std::string(256, 'x');
   EXPECT_TRUE(base::has(meet(meeting).status().message(), "token has 256 characters"));
   EXPECT_TRUE(
@@ -408,7 +409,7 @@ TEST(Rendezvous, TellsHowItGoesButNotTooOften) {
   Ranks ranks{3, milliseconds{2600}};
   std::mutex mutex;
   std::vector<std::string> told;
-  Meeting meeting = ranks.meeting(0);
+  RendezvousOptions meeting = ranks.meeting(0);
   meeting.local_ranks = 3;
   meeting.tell = [&](const std::string& line) {
     const std::lock_guard lock{mutex};
@@ -416,11 +417,11 @@ TEST(Rendezvous, TellsHowItGoesButNotTooOften) {
   };
   ranks.start(meeting);
   std::vector<std::string> called;
-  Meeting lonely = meeting_of(1, 2, free_port(), milliseconds{2300});
+  RendezvousOptions lonely = meeting_of(1, 2, free_port(), milliseconds{2300});
   lonely.tell = [&](const std::string& line) { called.push_back(line); };
   auto nobody = std::async(std::launch::async, [&] { return meet(lonely); });
   std::this_thread::sleep_for(milliseconds{1300});
-  Meeting one = ranks.meeting(1);
+  RendezvousOptions one = ranks.meeting(1);
   one.local_ranks = 3;
   ranks.start(one);
   (void)ranks.finish();

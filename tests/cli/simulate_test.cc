@@ -146,8 +146,8 @@ TEST(Simulate, EveryClusterAnswers) {
   for (const char* cluster : {"mn-1", "mn-1-10gbe", "aws-p3-16xlarge", "abci", "sensetime-p",
                               "sensetime-v", "facebook-bigbasin", "tencent-p40", "tpu-v2-pod",
                               "tpu-v3-pod", "ascend-910", "h200-hgx", "this-machine", "generic"}) {
-    const Outcome outcome =
-        shell(std::string{"SLUICE simulate --ranks 2,16 --allreduce 4M "} + "--cluster " + cluster);
+    const Outcome outcome = shell(
+        std::string{"SLUICE simulate --ranks 2,16 --allreduce 4M --cluster "}.append(cluster));
     EXPECT_EQ(outcome.status, 0) << cluster << ": " << outcome.err;
   }
 }

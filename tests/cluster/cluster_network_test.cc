@@ -1,12 +1,14 @@
 // What only the simulator reads of a cluster file: the network's shape and the devices' speeds.
 #include <gtest/gtest.h>
 
+#include <string>
+
 #include "cluster/cluster.h"
 
 namespace sluice::cluster {
 namespace {
 
-constexpr const char* kLinks = R"(name = "c"
+const std::string kLinks = R"(name = "c"
 ranks_per_node = 4
 [between]
 gbit_per_s = 100
@@ -33,7 +35,7 @@ TEST(ClusterNetwork, WithoutATableItIsOneSwitch) {
 
 TEST(ClusterNetwork, ReadsNicsStagingAndLevels) {
   const NetworkShape shape =
-      parse_cluster(std::string{kLinks} +
+      parse_cluster(kLinks +
                         "[network]\nnics = 2\nstriped = false\nnic_of = [0, 1, 0, 1]\n"
                         "staging_gbyte_per_s = 16\nbridge_gbyte_per_s = 10\n"
                         "[[network.level]]\nnodes = 16\noversubscription = 4\nlatency_us = 0.5\n"
@@ -74,12 +76,12 @@ TEST(ClusterNetwork, NamesTheLineThatIsWrong) {
       "c.toml, line 13: network.torus has one device at each point: ranks_per_node must be 1");
 }
 
-constexpr const char* kSpeed =
+const std::string kSpeed =
     "[[speed]]\nframework = \"f\"\nprecision = \"f16\"\nmodel = \"resnet50\"\n";
 
 TEST(DeviceSpeed, IsACurveOverTheBatch) {
   const Cluster cluster =
-      parse_cluster(std::string{kLinks} + kSpeed +
+      parse_cluster(kLinks + kSpeed +
                         "images_per_s = [[10, 100], [20, 160], [40, 200]]\nstartup_s = 3\n"
                         "optimizer_s = 0.02\ninput_images_per_s = 500\n",
                     "c.toml")
@@ -113,12 +115,12 @@ TEST(DeviceSpeed, BelongsToFrameworkPrecisionAndModel) {
 
 TEST(DeviceSpeed, NamesTheLineThatIsWrong) {
   EXPECT_EQ(
-      why(std::string{kSpeed} + "images_per_s = [[2, 8], [1, 9]]\n"),
+      why(kSpeed + "images_per_s = [[2, 8], [1, 9]]\n"),
       "c.toml, line 16: speed.images_per_s must be pairs of numbers from 0.001 to 1000000000, "
       "the first of each rising: [[32, 157], [64, 160]]");
-  EXPECT_EQ(why(std::string{kSpeed} + "images_per_s = [[10, 10], [20, 30]]\n"),
+  EXPECT_EQ(why(kSpeed + "images_per_s = [[10, 10], [20, 30]]\n"),
             "c.toml, line 16: speed.images_per_s has 20 images done sooner than 10");
-  EXPECT_EQ(why(std::string{kSpeed} + "images_per_s = [[1, 10]]\noptimizer_s = 0.1\n"),
+  EXPECT_EQ(why(kSpeed + "images_per_s = [[1, 10]]\noptimizer_s = 0.1\n"),
             "c.toml, line 17: speed.optimizer_s is longer than a whole step");
   EXPECT_EQ(why("[[speed]]\nframework = \"f\"\nprecision = \"f8\"\nmodel = \"resnet50\"\n"
                 "images_per_s = [[1, 1]]\n"),

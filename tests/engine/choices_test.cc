@@ -4,8 +4,8 @@
 
 #include <filesystem>
 
+#include "engine/select/algorithm_override.h"
 #include "engine/select/constants.h"
-#include "engine/select/override.h"
 
 namespace sluice::engine {
 namespace {
@@ -27,7 +27,7 @@ CostConstants made_up() {
   return constants;
 }
 
-Order one_node(int ranks) { return {std::vector<int>(static_cast<std::size_t>(ranks), 0), {}}; }
+RankOrder one_node(int ranks) { return {std::vector<int>(static_cast<std::size_t>(ranks), 0), {}}; }
 
 TEST(Choices, TakeTheCheapestByTheConstants) {
   Choices choices{one_node(2), 0, made_up(), {}};

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/engine/conformance.h"
-#include "tests/engine/errands.h"
+#include "tests/engine/recorded_hooks.h"
 #include "tests/engine/world.h"
 
 namespace sluice::engine {

@@ -5,7 +5,7 @@
 #include <ctime>
 #include <thread>
 
-#include "engine/errand.h"
+#include "engine/background.h"
 #include "tests/engine/counted_new.h"
 #include "tests/engine/in_process.h"
 
@@ -50,7 +50,7 @@ TEST(SteadyState, AllocatesNothing) {
 TEST(SteadyState, ErrandsAllocateNothing) {
   run_ranks(2, [&](Communicator& comm) {
     const Pool pool = comm.allocate(50'000 * sizeof(float));
-    Errand errand;
+    ProgressHooks errand;
     const auto round = [&] {
       Work first = all_reduce_in_background(comm, pool.data(), 50'000, {}, &errand);
       Work second = all_reduce_in_background(comm, pool.data(), 1000, {}, nullptr);

@@ -8,8 +8,8 @@
 #include <map>
 #include <string>
 
+#include "recipe/epoch_table.h"
 #include "recipe/recipe.h"
-#include "recipe/training_plan.h"
 
 namespace {
 
@@ -24,7 +24,7 @@ void plan(const sluice::recipe::Recipe& recipe) {
   for (const int ranks : {1, 3}) {
     const auto planned = sluice::recipe::plan_training(recipe, ranks, kSamples);
     if (!planned.ok()) continue;
-    const sluice::recipe::TrainingPlan& plan = planned.value();
+    const sluice::recipe::EpochTable& plan = planned.value();
     for (const std::int64_t step : {std::int64_t{0}, plan.steps / 2, plan.steps - 1}) {
       require(plan.first_sample(step) >= 0, "a step before the first sample");
       require(plan.epoch_at(step) <= recipe.epochs, "a step after the last epoch");

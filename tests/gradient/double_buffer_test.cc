@@ -21,7 +21,7 @@ void expect_one_step_late(const Model& model, int ranks, GradientOptions options
   engine::run_ranks(ranks, [&](Communicator& comm) {
     Reducer reducer{comm, model.gradients(), options};
     Reference reference{model, ranks, options};
-    std::optional<Reference::Step> before;
+    std::optional<Reference::StepContext> before;
     const auto expect_before = [&](const FinishedStep& finished) {
       ASSERT_EQ(finished.empty, !before);
       if (!before) return;

@@ -9,7 +9,7 @@
 #include "gradient/reducer.h"
 #include "tests/box/box_ranks.h"
 
-namespace sluice::gradient::box {
+namespace sluice::gradient {
 namespace {
 
 // A network of 11.2 million parameters: matrices of unlike sizes, a bias after each.
@@ -110,4 +110,4 @@ TEST(Links, SparseStepsSendASixthOfDenseOnes) {
 }
 
 }  // namespace
-}  // namespace sluice::gradient::box
+}  // namespace sluice::gradient

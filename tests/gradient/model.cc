@@ -106,7 +106,7 @@ void Model::write_all(Reducer& reducer, int rank, int step) const {
 }
 
 // Returns the mean in the type of the gradient, which each rank adds in f32, or f64 for that.
-Bytes Reference::mean_in_type(std::size_t i, int number, Step& step) const {
+Bytes Reference::mean_in_type(std::size_t i, int number, StepContext& step) const {
   const GradientSpec& spec = model_.gradients()[i];
   std::vector<Bytes> given;
   for (int r = 0; r < ranks_; ++r) given.push_back(model_.gradient(i, r, number, step.loss_scale));
@@ -127,7 +127,7 @@ Bytes Reference::mean_in_type(std::size_t i, int number, Step& step) const {
   return mean;
 }
 
-Bytes Reference::mean_over_wire(std::size_t i, int number, Step& step) const {
+Bytes Reference::mean_over_wire(std::size_t i, int number, StepContext& step) const {
   const GradientSpec& spec = model_.gradients()[i];
   const DataType wire = wire_type(options_.wire);
   std::vector<Bytes> given;
@@ -140,11 +140,11 @@ Bytes Reference::mean_over_wire(std::size_t i, int number, Step& step) const {
       const float value = at<float>(given[r], e);
       const auto factor = static_cast<float>(step.wire_scale / step.loss_scale);
       const float travels =
-          kernels::reference::decode(wire, reference::encode(wire, value * factor));
+          kernels::reference::decode(wire, kernels::reference::encode(wire, value * factor));
       all_finite = all_finite && std::isfinite(value);
       sum = r == 0 ? travels : sum + travels;
     }
-    sum = kernels::reference::decode(wire, reference::encode(wire, sum));
+    sum = kernels::reference::decode(wire, kernels::reference::encode(wire, sum));
     const bool overflowed = all_finite && !std::isfinite(sum);
     step.not_finite = step.not_finite || !all_finite || (overflowed && wire == DataType::BF16);
     step.overflowed = step.overflowed || (overflowed && wire == DataType::F16);
@@ -154,8 +154,8 @@ Bytes Reference::mean_over_wire(std::size_t i, int number, Step& step) const {
   return mean;
 }
 
-Reference::Step Reference::averaged(int step, float wire, double loss) const {
-  Step done{.wire_scale = wire, .loss_scale = loss};
+Reference::StepContext Reference::averaged(int step, float wire, double loss) const {
+  StepContext done{.wire_scale = wire, .loss_scale = loss};
   const bool wired = options_.wire != WireType::F32 && options_.force_wire;
   for (std::size_t i = 0; i < model_.size(); ++i) {
     const bool narrowed = wired && model_.gradients()[i].type == DataType::F32;
@@ -166,7 +166,7 @@ Reference::Step Reference::averaged(int step, float wire, double loss) const {
   return done;
 }
 
-void Reference::learn(const Step& step) {
+void Reference::learn(const StepContext& step) {
   const bool f16 = options_.wire == WireType::F16 && options_.force_wire;
   if (f16 && step.overflowed) {
     if (step.wire_scale == wire_scale) wire_scale /= 2;

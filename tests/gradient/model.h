@@ -65,7 +65,7 @@ class Reference {
     if (options.loss_scale.enabled) loss_scale = options.loss_scale.initial;
   }
 
-  struct Step {
+  struct StepContext {
     float wire_scale = 1;  // that it carried
     double loss_scale = 1;
     std::vector<Bytes> means;  // by gradient
@@ -75,12 +75,12 @@ class Reference {
     bool skipped = false;
   };
   // The means of a step whose gradients carry these scales.
-  Step averaged(int step, float wire, double loss) const;
+  StepContext averaged(int step, float wire, double loss) const;
   // What follows for the next scales.
-  void learn(const Step& step);
+  void learn(const StepContext& step);
   // Both, with the present scales.
-  Step average(int step) {
-    Step done = averaged(step, wire_scale, loss_scale);
+  StepContext average(int step) {
+    StepContext done = averaged(step, wire_scale, loss_scale);
     learn(done);
     return done;
   }
@@ -89,8 +89,8 @@ class Reference {
   double loss_scale = 1;
 
  private:
-  Bytes mean_in_type(std::size_t i, int number, Step& step) const;
-  Bytes mean_over_wire(std::size_t i, int number, Step& step) const;
+  Bytes mean_in_type(std::size_t i, int number, StepContext& step) const;
+  Bytes mean_over_wire(std::size_t i, int number, StepContext& step) const;
 
   const Model& model_;
   int ranks_;

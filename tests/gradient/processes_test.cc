@@ -57,7 +57,7 @@ void expect_sparse(bool late) {
   for (int step = 0; step < 12; ++step) {
     model.write_all(reducer, engine::world().rank(), step);
     if (reducer.finish().empty) continue;
-    const NaiveSparse::Step expected = naive.step(late ? step - 1 : step);
+    const NaiveSparse::StepContext expected = naive.step(late ? step - 1 : step);
     for (std::size_t i = 0; i < model.size(); ++i) {
       const auto* means = reinterpret_cast<const float*>(reducer.result(i));
       for (std::size_t e = 0; e < expected.means[i].size(); ++e)

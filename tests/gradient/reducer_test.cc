@@ -19,7 +19,7 @@ constexpr std::size_t kEverything = std::size_t{1} << 40U;
 // Steps of a model whose ranks mark gradients each in an order of its own.
 void expect_means(const Model& model, int ranks, const GradientOptions& options, int steps = 3) {
   Reference reference{model, ranks, options};
-  std::vector<Reference::Step> averages;
+  std::vector<Reference::StepContext> averages;
   for (int step = 0; step < steps; ++step) averages.push_back(reference.average(step));
   engine::run_ranks(ranks, [&](Communicator& comm) {
     Reducer reducer{comm, model.gradients(), options};

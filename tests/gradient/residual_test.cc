@@ -36,7 +36,7 @@ float weight_at(int step, std::size_t element) {
 }
 
 struct OneRank {
-  explicit OneRank(const Chunks& chunks) : residual{chunks}, norms(chunks.size()) {}
+  explicit OneRank(const SparseChunks& chunks) : residual{chunks}, norms(chunks.size()) {}
   Residual residual;
   std::vector<float> norms;
   std::vector<float> pool = std::vector<float>(all_elements());
@@ -178,7 +178,7 @@ class Ranks {
     }
   }
 
-  Chunks chunks_;
+  SparseChunks chunks_;
   double sparsity_;
   Way way_;
   std::vector<OneRank> ranks_;
@@ -242,7 +242,7 @@ TEST(Residual, EveryWayHoldsTheSame) {
 class OneGradient : public testing::Test {
  protected:
   const std::vector<GradientSpec> gradients_ = {{.name = "g", .count = 10}};
-  const Chunks chunks_{gradients_, 4};
+  const SparseChunks chunks_{gradients_, 4};
   Residual residual_{chunks_};
   std::vector<float> norms_ = std::vector<float>(3, -1);
   std::vector<std::uint8_t> selected_ = {0, 1, 0};

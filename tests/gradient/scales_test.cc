@@ -1,4 +1,4 @@
-#include "gradient/scales.h"
+#include "gradient/wire/scales.h"
 
 #include <gtest/gtest.h>
 

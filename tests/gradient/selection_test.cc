@@ -19,7 +19,7 @@ struct Result {
   Flags selected;
 };
 
-Result select(const Chunks& chunks, const std::vector<float>& norms, double sparsity) {
+Result select(const SparseChunks& chunks, const std::vector<float>& norms, double sparsity) {
   std::vector<std::uint32_t> order(chunks.size());
   Flags selected(chunks.size(), 7);
   const std::size_t elements = select_chunks(chunks, norms, sparsity, order, selected);
@@ -27,7 +27,7 @@ Result select(const Chunks& chunks, const std::vector<float>& norms, double spar
 }
 
 // Sorts all chunks and walks down.
-Result naive(const Chunks& chunks, const std::vector<float>& norms, double sparsity) {
+Result naive(const SparseChunks& chunks, const std::vector<float>& norms, double sparsity) {
   std::vector<std::size_t> order(chunks.size());
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(),
@@ -42,12 +42,12 @@ Result naive(const Chunks& chunks, const std::vector<float>& norms, double spars
   return result;
 }
 
-Chunks equal_chunks(std::size_t count) {
+SparseChunks equal_chunks(std::size_t count) {
   return {std::vector<GradientSpec>{{.name = "g", .count = 10 * count}}, 10};
 }
 
 TEST(Selection, TakesTheLargestUntilItsShareIsReached) {
-  const Chunks chunks = equal_chunks(5);
+  const SparseChunks chunks = equal_chunks(5);
   const std::vector<float> norms = {3, 1, 5, 2, 4};
   EXPECT_EQ(select(chunks, norms, 0.6).selected, (Flags{0, 0, 1, 0, 1}));
   // Half a chunk more is a chunk more.
@@ -76,8 +76,8 @@ TEST(Selection, TakesWhatIsNotANumberFirst) {
 }
 
 TEST(Selection, OfNothingIsNothing) {
-  const Chunks chunks{std::vector<GradientSpec>{{.name = "b", .count = 9, .may_be_sparse = false}},
-                      4};
+  const SparseChunks chunks{
+      std::vector<GradientSpec>{{.name = "b", .count = 9, .may_be_sparse = false}}, 4};
   EXPECT_EQ(select(chunks, {}, 0.85).elements, 0U);
 }
 
@@ -89,7 +89,7 @@ TEST(Selection, AgreesWithSortingThemAll) {
       gradients.push_back(
           {.name = "g", .count = 1 + random() % 500, .may_be_sparse = random() % 4 != 0});
     }
-    const Chunks chunks{gradients, 1 + random() % 60};
+    const SparseChunks chunks{gradients, 1 + random() % 60};
     std::vector<float> norms(chunks.size());
     for (float& norm : norms) norm = static_cast<float>(random() % 40);  // with many ties
     const double sparsity = static_cast<double>(random() % 1000) / 1000;
@@ -112,7 +112,7 @@ TEST(Selection, SendsAtMostSeventeenPercentOfALargeModel) {
     vectors += 512;
   }
   const SparseOptions options{.sparsity = 0.85};
-  const Chunks chunks{gradients, options.chunk};
+  const SparseChunks chunks{gradients, options.chunk};
   std::vector<float> norms(chunks.size());
   for (std::size_t c = 0; c < norms.size(); ++c) norms[c] = std::sin(static_cast<float>(c * c));
   const std::size_t sent = select(chunks, norms, sparsity_at(options, 0)).elements;

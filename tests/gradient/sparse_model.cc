@@ -96,10 +96,10 @@ bool NaiveSparse::decays(std::size_t i, int rank, int number) const {
   return decay_ != 0 && model_.has(i, rank, number);
 }
 
-NaiveSparse::Step NaiveSparse::step(int number) {
+NaiveSparse::StepContext NaiveSparse::step(int number) {
   const std::vector<bool> chosen = choose(number);
-  Step step{.means = std::vector<std::vector<float>>(model_.size()),
-            .arrived = std::vector<std::vector<GradientPart>>(model_.size())};
+  StepContext step{.means = std::vector<std::vector<float>>(model_.size()),
+                   .arrived = std::vector<std::vector<GradientPart>>(model_.size())};
   step.sparse =
       number >= options_.sparse.dense_steps && number >= (options_.double_buffering ? 2 : 1);
   std::vector<double> norms(pieces_.size(), 0);

@@ -20,13 +20,13 @@ class NaiveSparse {
  public:
   NaiveSparse(const Model& model, int ranks, const GradientOptions& options, float decay);
 
-  struct Step {
+  struct StepContext {
     bool sparse = false;
     std::vector<std::vector<float>> means;           // by gradient; empty where it has no chunks
     std::vector<std::vector<GradientPart>> arrived;  // likewise
   };
   // Steps come one after another, from 0. The mean is ((rank 0 + rank 1) + ...) / ranks, in f32.
-  Step step(int number);
+  StepContext step(int number);
 
  private:
   struct Piece {

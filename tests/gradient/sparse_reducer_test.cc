@@ -29,7 +29,7 @@ void set_decays(Reducer& reducer, const std::vector<std::vector<float>>& weights
 }
 
 // Chunks to the bit; what has none as in a dense step.
-void expect_step(Reducer& reducer, const Model& model, const NaiveSparse::Step& expected,
+void expect_step(Reducer& reducer, const Model& model, const NaiveSparse::StepContext& expected,
                  const std::vector<Bytes>& dense) {
   for (std::size_t i = 0; i < model.size(); ++i) {
     const GradientSpec& spec = model.gradients()[i];

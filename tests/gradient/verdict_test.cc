@@ -6,8 +6,8 @@ namespace sluice::gradient {
 namespace {
 
 const std::vector<GradientSpec> kGradients = {{"w", 10}, {"b", 5}, {"d", 5, DataType::F64}};
-constexpr Passage kF16{.wire = WireType::F16, .ranks = 3, .wire_scale = 8};
-constexpr Passage kScaled{.ranks = 3, .loss_scale = 4, .loss_scaled = true};
+constexpr WireConversion kF16{.wire = WireType::F16, .ranks = 3, .wire_scale = 8};
+constexpr WireConversion kScaled{.ranks = 3, .loss_scale = 4, .loss_scaled = true};
 
 std::vector<Faults> at_rank(std::size_t rank, const Faults& faults) {
   std::vector<Faults> ranks(6);
@@ -22,7 +22,7 @@ TEST(Verdict, IsSilentWhereAllIsWell) {
 }
 
 TEST(Verdict, AnOverflowOnTheWireLowersTheWireScaleAlone) {
-  Passage passage = kF16;
+  WireConversion passage = kF16;
   passage.loss_scaled = true;
   const Verdict verdict = judge(at_rank(1, {.overflowed = 3, .first = 0, .in_first = 1}),
                                 {.on_wire = 0}, passage, kGradients);
@@ -34,7 +34,7 @@ TEST(Verdict, AnOverflowOnTheWireLowersTheWireScaleAlone) {
 }
 
 TEST(Verdict, WhatWasNotFiniteBeforeTheWireLowersTheLossScaleAlone) {
-  Passage passage = kF16;
+  WireConversion passage = kF16;
   passage.loss_scaled = true;
   const Verdict verdict = judge(at_rank(2, {.not_finite = 2, .first = 1, .in_first = 2}),
                                 {.on_wire = 1}, passage, kGradients);
@@ -55,7 +55,7 @@ TEST(Verdict, ASumAloneIsTheWiresFaultOnTheWireAndElseTheLossScales) {
 }
 
 TEST(Verdict, Bf16HasNoScaleOfItsOwn) {
-  Passage passage{.wire = WireType::BF16, .ranks = 3};
+  WireConversion passage{.wire = WireType::BF16, .ranks = 3};
   const auto ranks = at_rank(0, {.overflowed = 1, .first = 0, .in_first = 1});
   EXPECT_FALSE(judge(ranks, {}, passage, kGradients).skipped);
   passage.loss_scaled = true;

@@ -20,13 +20,13 @@ constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 void expect_as_reference(const Model& model, int ranks, const GradientOptions& options, int steps,
                          const std::vector<std::string>& warnings = {}) {
   Reference reference{model, ranks, options};
-  std::vector<Reference::Step> averages;
+  std::vector<Reference::StepContext> averages;
   for (int step = 0; step < steps; ++step) averages.push_back(reference.average(step));
   engine::run_ranks(ranks, [&](Communicator& comm) {
     Reducer reducer{comm, model.gradients(), options};
     for (int step = 0; step < steps; ++step) {
       SCOPED_TRACE(testing::Message() << "step " << step << ", rank " << comm.rank());
-      const Reference::Step& expected = averages[static_cast<std::size_t>(step)];
+      const Reference::StepContext& expected = averages[static_cast<std::size_t>(step)];
       ASSERT_EQ(reducer.loss_scale(), expected.loss_scale);
       ASSERT_EQ(reducer.state().wire_scale, expected.wire_scale);
       model.write_all(reducer, comm.rank(), step);
@@ -93,7 +93,7 @@ TEST(Wire, AJumpBeyondItsReserveIsSkippedUntilTheScaleFits) {
     for (int step = 0; step < 14; ++step) {
       model.write_all(reducer, comm.rank(), step);
       const FinishedStep finished = reducer.finish();
-      const Reference::Step expected = reference.average(step);
+      const Reference::StepContext expected = reference.average(step);
       ASSERT_EQ(finished.skipped, expected.skipped);
       ASSERT_EQ(finished.warning.empty(), !expected.skipped) << finished.warning;
       ASSERT_EQ(reducer.state().wire_scale, reference.wire_scale);

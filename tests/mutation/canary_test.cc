@@ -47,7 +47,7 @@ Canary read_canary(const std::filesystem::path& file) {
 // A broadcast of two chunks from rank 0 to rank 1, with one thing changed.
 Schedule broadcast_to(Rank peer, Range range) {
   Schedule schedule{"canary", {.collective = Collective::Broadcast, .ranks = 2}, false, {}};
-  schedule.programs.assign(2, Program{Layout{2}, {"aside"}});
+  schedule.programs.assign(2, Program{Chunking{2}, {"aside"}});
   for (Program& program : schedule.programs) program.begin_step();
   schedule.programs[0].send(peer, range);
   schedule.programs[1].receive_copy(0, {range.buffer, range.first, range.count});
@@ -62,7 +62,7 @@ Schedule without_program_of_rank_1() {
 
 Schedule with_another_layout_at_rank_1() {
   Schedule schedule = broadcast_to(1, {.count = 2});
-  schedule.programs[1] = Program{Layout{3}};
+  schedule.programs[1] = Program{Chunking{3}};
   schedule.programs[1].begin_step();
   schedule.programs[1].receive_copy(0, {.count = 2});
   return schedule;

@@ -36,7 +36,7 @@ Schedule read_canary(const std::string& name) {
 Schedule ring_by_hand(int ranks) {
   Schedule schedule{"by_hand", {.collective = Collective::AllReduce, .ranks = ranks}, false, {}};
   for (Rank rank = 0; rank < ranks; ++rank) {
-    Program program{Layout{ranks}};
+    Program program{Chunking{ranks}};
     const Rank left = (rank + ranks - 1) % ranks;
     const Rank right = (rank + 1) % ranks;
     for (int step = 0; step < 2 * (ranks - 1); ++step) {
@@ -95,7 +95,7 @@ TEST(Interpreter, ShowsARaceInSomeRunsOnly) {
   // Rank 0 forwards its chunk in the step in which it receives it.
   Schedule schedule{
       "race", {.collective = Collective::Broadcast, .ranks = 3, .root = 1}, false, {}};
-  schedule.programs.assign(3, Program{Layout{1}});
+  schedule.programs.assign(3, Program{Chunking{1}});
   for (Program& program : schedule.programs) program.begin_step();
   schedule.programs[1].send(0, {});
   schedule.programs[0].receive_copy(1, {});

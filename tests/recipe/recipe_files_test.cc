@@ -10,10 +10,10 @@
 
 #include "base/embedded_files.h"
 #include "base/format.h"
+#include "recipe/epoch_table.h"
 #include "recipe/recipe.h"
 #include "recipe/recipe_keys.h"
 #include "recipe/recipe_value.h"
-#include "recipe/training_plan.h"
 
 namespace sluice::recipe {
 namespace {
@@ -95,7 +95,7 @@ TEST(RecipeFiles, PublishedRunsHaveTheirBatchesAndSteps) {
   };
   for (const Published& run : runs) {
     const Recipe recipe = load_recipe(run.recipe).value();
-    const TrainingPlan plan = plan_training(recipe, run.ranks, kImageNet).value();
+    const EpochTable plan = plan_training(recipe, run.ranks, kImageNet).value();
     EXPECT_EQ(plan.epochs.front().global_batch, run.batch) << run.recipe;
     EXPECT_EQ(plan.epochs.back().global_batch, run.last_batch) << run.recipe;
     EXPECT_EQ(plan.steps, run.steps) << run.recipe;
@@ -104,7 +104,7 @@ TEST(RecipeFiles, PublishedRunsHaveTheirBatchesAndSteps) {
 
 TEST(RecipeFiles, FacebooksRateRisesToThreePointTwoAndFallsByTens) {
   const Recipe recipe = load_recipe("facebook-1h").value();
-  const TrainingPlan plan = plan_training(recipe, 256, kImageNet).value();
+  const EpochTable plan = plan_training(recipe, 256, kImageNet).value();
   const int epoch = 156;  // steps
   EXPECT_NEAR(rate_at(recipe, plan, 0), 0.1, 1e-12);
   EXPECT_NEAR(rate_at(recipe, plan, 5 * epoch / 2), (0.1 + 3.2) / 2, 1e-12);
@@ -117,7 +117,7 @@ TEST(RecipeFiles, FacebooksRateRisesToThreePointTwoAndFallsByTens) {
 
 TEST(RecipeFiles, PfnStartsSlowly) {
   const Recipe recipe = load_recipe("pfn-15min").value();
-  const TrainingPlan plan = plan_training(recipe, 1024, kImageNet).value();
+  const EpochTable plan = plan_training(recipe, 1024, kImageNet).value();
   for (std::int64_t step = 0; step < plan.steps; ++step) {
     const double epoch = static_cast<double>(step) * 32768 / kImageNet;
     double of_base = 0.5;
@@ -130,7 +130,7 @@ TEST(RecipeFiles, PfnStartsSlowly) {
 
 TEST(RecipeFiles, FujitsusRateIsThatOfTheirProgram) {
   const Recipe recipe = load_recipe("fujitsu-mlperf-70s").value();
-  const TrainingPlan plan = plan_training(recipe, 2048, kImageNet).value();
+  const EpochTable plan = plan_training(recipe, 2048, kImageNet).value();
   int evaluations = 0;
   for (int step = 0; step < 1350; ++step) {
     const double p = std::min(step - 540, 780) / 780.0;

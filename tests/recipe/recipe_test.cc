@@ -46,12 +46,12 @@ batch_phases = [[2, 16]]
   EXPECT_EQ(recipe.about, "a \"quoted\" line");
   EXPECT_TRUE(recipe.nesterov);
   EXPECT_EQ(recipe.optimizer, OptimizerKind::Lars);
-  EXPECT_EQ(recipe.rate_place, RatePlace::Folded);
+  EXPECT_EQ(recipe.rate_place, LearningRateMode::Folded);
   EXPECT_EQ(recipe.theta, 2U << 20U);
   EXPECT_EQ(recipe.seed, 9223372036854775807U);
   EXPECT_EQ(recipe.weight_decay, 1e-4);
   EXPECT_EQ(recipe.crop_area, (Interval{0.05, 0.9}));
-  EXPECT_EQ(recipe.drops, (std::vector<RateDrop>{{30, 0.1}, {60.5, 0.01}}));
+  EXPECT_EQ(recipe.drops, (std::vector<LearningRateDrop>{{30, 0.1}, {60.5, 0.01}}));
   EXPECT_EQ(recipe.batch_phases, (std::vector<BatchPhase>{{2, 16}}));
   EXPECT_EQ(recipe.epochs, 4);
 }
@@ -66,7 +66,7 @@ TEST(Recipe, OverridesNeedNoQuotes) {
   EXPECT_EQ(recipe.rate, 0.03);
   EXPECT_EQ(recipe.theta, 64000U);
   EXPECT_TRUE(recipe.nesterov);
-  EXPECT_EQ(recipe.drops, (std::vector<RateDrop>{{1, 0.5}}));
+  EXPECT_EQ(recipe.drops, (std::vector<LearningRateDrop>{{1, 0.5}}));
   EXPECT_EQ(recipe.about, "two words");
   EXPECT_EQ(recipe.batch, 4) << "the last one counts";
   EXPECT_EQ(recipe.epochs, 2.5);

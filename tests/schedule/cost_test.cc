@@ -34,7 +34,7 @@ TEST(Cost, WhatALinkLendsHidesLatencies) {
 
 TEST(Cost, RanksOfANodeShareItsLink) {
   // Ranks 0 and 1 (one node) both send their whole buffer to ranks 2 and 3 (another).
-  std::vector<Program> programs(4, Program{Layout{2}});
+  std::vector<Program> programs(4, Program{Chunking{2}});
   for (Program& program : programs) program.begin_step();
   constexpr Range kWhole{.first = 0, .count = 2};
   programs[0].send(2, kWhole);

@@ -48,7 +48,7 @@ void expect_unsayable(const Schedule& schedule, const std::string& why) {
 Schedule doubling() {
   Schedule schedule{"doubling", {.ranks = 2}, false, {}};
   for (Rank rank = 0; rank < 2; ++rank) {
-    Program program{Layout{3}, {"in", "spare"}};
+    Program program{Chunking{3}, {"in", "spare"}};
     program.begin_step();
     program.send(1 - rank, {.first = 2, .count = 2});
     program.send(1 - rank, {.first = 1});
@@ -89,7 +89,7 @@ TEST(ScheduleText, ReadsBackEveryKindOfOperation) { expect_round_trip(doubling()
 TEST(ScheduleText, ReadsBackEveryHeaderField) {
   const Shape shape{
       .collective = Collective::Broadcast, .ranks = 8, .grid = {3, 5}, .root = 7, .segments = 4};
-  const Layout layout{std::vector<std::int64_t>{3, std::int64_t{1} << 33, 1}};
+  const Chunking layout{std::vector<std::int64_t>{3, std::int64_t{1} << 33, 1}};
   const Schedule schedule{"double_tree:left-1", shape, true,
                           std::vector<Program>(8, Program{layout, {"a"}})};
   expect_round_trip(schedule);
@@ -105,7 +105,7 @@ TEST(ScheduleText, WritesAnEvenGridAsAProduct) {
         "torus",
         {.ranks = 6, .grid = std::vector<int>(static_cast<std::size_t>(nodes), 6 / nodes)},
         false,
-        std::vector<Program>(6, Program{Layout{6}})};
+        std::vector<Program>(6, Program{Chunking{6}})};
     expect_round_trip(schedule);
     const std::string line = "grid " + std::to_string(nodes) + "x" + std::to_string(6 / nodes);
     EXPECT_NE(printed(schedule).find("\n" + line + "\n"), std::string::npos) << line;
@@ -114,13 +114,13 @@ TEST(ScheduleText, WritesAnEvenGridAsAProduct) {
 
 TEST(ScheduleText, ReadsBackEveryCollective) {
   for (const Collective collective : kCollectives) {
-    expect_round_trip({"none", {.collective = collective}, false, {Program{Layout{1}}}});
+    expect_round_trip({"none", {.collective = collective}, false, {Program{Chunking{1}}}});
   }
 }
 
 TEST(ScheduleText, ReadsBackEveryRange) {
   constexpr int kChunks = 5;
-  Program program{Layout{kChunks}};
+  Program program{Chunking{kChunks}};
   program.begin_step();
   for (int first = 0; first < kChunks; ++first) {
     for (int count = 1; count <= kChunks; ++count) {
@@ -133,12 +133,12 @@ TEST(ScheduleText, ReadsBackEveryRange) {
 TEST(ScheduleText, ReadsBackEmptyStepsWhereverTheyStand) {
   for (unsigned busy = 0; busy < 32; ++busy) {
     for (int steps = 0; steps <= 5; ++steps) {
-      Program program{Layout{1}};
+      Program program{Chunking{1}};
       for (int step = 0; step < steps; ++step) {
         program.begin_step();
         if ((busy >> step & 1) != 0) program.send(1, {});
       }
-      expect_round_trip({"gaps", {.ranks = 2}, false, {program, Program{Layout{1}}}});
+      expect_round_trip({"gaps", {.ranks = 2}, false, {program, Program{Chunking{1}}}});
     }
   }
 }
@@ -148,7 +148,7 @@ TEST(ScheduleText, ReadsALongReduce) {
   for (Rank rank = 999; rank > 0; --rank) sources.push_back(rank);
   sources.push_back(kOwn);
   Schedule schedule{
-      "direct", {.ranks = 1000}, false, std::vector<Program>(1000, Program{Layout{1}})};
+      "direct", {.ranks = 1000}, false, std::vector<Program>(1000, Program{Chunking{1}})};
   schedule.programs[0].begin_step();
   schedule.programs[0].receive_reduce({}, sources);
   expect_round_trip(schedule);
@@ -256,13 +256,13 @@ TEST(ScheduleText, RefusesToPrintWhatItCannotSay) {
                      s.shape.grid = {3, -1};
                    }),
                    "its grid does not hold its ranks");
-  expect_unsayable(changed([](Schedule& s) { s.programs.assign(2, Program{Layout{0}}); }),
+  expect_unsayable(changed([](Schedule& s) { s.programs.assign(2, Program{Chunking{0}}); }),
                    "a chunk has no weight");
   expect_unsayable(changed([](Schedule& s) {
-                     s.programs.assign(2, Program{Layout{1}, {"buffer"}});
+                     s.programs.assign(2, Program{Chunking{1}, {"buffer"}});
                    }),
                    "scratch names are not proper names");
-  expect_unsayable(changed([](Schedule& s) { s.programs[1] = Program{Layout{3}}; }),
+  expect_unsayable(changed([](Schedule& s) { s.programs[1] = Program{Chunking{3}}; }),
                    "ranks 0 and 1 differ in layout or scratch");
   const std::string missing = "rank 1, step 1 names a rank, buffer or chunk that is not there";
   expect_unsayable(changed([](Schedule& s) { s.programs[1].send(2, {}); }), missing);

@@ -14,7 +14,7 @@ constexpr std::array<BufferId, 2> kBoth{0, 1};
 
 // Two ranks exchange their buffer and add: the smallest all-reduce.
 Program exchange(Rank peer) {
-  Program program{Layout{1}, {"in"}};
+  Program program{Chunking{1}, {"in"}};
   program.begin_step();
   program.send(peer, kAll);
   program.receive_copy(peer, {1});
@@ -38,7 +38,7 @@ TEST(Verify, ProvesAnExchangeOfTwo) {
 }
 
 TEST(Verify, SaysWhichRankStepAndChunkIsWrong) {
-  Program forgets{Layout{1}, {"in"}};
+  Program forgets{Chunking{1}, {"in"}};
   forgets.begin_step();
   forgets.send(1, kAll);
   forgets.receive_copy(1, {1});  // and never adds it
@@ -49,11 +49,11 @@ TEST(Verify, SaysWhichRankStepAndChunkIsWrong) {
 }
 
 TEST(Verify, RefusesToReadWhatIsWrittenInTheSameStep) {
-  Program racing{Layout{1}, {"in"}};
+  Program racing{Chunking{1}, {"in"}};
   racing.begin_step();
   racing.send(1, kAll);
   racing.receive_reduce(kAll, kOwnAnd1);
-  Program other{Layout{1}, {"in"}};
+  Program other{Chunking{1}, {"in"}};
   other.begin_step();
   other.send(0, kAll);
   other.receive_reduce(kAll, kOwnAnd0);
@@ -65,7 +65,7 @@ TEST(Verify, RefusesToReadWhatIsWrittenInTheSameStep) {
 TEST(Verify, FindsTwoRanksThatWaitForEachOther) {
   // Each receives into the buffer that it has yet to send, in a step before.
   const auto program = [](Rank peer) {
-    Program waits{Layout{1}};
+    Program waits{Chunking{1}};
     waits.begin_step();
     waits.receive_copy(peer, kAll);
     waits.begin_step();
@@ -79,7 +79,7 @@ TEST(Verify, FindsTwoRanksThatWaitForEachOther) {
 
 TEST(Verify, HoldsRanksToTheSameOrderOfAddition) {
   // Rank 0 hands its sum (0 + 1) + 2 to rank 1; rank 2 makes 0 + (1 + 2) for itself.
-  Program a{Layout{1}, {"in", "pair"}};
+  Program a{Chunking{1}, {"in", "pair"}};
   Program b = a;
   Program c = a;
   const std::array<Rank, 3> sum_at_0{kOwn, 1, 2};
@@ -120,18 +120,18 @@ TEST(Verify, DoesNotChokeOnWhatCannotBe) {
                        false,
                        {exchange(1), exchange(0)}})
                    .proven);
-  Program wild{Layout{1}, {"in"}};
+  Program wild{Chunking{1}, {"in"}};
   wild.begin_step();
   wild.send(77, {.buffer = -4, .first = 9, .count = 2'000'000'000});
   wild.receive_copy(-9, {.buffer = 99});
   EXPECT_FALSE(verify(two(wild, exchange(0))).proven);
-  Program other_layout{Layout{2}, {"in"}};
+  Program other_layout{Chunking{2}, {"in"}};
   EXPECT_FALSE(verify(two(other_layout, exchange(0))).proven);
 }
 
 TEST(Verify, OneRankAloneNeedsNoSteps) {
   for (const Collective collective : kCollectives) {
-    const Proof proof = verify({"alone", {.collective = collective}, true, {Program{Layout{3}}}});
+    const Proof proof = verify({"alone", {.collective = collective}, true, {Program{Chunking{3}}}});
     EXPECT_TRUE(proof.proven) << name(collective) << ": " << proof.reason;
   }
 }

@@ -147,7 +147,7 @@ class Replay {
  private:
   void list_operations(Rank rank, const Program& program, double bytes) {
     std::vector<std::unique_ptr<Operation>>& own = operations_[static_cast<std::size_t>(rank)];
-    const Layout& layout = program.layout();
+    const Chunking& layout = program.layout();
     for (int step = 0; step < program.steps(); ++step) {
       for (const Send& send : program.sends(step)) {
         own.push_back(std::make_unique<Operation>(Operation{step, false, send.range}));

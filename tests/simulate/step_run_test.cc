@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "simulate/collective.h"
-#include "simulate/self_doubt.h"
+#include "simulate/uncertainty.h"
 #include "sluice/select.h"
 #include "tests/simulate/fabrics.h"
 
@@ -99,7 +99,7 @@ TEST(ThinTree, ARingCrossesItUnharmedAndFarFirstHalvingDoublingDoesNot) {
 }
 
 TEST(SelfDoubt, RefusesWhatCannotBe) {
-  const Network network = Network::of(flat_fabric(), 4).value();
+  const FlowNetwork network = FlowNetwork::of(flat_fabric(), 4).value();
   EXPECT_TRUE(check_all_reduce(network, 4e9, 6).ok()) << "1.5 x 4 GB at 1 GB/s";
   EXPECT_NE(check_all_reduce(network, 4e9, 5.9).message().find("which cannot be"),
             std::string::npos);

@@ -43,7 +43,7 @@ refuse include/sluice/plan.h '#include "base/text.h"'
 refuse include/sluice/plan.h '#include <fmt/format.h>'
 refuse include/sluice/plan.h '#include "sluice/torch/data_parallel.h"'
 refuse src/engine/hook.cc '#include "recipe/recipe.h"'
-refuse src/gradient/hook.cc '#include "simulate/network.h"'
+refuse src/gradient/hook.cc '#include "simulate/flow_network.h"'
 refuse src/data/loader.cc '#include <torch/torch.h>'
 refuse src/utils/misc.h '#include <vector>'
 expect 0 "$tools/check-layers" "$tree"

@@ -6,7 +6,7 @@ namespace sluice::train {
 namespace {
 
 TEST(BatchNumbers, CountThroughStepsAndTheirParts) {
-  recipe::TrainingPlan plan;
+  recipe::EpochTable plan;
   plan.epochs = {{.first_step = 0, .steps = 3, .batch = 4, .accumulate = 1},
                  {.first_step = 3, .steps = 2, .batch = 4, .accumulate = 3},
                  {.first_step = 5, .steps = 2, .batch = 4, .accumulate = 2}};
@@ -17,7 +17,7 @@ TEST(BatchNumbers, CountThroughStepsAndTheirParts) {
     EXPECT_EQ(numbers.first_of(step), number);
     const int parts = step < 3 ? 1 : step < 5 ? 3 : 2;
     for (int part = 0; part < parts; ++part) {
-      EXPECT_EQ(numbers.place_of(number++), (BatchPlace{step, part}));
+      EXPECT_EQ(numbers.place_of(number++), (BatchPosition{step, part}));
     }
   }
   EXPECT_EQ(numbers.first_of(plan.steps), number);

@@ -7,14 +7,15 @@
 #include <iterator>
 
 #include "bench/allreduce/temporary_folder.h"
-#include "train/checkpoint/section_list.h"
+#include "train/checkpoint/sections.h"
 
 namespace sluice::train {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr PartHeader kHeader{.step = 1250, .run = 77, .ranks = 3, .owner = 2, .accuracy = 81.5};
+constexpr CheckpointHeader kHeader{
+    .step = 1250, .run = 77, .ranks = 3, .owner = 2, .accuracy = 81.5};
 
 class CheckpointFile : public testing::Test {
  protected:
@@ -38,21 +39,21 @@ class CheckpointFile : public testing::Test {
     std::ofstream{file_, std::ios::binary | std::ios::trunc} << bytes;
   }
   std::string refusal() const {
-    const Result<Part> part = read_part(file_);
+    const Result<CheckpointPart> part = read_part(file_);
     EXPECT_TRUE(part.ok() || part.status().code() == Code::InvalidInput);
     return part.status().message();
   }
 
   bench::TemporaryFolder folder_;
   fs::path file_ = fs::path{folder_.make("checkpoints")} / "rank-2";
-  SectionList list_;
+  SectionWriter list_;
 };
 
 TEST_F(CheckpointFile, IsReadAsItWasWritten) {
   ASSERT_TRUE(write().ok());
-  const Result<Part> part = read_part(file_);
+  const Result<CheckpointPart> part = read_part(file_);
   ASSERT_TRUE(part.ok()) << part.status().message();
-  const PartHeader& header = part.value().header();
+  const CheckpointHeader& header = part.value().header();
   EXPECT_EQ(header.step, 1250);
   EXPECT_EQ(header.run, 77U);
   EXPECT_EQ(header.ranks, 3);

@@ -8,7 +8,7 @@
 #include "base/remove_folder.h"
 #include "bench/allreduce/temporary_folder.h"
 #include "train/checkpoint/mean_part.h"
-#include "train/checkpoint/section_list.h"
+#include "train/checkpoint/sections.h"
 
 namespace sluice::train {
 namespace {
@@ -24,9 +24,9 @@ class CheckpointFolder : public testing::Test {
              std::uint64_t run = 1) {
     const fs::path checkpoint = checkpoint_path(path_, step);
     fs::create_directories(checkpoint);
-    for (int owner = PartHeader::kCommon; owner < kRanks; ++owner) {
+    for (int owner = CheckpointHeader::kCommon; owner < kRanks; ++owner) {
       if (owner == missing) continue;
-      SectionList list;
+      SectionWriter list;
       list.add_copy<float>("mean", std::vector<float>{static_cast<float>(step + owner), 1});
       list.add_value("count", std::int64_t{step + owner});
       ASSERT_TRUE(
@@ -70,7 +70,7 @@ TEST_F(CheckpointFolder, TheNewestGoodOneIsFound) {
 
 TEST_F(CheckpointFolder, EveryFileOfACheckpointCounts) {
   write(5);
-  write(9, -1, PartHeader::kCommon);
+  write(9, -1, CheckpointHeader::kCommon);
   EXPECT_EQ(refusal(), "common: it is missing");
   base::remove_folder(checkpoint_path(path_, 9));
   write(9, -1, 1);
@@ -112,8 +112,8 @@ TEST_F(CheckpointFolder, WithoutAnyAccuracyOnlyTheLastAreKept) {
 TEST_F(CheckpointFolder, TheMeanOfFloatsIsOverAllRanks) {
   write(4);
   const fs::path checkpoint = checkpoint_path(path_, 4);
-  const PartHeader header = check_checkpoint(checkpoint).value();
-  const Result<Part> mean = mean_part(checkpoint, header);
+  const CheckpointHeader header = check_checkpoint(checkpoint).value();
+  const Result<CheckpointPart> mean = mean_part(checkpoint, header);
   ASSERT_TRUE(mean.ok());
   SectionReader reader{mean.value()};
   EXPECT_EQ(reader.vector<float>("mean"), (std::vector<float>{4.5F, 1}));

@@ -60,7 +60,7 @@ TEST(Resume, HasTheSameBitsWithLarsAccumulationAndLossScaling) {
   recipe::Recipe recipe = tiny_recipe();
   recipe.optimizer = recipe::OptimizerKind::Lars;
   recipe.rate = 2;
-  recipe.rate_place = RatePlace::Folded;
+  recipe.rate_place = LearningRateMode::Folded;
   recipe.batch = 4;
   recipe.global_batch = 16;
   recipe.loss_scaling = true;

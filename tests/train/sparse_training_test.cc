@@ -48,16 +48,16 @@ struct Rule {
   const char* name;
   bool nesterov = false;
   double decay = 0;
-  RatePlace place = RatePlace::Outside;
+  LearningRateMode place = LearningRateMode::Outside;
   double eta = 0;  // 0: not LARS
 };
 constexpr Rule kRules[] = {
     {"momentum"},
     {"nesterov", true},
     {"decay", false, kDecay},
-    {"nesterov, decay, the rate folded in", true, kDecay, RatePlace::Folded},
-    {"lars", false, kDecay, RatePlace::Folded, 0.05},
-    {"lars, nesterov, the rate outside", true, kDecay, RatePlace::Outside, 0.05},
+    {"nesterov, decay, the rate folded in", true, kDecay, LearningRateMode::Folded},
+    {"lars", false, kDecay, LearningRateMode::Folded, 0.05},
+    {"lars, nesterov, the rate outside", true, kDecay, LearningRateMode::Outside, 0.05},
 };
 constexpr double kEpsilon = 1e-9;
 
@@ -185,7 +185,7 @@ class Reference {
         change = change * rule_.eta * length /
                  (last_[p].norm().item<double>() + decay(p) * length + kEpsilon);
       }
-      const bool folded = rule_.place == RatePlace::Folded;
+      const bool folded = rule_.place == LearningRateMode::Folded;
       if (folded) change = change * kRate;
       const torch::Tensor velocity = kMomentum * velocities_[p] + change;
       torch::Tensor by = rule_.nesterov ? change + kMomentum * velocity : velocity;
@@ -237,13 +237,14 @@ std::unique_ptr<MomentumOptimizer> optimizer_of(const torch::nn::Sequential& mod
                                                                    .eta = rule.eta,
                                                                    .eps = kEpsilon,
                                                                    .rate_place = rule.place});
-  return std::make_unique<Sgd>(model->parameters(),
-                               SgdOptions{.lr = kRate,
-                                          .momentum = kMomentum,
-                                          .nesterov = rule.nesterov,
-                                          .weight_decay = rule.decay,
-                                          .rate_place = rule.place,
-                                          .momentum_correction = rule.place == RatePlace::Outside});
+  return std::make_unique<Sgd>(
+      model->parameters(),
+      SgdOptions{.lr = kRate,
+                 .momentum = kMomentum,
+                 .nesterov = rule.nesterov,
+                 .weight_decay = rule.decay,
+                 .rate_place = rule.place,
+                 .momentum_correction = rule.place == LearningRateMode::Outside});
 }
 
 double distance(const torch::nn::Sequential& ours, const torch::nn::Sequential& theirs) {

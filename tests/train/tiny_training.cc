@@ -58,7 +58,7 @@ recipe::Recipe tiny_recipe() {
   recipe.batch = 8;
   recipe.rate = 0.05;
   recipe.rate_batch = 8;
-  recipe.rate_scaling = recipe::RateScaling::None;
+  recipe.rate_scaling = recipe::LearningRateScaling::None;
   recipe.decay = recipe::DecayKind::Constant;
   recipe.seed = 5;
   return recipe;

@@ -27,8 +27,8 @@ const MpiWorld& world() {
 
 bool wait_for(Network& network, const std::function<bool()>& done,
               std::chrono::milliseconds time = std::chrono::seconds{20}) {
-  Bell bell;
-  return wait_until(bell, *network.sleeper(), Clock::now() + time, Patience::with_shared_cores(),
+  Doorbell bell;
+  return wait_until(bell, *network.sleeper(), Clock::now() + time, WaitPolicy::with_shared_cores(),
                     done, [] {});
 }
 
@@ -49,7 +49,7 @@ std::vector<std::byte> contents(Rank from, Rank to, std::size_t message, std::si
   return all;
 }
 
-Header header_of(std::size_t message, std::size_t bytes) {
+MessageHeader header_of(std::size_t message, std::size_t bytes) {
   return {.signature = 77 + message, .number = message, .kind = 3, .count = bytes, .bytes = bytes};
 }
 
@@ -63,7 +63,7 @@ class Reader {
 
   // True: a message was read to its end.
   bool step() {
-    const Header* const header = network_->incoming(peer_);
+    const MessageHeader* const header = network_->incoming(peer_);
     if (header == nullptr) return false;
     const std::size_t bytes = header->bytes;
     if (here_.empty() && !begun_) {
@@ -192,7 +192,7 @@ TEST_F(Mpi, WhatCountsAsSentNeedsItsSenderNoMore) {
       sent += 2;
       ASSERT_TRUE(wait_for(*network, [&] { return network->sent(1) == sent; }));
       std::this_thread::sleep_for(std::chrono::milliseconds{200});
-      Header woken = header_of(1, 0);
+      MessageHeader woken = header_of(1, 0);
       woken.count = static_cast<std::uint64_t>(nanoseconds_now());
       network->send(1, woken, nullptr);
       ++sent;
@@ -222,7 +222,7 @@ TEST_F(Mpi, NotesOvertakeMessagesAndTheNewestCounts) {
     if (peer == rank_) continue;
     std::uint64_t newest = 0;
     EXPECT_TRUE(wait_for(*network, [&] {
-      Note note;
+      StatusNote note;
       if (network->hear(peer, note)) {
         EXPECT_GT(note.entered, newest);
         EXPECT_EQ(note.step, peer);
@@ -231,7 +231,7 @@ TEST_F(Mpi, NotesOvertakeMessagesAndTheNewestCounts) {
       }
       return newest == 100;
     }));
-    Note note;
+    StatusNote note;
     EXPECT_FALSE(network->hear(peer, note));
   }
   std::vector<Reader> readers;
@@ -310,7 +310,7 @@ TEST_F(Mpi, LeavingIsHeardAfterTheDataAndOthersGoOn) {
     EXPECT_TRUE(wait_for(*network, [&] { return !network->death_of(0).empty(); }));
     EXPECT_NE(network->death_of(0).find("has left"), std::string::npos) << network->death_of(0);
     EXPECT_EQ(network->incoming(0), nullptr);
-    Note note;
+    StatusNote note;
     EXPECT_TRUE(network->hear(0, note));
     EXPECT_EQ(note.entered, 5U);
     for (Rank peer = 1; peer < ranks_; ++peer) {
@@ -345,7 +345,7 @@ TEST_F(Mpi, TheSteadyStateAllocatesNothing) {
       ++sent;
     }
     for (int messages = 0; messages < 3;) {
-      if (const Header* const header = network->incoming(last); header != nullptr) {
+      if (const MessageHeader* const header = network->incoming(last); header != nullptr) {
         const std::uint64_t left = header->bytes;
         std::uint64_t here = 0;
         do {
@@ -360,7 +360,7 @@ TEST_F(Mpi, TheSteadyStateAllocatesNothing) {
     }
     while (network->sent(next) < sent) std::this_thread::yield();
     network->tell(next, {.entered = sent});
-    Note note;
+    StatusNote note;
     network->hear(last, note);
   };
   for (int i = 0; i < 20; ++i) round();

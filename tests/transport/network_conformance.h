@@ -46,7 +46,7 @@ class Receiver {
   // True when all messages have been read.
   bool move() {
     while (message < std::size(kSizes) && wrong.empty()) {
-      const Header* const header = network_.incoming(peer_);
+      const MessageHeader* const header = network_.incoming(peer_);
       if (header == nullptr) return false;
       const std::size_t bytes = kSizes[message];
       if (header->bytes != bytes || header->number != message ||
@@ -132,7 +132,7 @@ inline std::string notes(Network& network, Rank own, const std::vector<Rank>& pe
       network.tell(peer, {.entered = entered, .count = static_cast<std::uint64_t>(own), .step = 7});
   }
   for (const Rank peer : peers) {
-    Note note;
+    StatusNote note;
     std::uint64_t newest = 0;
     const bool came = eventually([&] {
       if (network.hear(peer, note)) {
@@ -167,7 +167,7 @@ inline std::string leaves(std::unique_ptr<Network> network, Rank own,
   std::size_t done = 0;
   std::string early;
   const bool all = eventually([&] {
-    Note note;
+    StatusNote note;
     (void)network->hear(0, note);
     if (network->incoming(0) != nullptr)
       done += network->read(0, data.data() + done, kBytes - done);
@@ -176,7 +176,7 @@ inline std::string leaves(std::unique_ptr<Network> network, Rank own,
   if (!all) return base::format("{} bytes of {} came", done, kBytes);
   if (std::count(data.begin(), data.end(), std::byte{42}) != std::ssize(data)) return "wrong bytes";
   const bool heard = eventually([&] {
-    Note note;
+    StatusNote note;
     (void)network->hear(0, note);
     return !network->death_of(0).empty();
   });

@@ -63,7 +63,7 @@ TEST_P(ShmOf, EveryRankReadsAndWritesTheMemoryOfAllOthers) {
   const std::string job = base::format("test-{}-{}", getpid(), n);
   const auto said = run_ranks(n, [&](Rank me) -> std::string {
     const auto group = make_shm_group(as(me, n, job)).value();
-    const Segment own = group->memory().allocate(kBytes * static_cast<std::size_t>(n)).value();
+    const MemoryBlock own = group->memory().allocate(kBytes * static_cast<std::size_t>(n)).value();
     if (std::any_of(own.data, own.data + own.bytes, [](std::byte b) { return b != std::byte{0}; }))
       return "not zeroed";
     const auto ids = exchange(*group, own.id, 1);
@@ -92,7 +92,7 @@ TEST_P(ShmOf, EveryRankReadsAndWritesTheMemoryOfAllOthers) {
 TEST(Shm, MapsAPeersSegmentWhenItIsFirstNamed) {
   const auto said = run_ranks(2, [job = unique_job()](Rank me) -> std::string {
     const auto group = make_shm_group(as(me, 2, job)).value();
-    const Segment one = group->memory().allocate(5000).value();
+    const MemoryBlock one = group->memory().allocate(5000).value();
     (void)group->memory().allocate(5000).value();
     const auto ids = exchange(*group, one.id, 1);
     const int before = mappings();
@@ -115,7 +115,7 @@ TEST(Shm, SegmentsThatComeAndGoLeaveNoMappingsBehind) {
     const auto group = make_shm_group(as(me, 2, job)).value();
     const int before = mappings();
     for (std::uint64_t round = 0; round < 60; ++round) {
-      const Segment own = group->memory().allocate(1 + 3000 * (round * 37 % 23)).value();
+      const MemoryBlock own = group->memory().allocate(1 + 3000 * (round * 37 % 23)).value();
       own.data[0] = pattern(me, round);
       const auto ids = exchange(*group, own.id, 2 * round + 1);
       const std::byte seen =
@@ -133,12 +133,12 @@ TEST(Shm, SegmentsThatComeAndGoLeaveNoMappingsBehind) {
 TEST(Shm, RefusesWhatIsNotASegment) {
   const auto said = run_ranks(2, [job = unique_job()](Rank me) -> std::string {
     const auto group = make_shm_group(as(me, 2, job)).value();
-    const Segment own = group->memory().allocate(4096).value();
+    const MemoryBlock own = group->memory().allocate(4096).value();
     const auto ids = exchange(*group, own.id, 1);
     const std::uint64_t theirs = ids[static_cast<std::size_t>(1 - me)];
     std::string wrong;
-    for (const Location location :
-         {Location{theirs, 1 << 20}, Location{0, 0}, Location{~std::uint64_t{0}, 0}}) {
+    for (const MemoryLocation location : {MemoryLocation{theirs, 1 << 20}, MemoryLocation{0, 0},
+                                          MemoryLocation{~std::uint64_t{0}, 0}}) {
       if (group->address(1 - me, location).ok()) wrong += base::format("{:x} ", location.segment);
     }
     if (group->address(me, {own.id + 1, 0}).ok()) wrong += "own";
@@ -215,7 +215,7 @@ TEST(Shm, NothingIsLeftOpenOrMapped) {
     const std::size_t files = open_files();
     for (int round = 0; round < 3; ++round) {  // the same job again: two communicators in turn
       const auto group = make_shm_group(as(me, 3, job)).value();
-      const Segment own = group->memory().allocate(100000).value();
+      const MemoryBlock own = group->memory().allocate(100000).value();
       const auto ids = exchange(*group, own.id, 1);
       for (Rank peer = 0; peer < 3; ++peer)
         (void)group->address(peer, {ids[static_cast<std::size_t>(peer)], 0}).value();
@@ -236,14 +236,14 @@ TEST(Shm, NothingIsLeftOpenOrMapped) {
 TEST(Shm, ThreadsOfARankMayAllAskAtOnce) {
   const auto said = run_ranks(2, [job = unique_job()](Rank me) -> std::string {
     const auto group = make_shm_group(as(me, 2, job)).value();
-    const Segment own = group->memory().allocate(100000).value();
+    const MemoryBlock own = group->memory().allocate(100000).value();
     const auto ids = exchange(*group, own.id, 1);
     {
       std::vector<std::jthread> threads;
       for (int t = 0; t < 4; ++t) {
         threads.emplace_back([&] {
           for (int i = 0; i < 200; ++i) {
-            const Segment segment = group->memory().allocate(3000).value();
+            const MemoryBlock segment = group->memory().allocate(3000).value();
             (void)group->address(1 - me, {ids[static_cast<std::size_t>(1 - me)], 77}).value();
             (void)group->death_of(1 - me);
             group->memory().release(segment);

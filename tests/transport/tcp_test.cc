@@ -163,7 +163,7 @@ TEST(TcpJoin, AnotherTokenIsRefusedAndTheMissingRankNamed) {
 
 TEST(TcpSleep, ASleeperWakesForMessagesNotesAndTheRingsOfItsNode) {
   Rig rig{{0, 1}};
-  Bell bell;
+  Doorbell bell;
   std::unique_ptr<Network> sender;
   std::jthread other{[&] { sender = make_tcp_network(std::move(rig.options[1])).value(); }};
   auto receiver = make_tcp_network(std::move(rig.options[0])).value();

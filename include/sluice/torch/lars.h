@@ -24,7 +24,7 @@ struct LarsOptions {
   double weight_decay = 5e-5;
   double eta = 0.001;
   double eps = 1e-9;
-  RatePlace rate_place = RatePlace::Folded;
+  LearningRateMode rate_place = LearningRateMode::Folded;
   bool momentum_correction = false;  // as for Sgd
 };
 

@@ -24,7 +24,7 @@
 #include <utility>
 #include <vector>
 
-#include "sluice/rate_place.h"
+#include "sluice/learning_rate_mode.h"
 #include "sluice/torch/arrivals.h"
 
 namespace sluice {
@@ -69,7 +69,7 @@ class MomentumOptimizer : public torch::optim::Optimizer {
     double weight_decay = 0;
     bool decay_one_dimensional = true;
     bool nesterov = false;
-    RatePlace rate_place = RatePlace::Outside;
+    LearningRateMode rate_place = LearningRateMode::Outside;
   };
   // A parameter that is about to move.
   struct Move;

@@ -15,7 +15,7 @@ struct SgdOptions {
   bool nesterov = false;
   double weight_decay = 0;
   bool decay_one_dimensional = true;  // false: biases and scales are not decayed
-  RatePlace rate_place = RatePlace::Outside;
+  LearningRateMode rate_place = LearningRateMode::Outside;
   // With the rate folded in: the velocity follows every change of the rate (Goyal et al.
   // 2017). That is the rate outside in other units, and is computed so.
   bool momentum_correction = true;

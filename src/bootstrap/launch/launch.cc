@@ -13,8 +13,8 @@
 #include "bootstrap/environment.h"
 #include "bootstrap/launch/cores.h"
 #include "bootstrap/launch/find_program.h"
-#include "bootstrap/launch/guardian.h"
 #include "bootstrap/launch/launch_signals.h"
+#include "bootstrap/launch/orphan_reaper.h"
 #include "bootstrap/launch/rank_process.h"
 #include "transport/tcp/socket_address.h"
 #include "transport/wait.h"
@@ -266,7 +266,7 @@ class Launch {
   const LaunchSignals& signals_;
   const Attempt& attempt_;
   std::vector<RankProcess> ranks_;
-  Guardian guardian_;  // goes first: it must not act on numbers that mean others by then
+  OrphanReaper guardian_;  // goes first: it must not act on numbers that mean others by then
   std::optional<std::size_t> first_failed_;
   bool stopped_ = false;
   transport::Clock::time_point deadline_;

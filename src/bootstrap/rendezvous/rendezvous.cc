@@ -7,16 +7,16 @@
 #include <cstring>
 
 #include "base/format.h"
-#include "bootstrap/rendezvous/call.h"
 #include "bootstrap/rendezvous/interfaces.h"
-#include "bootstrap/rendezvous/reception.h"
+#include "bootstrap/rendezvous/rendezvous_client.h"
+#include "bootstrap/rendezvous/rendezvous_server.h"
 
 namespace sluice::bootstrap {
 namespace {
 
 constexpr auto kRetry = std::chrono::milliseconds{100};
 
-Status check(const Meeting& meeting) {
+Status check(const RendezvousOptions& meeting) {
   constexpr int kMostRanks = 65536;
   if (meeting.ranks < 1 || meeting.ranks > kMostRanks || meeting.rank < 0 ||
       meeting.rank >= meeting.ranks) {
@@ -49,7 +49,8 @@ struct Desk {
   transport::SocketAddress address;
 };
 
-Status cannot_listen(const Meeting& meeting, const transport::SocketAddress& address, int error) {
+Status cannot_listen(const RendezvousOptions& meeting, const transport::SocketAddress& address,
+                     int error) {
   if (error == EADDRNOTAVAIL) {
     return {Code::InvalidInput,
             base::format("rank 0 must run on the machine that the others call, but {} ({}) is not "
@@ -67,7 +68,7 @@ Status cannot_listen(const Meeting& meeting, const transport::SocketAddress& add
 }
 
 // The first of the master's addresses that is this machine's.
-Result<Desk> listen_as_master(const Meeting& meeting) {
+Result<Desk> listen_as_master(const RendezvousOptions& meeting) {
   // A rank of this machine that calls already may have met itself and hold the port for a moment.
   const auto taken_until =
       std::min(meeting.deadline, transport::Clock::now() + std::chrono::seconds{1});
@@ -97,24 +98,24 @@ Result<Desk> listen_as_master(const Meeting& meeting) {
   }
 }
 
-Result<Company> receive(const Meeting& meeting) {
+Result<RendezvousResult> receive(const RendezvousOptions& meeting) {
   auto desk = listen_as_master(meeting);
   if (!desk.ok()) return desk.status();
   auto own = open_own(meeting, desk.value().address);
   if (!own.ok()) return own.status();
-  Reception reception{meeting, std::move(desk.value().listener), desk.value().address};
+  RendezvousServer reception{meeting, std::move(desk.value().listener), desk.value().address};
   auto participants = reception.run(own.value().self);
   if (!participants.ok()) return participants.status();
-  return Company{std::move(participants).value(), std::move(own.value().listener),
-                 own.value().interface};
+  return RendezvousResult{std::move(participants).value(), std::move(own.value().listener),
+                          own.value().interface};
 }
 
 }  // namespace
 
-Result<Company> meet(const Meeting& meeting) {
+Result<RendezvousResult> meet(const RendezvousOptions& meeting) {
   Status status = check(meeting);
   if (!status.ok()) return status;
-  return meeting.rank == 0 ? receive(meeting) : Call{meeting}.run();
+  return meeting.rank == 0 ? receive(meeting) : RendezvousClient{meeting}.run();
 }
 
 }  // namespace sluice::bootstrap

@@ -20,7 +20,7 @@
 
 namespace sluice::bootstrap {
 
-struct Meeting {
+struct RendezvousOptions {
   Rank rank = 0;
   int ranks = 1;
   int local_ranks = 0;  // of this rank's machine, as its launcher says; 0: it does not say
@@ -35,7 +35,7 @@ struct Meeting {
 };
 
 // Who a rank is to the others.
-struct Participant {
+struct RankInfo {
   std::string host;     // its machine's name, for messages
   std::string node;     // the same for two ranks when they can share memory
   std::string address;  // of its listener, numeric
@@ -43,15 +43,15 @@ struct Participant {
   int process = 0;
 };
 
-struct Company {
-  std::vector<Participant> participants;  // by rank
-  base::Fd listener;                      // this rank's: where its address and port say
-  std::string interface;                  // the name of what was chosen, as "eth0"
+struct RendezvousResult {
+  std::vector<RankInfo> participants;  // by rank
+  base::Fd listener;                   // this rank's: where its address and port say
+  std::string interface;               // the name of what was chosen, as "eth0"
 };
 
 // Blocks until all ranks have met. Fails with a sentence that says who is missing, or what is wrong
 // with the address. Looking up a name that is no number may take longer than the deadline, as the
 // system's resolver has times of its own.
-Result<Company> meet(const Meeting& meeting);
+Result<RendezvousResult> meet(const RendezvousOptions& meeting);
 
 }  // namespace sluice::bootstrap

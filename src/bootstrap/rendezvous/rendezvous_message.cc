@@ -26,7 +26,7 @@ class Writer {
     number(text.size(), 1);
     bytes_ += text;
   }
-  void participant(const Participant& participant) {
+  void participant(const RankInfo& participant) {
     text(participant.host);
     text(participant.node);
     text(participant.address);
@@ -52,8 +52,8 @@ class Reader {
     return value;
   }
   std::string text() { return std::string{take(number(1))}; }
-  Participant participant() {
-    Participant read;
+  RankInfo participant() {
+    RankInfo read;
     read.host = text();
     read.node = text();
     read.address = text();
@@ -79,7 +79,7 @@ class Reader {
   bool well_ = true;
 };
 
-std::string message(MessageKind kind, std::string_view body) {
+std::string message(RendezvousMessageKind kind, std::string_view body) {
   Writer head;
   head.number(kRendezvousVersion, 2);
   head.number(static_cast<std::uint64_t>(kind), 2);
@@ -106,25 +106,26 @@ std::string hello_message(const Hello& hello) {
               4);
   body.text(hello.token);
   body.participant(hello.self);
-  return message(MessageKind::Hello, body.take());
+  return message(RendezvousMessageKind::Hello, body.take());
 }
 
-std::string welcome_message() { return message(MessageKind::Welcome, ""); }
+std::string welcome_message() { return message(RendezvousMessageKind::Welcome, ""); }
 
 std::string refusal_message(std::string_view sentence) {
-  return message(MessageKind::Refusal, sentence.substr(0, kLongestSentence));
+  return message(RendezvousMessageKind::Refusal, sentence.substr(0, kLongestSentence));
 }
 
 std::string gives_up_message(const Status& status) {
   Writer body;
   body.number(static_cast<std::uint64_t>(status.code()), 1);
-  return message(MessageKind::GivesUp, body.take() + status.message().substr(0, kLongestSentence));
+  return message(RendezvousMessageKind::GivesUp,
+                 body.take() + status.message().substr(0, kLongestSentence));
 }
 
-std::string table_message(const std::vector<Participant>& participants) {
+std::string table_message(const std::vector<RankInfo>& participants) {
   Writer body;
-  for (const Participant& participant : participants) body.participant(participant);
-  return message(MessageKind::Table, body.take());
+  for (const RankInfo& participant : participants) body.participant(participant);
+  return message(RendezvousMessageKind::Table, body.take());
 }
 
 std::optional<Hello> read_hello(std::string_view body) {
@@ -149,9 +150,9 @@ Status read_gives_up(std::string_view body) {
           printable(body.substr(std::min<std::size_t>(1, body.size())))};
 }
 
-std::optional<std::vector<Participant>> read_table(std::string_view body, int ranks) {
+std::optional<std::vector<RankInfo>> read_table(std::string_view body, int ranks) {
   Reader reader{body};
-  std::vector<Participant> participants;
+  std::vector<RankInfo> participants;
   for (int i = 0; i < ranks; ++i) participants.push_back(reader.participant());
   if (!reader.at_end()) return std::nullopt;
   return participants;
@@ -161,13 +162,13 @@ std::size_t longest_table(int ranks) {
   return std::max(kLongestShortMessage, static_cast<std::size_t>(ranks) * kLongestParticipant);
 }
 
-MessageStream::State MessageStream::read(Message& message) {
+MessageStream::State MessageStream::read(RendezvousMessage& message) {
   while (true) {
     std::size_t wanted = kHeadBytes;
     if (in_.size() >= kHeadBytes) {
       Reader head{std::string_view{in_}.substr(kMagic.size())};
       message.version = static_cast<std::uint16_t>(head.number(2));
-      message.kind = static_cast<MessageKind>(head.number(2));
+      message.kind = static_cast<RendezvousMessageKind>(head.number(2));
       wanted += head.number(4);
       if (wanted - kHeadBytes > longest_body_) return State::Garbage;
       if (in_.size() == wanted) {

@@ -28,11 +28,11 @@ constexpr std::uint16_t kRendezvousVersion = 1;
 constexpr std::size_t kLongestText = 255;
 constexpr std::size_t kLongestShortMessage = 2048;  // all but a Table
 
-enum class MessageKind : std::uint16_t { Hello = 1, Welcome, Refusal, GivesUp, Table };
+enum class RendezvousMessageKind : std::uint16_t { Hello = 1, Welcome, Refusal, GivesUp, Table };
 
-struct Message {
+struct RendezvousMessage {
   std::uint16_t version = 0;
-  MessageKind kind{};  // maybe none of those above
+  RendezvousMessageKind kind{};  // maybe none of those above
   std::string body;
 };
 
@@ -42,7 +42,7 @@ struct Hello {
   int local_ranks = 0;
   std::int64_t patience_ms = 0;  // until its deadline
   std::string token;
-  Participant self;
+  RankInfo self;
 };
 
 // Whole messages, as they travel.
@@ -50,13 +50,13 @@ std::string hello_message(const Hello& hello);
 std::string welcome_message();
 std::string refusal_message(std::string_view sentence);
 std::string gives_up_message(const Status& status);
-std::string table_message(const std::vector<Participant>& participants);
+std::string table_message(const std::vector<RankInfo>& participants);
 
 // The bodies again; none where they are garbage.
 std::optional<Hello> read_hello(std::string_view body);
 std::string read_refusal(std::string_view body);
 Status read_gives_up(std::string_view body);
-std::optional<std::vector<Participant>> read_table(std::string_view body, int ranks);
+std::optional<std::vector<RankInfo>> read_table(std::string_view body, int ranks);
 std::size_t longest_table(int ranks);
 
 // One end of a connection. Never blocks.
@@ -67,7 +67,7 @@ class MessageStream {
 
   enum class State : std::uint8_t { Nothing, Arrived, Closed, Garbage };
   // Reads what is there, up to the end of one message.
-  State read(Message& message);
+  State read(RendezvousMessage& message);
 
   // Sends what the connection takes now; the rest goes with later calls. False: it is broken.
   // REQUIRES: !sending() for the first.

@@ -8,7 +8,7 @@
 #include "base/text.h"
 #include "simulate/collective.h"
 #include "simulate/jitter.h"
-#include "simulate/self_doubt.h"
+#include "simulate/uncertainty.h"
 #include "sluice/select.h"
 
 namespace sluice::cli {

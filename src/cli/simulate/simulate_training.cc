@@ -9,7 +9,7 @@
 #include "cli/bench/scaling_plot.h"
 #include "cli/simulate/simulate_trace.h"
 #include "cli/train/figures.h"
-#include "simulate/self_doubt.h"
+#include "simulate/uncertainty.h"
 
 namespace sluice::cli {
 namespace {

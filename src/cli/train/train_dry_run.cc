@@ -37,10 +37,10 @@ DryRun dry_run(const TrainJob& job, int ranks) {
   return run;
 }
 
-std::vector<EpochPhase> phases_of(const recipe::TrainingPlan& plan) {
+std::vector<EpochPhase> phases_of(const recipe::EpochTable& plan) {
   std::vector<EpochPhase> phases;
   for (std::size_t i = 0; i < plan.epochs.size(); ++i) {
-    const recipe::EpochPlan& epoch = plan.epochs[i];
+    const recipe::EpochRow& epoch = plan.epochs[i];
     const bool same = !phases.empty() && phases.back().each.batch == epoch.batch &&
                       phases.back().each.accumulate == epoch.accumulate &&
                       phases.back().each.steps == epoch.steps;
@@ -53,8 +53,7 @@ std::vector<EpochPhase> phases_of(const recipe::TrainingPlan& plan) {
   return phases;
 }
 
-std::vector<std::int64_t> key_steps(const recipe::Recipe& recipe,
-                                    const recipe::TrainingPlan& plan) {
+std::vector<std::int64_t> key_steps(const recipe::Recipe& recipe, const recipe::EpochTable& plan) {
   std::set<std::int64_t> steps{0, plan.steps / 2, plan.steps - 1};
   const auto around = [&](double epoch) {
     const std::int64_t step = plan.step_at(epoch);
@@ -62,7 +61,7 @@ std::vector<std::int64_t> key_steps(const recipe::Recipe& recipe,
     if (step < plan.steps) steps.insert(step);
   };
   if (recipe.warm_up_epochs > 0) around(recipe.warm_up_epochs);
-  for (const recipe::RateDrop& drop : recipe.drops) around(drop.at);
+  for (const recipe::LearningRateDrop& drop : recipe.drops) around(drop.at);
   for (const recipe::BatchPhase& phase : recipe.batch_phases) around(phase.epoch);
   return {steps.begin(), steps.end()};
 }

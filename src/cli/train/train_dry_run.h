@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "cli/train/train_options.h"
+#include "recipe/epoch_table.h"
 #include "recipe/models.h"
-#include "recipe/training_plan.h"
 
 namespace sluice::cli {
 
@@ -30,7 +30,7 @@ struct DryRun {
   int ranks = 1;
   PlannedData data;
   recipe::ModelTable model;
-  recipe::TrainingPlan plan;
+  recipe::EpochTable plan;
 };
 DryRun dry_run(const TrainJob& job, int ranks);
 
@@ -38,13 +38,13 @@ DryRun dry_run(const TrainJob& job, int ranks);
 struct EpochPhase {
   std::int64_t first_epoch = 0;
   std::int64_t epochs = 0;
-  recipe::EpochPlan each;
+  recipe::EpochRow each;
 };
-std::vector<EpochPhase> phases_of(const recipe::TrainingPlan& plan);
+std::vector<EpochPhase> phases_of(const recipe::EpochTable& plan);
 
 // The steps whose rate says most: the first and the last, where the warm-up ends, before and after
 // every drop and change of batch, the middle. In order, none twice.
-std::vector<std::int64_t> key_steps(const recipe::Recipe& recipe, const recipe::TrainingPlan& plan);
+std::vector<std::int64_t> key_steps(const recipe::Recipe& recipe, const recipe::EpochTable& plan);
 
 std::string dry_run_text(const DryRun& run);
 nlohmann::ordered_json dry_run_json(const DryRun& run);

@@ -29,7 +29,7 @@ std::string settings_text(const recipe::Recipe& recipe) {
   return lines;
 }
 
-std::string phases_text(const recipe::TrainingPlan& plan) {
+std::string phases_text(const recipe::EpochTable& plan) {
   std::string lines = base::format("  {:<12} {:>9} {:>14} {:>12} {:>14}\n", "epochs", "steps each",
                                    "batch a rank", "accumulated", "global batch");
   for (const EpochPhase& phase : phases_of(plan)) {
@@ -43,7 +43,7 @@ std::string phases_text(const recipe::TrainingPlan& plan) {
   return lines;
 }
 
-std::string rates_text(const recipe::Recipe& recipe, const recipe::TrainingPlan& plan) {
+std::string rates_text(const recipe::Recipe& recipe, const recipe::EpochTable& plan) {
   std::string lines = base::format("  {:>10} {:>9} {:>12}\n", "step", "epoch", "rate");
   for (const std::int64_t step : key_steps(recipe, plan)) {
     lines += base::format("  {:>10} {:>9.2f} {:>12.6g}\n", with_commas(step + 1),

@@ -23,8 +23,8 @@ int main(int argc, char** argv) {
     sluice::base::print(stderr, "sluice: {}\n", error.what());
     return sluice::cli::kExitUsage;
   } catch (const std::bad_alloc&) {
-    sluice::base::print(stderr,
-                "sluice train: there is no more memory: take a smaller batch or fewer ranks\n");
+    sluice::base::print(
+        stderr, "sluice train: there is no more memory: take a smaller batch or fewer ranks\n");
   } catch (const std::exception& error) {
     sluice::base::print(stderr, "sluice train: {}\n", error.what());
   }

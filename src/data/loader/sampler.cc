@@ -10,7 +10,7 @@
 
 namespace sluice::data {
 
-Sampler::Sampler(recipe::TrainingPlan plan, int rank, std::uint64_t seed)
+Sampler::Sampler(recipe::EpochTable plan, int rank, std::uint64_t seed)
     : plan_{std::move(plan)}, rank_{rank}, seed_{seed} {
   assert(plan_.steps > 0 && rank >= 0 && rank < plan_.ranks);
   assert(plan_.samples > 0 && plan_.samples <= std::numeric_limits<std::uint32_t>::max());
@@ -30,7 +30,7 @@ const Sampler::Shuffle& Sampler::shuffle_of(std::int64_t epoch) {
 }
 
 std::span<const SampleRef> Sampler::samples(std::int64_t step, int micro) {
-  const recipe::EpochPlan& epoch = plan_.epoch_of(step);
+  const recipe::EpochRow& epoch = plan_.epoch_of(step);
   assert(micro >= 0 && micro < epoch.accumulate);
   std::int64_t position =
       plan_.first_sample(step) + (std::int64_t{micro} * plan_.ranks + rank_) * epoch.batch;

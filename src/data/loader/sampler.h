@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "data/loader/sample_ref.h"
-#include "recipe/training_plan.h"
+#include "recipe/epoch_table.h"
 
 namespace sluice::data {
 
@@ -20,7 +20,7 @@ namespace sluice::data {
 class Sampler {
  public:
   // REQUIRES: the plan has steps; 0 <= rank < plan.ranks.
-  Sampler(recipe::TrainingPlan plan, int rank, std::uint64_t seed);
+  Sampler(recipe::EpochTable plan, int rank, std::uint64_t seed);
 
   // What the rank takes in part `micro` of a step; valid until the next call. Steps may come in any
   // order; an epoch that was not among the last two is shuffled anew.
@@ -34,7 +34,7 @@ class Sampler {
   };
   const Shuffle& shuffle_of(std::int64_t epoch);
 
-  recipe::TrainingPlan plan_;
+  recipe::EpochTable plan_;
   int rank_;
   std::uint64_t seed_;
   std::array<Shuffle, 2> shuffles_;  // by epoch % 2: a step may reach into the next epoch

@@ -34,7 +34,7 @@ std::vector<std::int32_t> switches_of(const transport::Group& group,
                                       const std::optional<cluster::Cluster>& cluster) {
   std::vector<std::int32_t> switches;
   for (Rank rank = 0; rank < group.size(); ++rank) {
-    const transport::Place& place = group.place(rank);
+    const transport::RankLocation& place = group.place(rank);
     if (static_cast<std::size_t>(place.node) < switches.size()) continue;
     switches.push_back(cluster ? cluster->switch_of(place.host, place.address) : 0);
   }
@@ -43,13 +43,13 @@ std::vector<std::int32_t> switches_of(const transport::Group& group,
 
 Choices agree_between_nodes(Communicator& communicator, const transport::Group& group,
                             const bootstrap::Environment& environment,
-                            std::vector<Override> overrides) {
+                            std::vector<AlgorithmOverride> overrides) {
   std::optional<cluster::Cluster> cluster;
   const auto file = environment.text(bootstrap::variable::kTopology);
   if (communicator.rank() == 0 && file) cluster = cluster::find_cluster(*file).value();
   std::vector<std::int32_t> switches = switches_of(group, cluster);
   communicator.broadcast(switches.data(), switches.size(), {.type = DataType::I32}).wait();
-  Order order{group, switches};
+  RankOrder order{group, switches};
 
   std::int32_t given = cluster ? 1 : 0;
   communicator.broadcast(&given, 1, {.type = DataType::I32}).wait();
@@ -74,10 +74,10 @@ Choices agree_between_nodes(Communicator& communicator, const transport::Group& 
 
 Choices agreed_choices(Communicator& communicator, const transport::Group& group,
                        const bootstrap::Environment& environment) {
-  std::vector<Override> overrides = overrides_of(environment).value();
+  std::vector<AlgorithmOverride> overrides = overrides_of(environment).value();
   if (group.network() != nullptr)
     return agree_between_nodes(communicator, group, environment, std::move(overrides));
-  return {Order{group}, group.rank(), agree_on_one_node(communicator, environment),
+  return {RankOrder{group}, group.rank(), agree_on_one_node(communicator, environment),
           std::move(overrides)};
 }
 

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "engine/plan.h"
-#include "engine/select/order.h"
-#include "engine/select/override.h"
+#include "engine/select/algorithm_override.h"
+#include "engine/select/rank_order.h"
 #include "sluice/cost.h"
 
 namespace sluice::engine {
@@ -25,15 +25,16 @@ struct Choice {
 
 class Choices {
  public:
-  Choices(Order order, Rank rank, CostConstants constants, std::vector<Override> overrides)
+  Choices(RankOrder order, Rank rank, CostConstants constants,
+          std::vector<AlgorithmOverride> overrides)
       : order_{std::move(order)},
         rank_{rank},
         constants_{std::move(constants)},
         overrides_{std::move(overrides)} {}
 
-  const Order& order() const { return order_; }
+  const RankOrder& order() const { return order_; }
   const CostConstants& constants() const { return constants_; }
-  const std::vector<Override>& overrides() const { return overrides_; }
+  const std::vector<AlgorithmOverride>& overrides() const { return overrides_; }
 
   // "ring to 4 KiB, direct beyond", overrides apart.
   std::string describe(Collective collective);
@@ -59,10 +60,10 @@ class Choices {
   Table& table_of(Collective collective, Rank root);
   Result<const Choice*> chosen(const Algorithm& algorithm, const Shape& shape);
 
-  Order order_;
+  RankOrder order_;
   Rank rank_;
   CostConstants constants_;
-  std::vector<Override> overrides_;
+  std::vector<AlgorithmOverride> overrides_;
   std::vector<std::unique_ptr<Choice>> choices_;
   std::vector<Table> tables_;
 };

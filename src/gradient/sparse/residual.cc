@@ -25,7 +25,7 @@ std::uint64_t not_finite(const float* from, std::size_t count) {
 float* Residual::compact(std::size_t i, const kernels::Addend& addend, const SparseStep& step,
                          float* to) {
   for (std::size_t c = chunks_->begin(i); c < chunks_->end(i); ++c) {
-    const Chunk& chunk = (*chunks_)[c];
+    const SparseChunk& chunk = (*chunks_)[c];
     if (step.selected[c] != 0) {
       kernels::hand_over(to, at(chunk), addend.from(chunk.first), chunk.count);
       to += chunk.count;
@@ -43,7 +43,7 @@ std::byte* Residual::pack(std::size_t i, const kernels::Addend& addend, const Sp
   constexpr std::size_t kBlock = 4096;  // narrowed while it is in the cache
   std::array<float, kBlock> block;
   for (std::size_t c = chunks_->begin(i); c < chunks_->end(i); ++c) {
-    const Chunk& chunk = (*chunks_)[c];
+    const SparseChunk& chunk = (*chunks_)[c];
     const kernels::Addend own = addend.from(chunk.first);
     step.norms[c] = 0;
     if (step.selected[c] == 0) {
@@ -71,7 +71,7 @@ std::byte* Residual::pack(std::size_t i, const kernels::Addend& addend, const Sp
 
 void Residual::commit(std::size_t i, const kernels::Addend& addend, const SparseStep& step) {
   for (std::size_t c = chunks_->begin(i); c < chunks_->end(i); ++c) {
-    const Chunk& chunk = (*chunks_)[c];
+    const SparseChunk& chunk = (*chunks_)[c];
     if (step.selected[c] != 0) {
       std::fill_n(at(chunk), chunk.count, 0.0F);
     } else {
@@ -80,7 +80,7 @@ void Residual::commit(std::size_t i, const kernels::Addend& addend, const Sparse
   }
 }
 
-std::size_t selected_elements(const Chunks& chunks, std::size_t i,
+std::size_t selected_elements(const SparseChunks& chunks, std::size_t i,
                               std::span<const std::uint8_t> selected) {
   std::size_t elements = 0;
   for (std::size_t c = chunks.begin(i); c < chunks.end(i); ++c) {
@@ -89,11 +89,11 @@ std::size_t selected_elements(const Chunks& chunks, std::size_t i,
   return elements;
 }
 
-void expand(const Chunks& chunks, std::size_t i, std::span<const std::uint8_t> selected,
+void expand(const SparseChunks& chunks, std::size_t i, std::span<const std::uint8_t> selected,
             const PackedType& type, const std::byte* packed, float* gradient) {
   packed += selected_elements(chunks, i, selected) * size_of(type.type);
   for (std::size_t c = chunks.end(i); c-- > chunks.begin(i);) {
-    const Chunk& chunk = chunks[c];
+    const SparseChunk& chunk = chunks[c];
     float* const place = gradient + chunk.first;
     if (selected[c] == 0) {
       std::fill_n(place, chunk.count, 0.0F);

@@ -23,7 +23,7 @@
 #include <span>
 #include <vector>
 
-#include "gradient/sparse/chunks.h"
+#include "gradient/sparse/sparse_chunks.h"
 #include "kernels/residual.h"
 #include "sluice/types.h"
 
@@ -50,7 +50,7 @@ struct PackFaults {
 class Residual {
  public:
   // `chunks` must outlive it.
-  explicit Residual(const Chunks& chunks) : chunks_{&chunks}, r_(chunks.elements()) {}
+  explicit Residual(const SparseChunks& chunks) : chunks_{&chunks}, r_(chunks.elements()) {}
 
   // By chunk, in the order of chunks: for checkpoints.
   std::span<float> values() { return r_; }
@@ -68,21 +68,21 @@ class Residual {
   void commit(std::size_t i, const kernels::Addend& addend, const SparseStep& step);
 
  private:
-  float* at(const Chunk& chunk) { return r_.data() + chunk.offset; }
-  const float* at(const Chunk& chunk) const { return r_.data() + chunk.offset; }
+  float* at(const SparseChunk& chunk) { return r_.data() + chunk.offset; }
+  const float* at(const SparseChunk& chunk) const { return r_.data() + chunk.offset; }
 
-  const Chunks* chunks_;
+  const SparseChunks* chunks_;
   std::vector<float> r_;
 };
 
 // The elements of gradient i that are sent.
-std::size_t selected_elements(const Chunks& chunks, std::size_t i,
+std::size_t selected_elements(const SparseChunks& chunks, std::size_t i,
                               std::span<const std::uint8_t> selected);
 
 // Packed chunks of gradient i to their places in it, zero to all others. Goes from the back to the
 // front: `packed` may be the gradient, or begin before it and reach into it. Narrowed ones are
 // multiplied by the factor once they are widened.
-void expand(const Chunks& chunks, std::size_t i, std::span<const std::uint8_t> selected,
+void expand(const SparseChunks& chunks, std::size_t i, std::span<const std::uint8_t> selected,
             const PackedType& type, const std::byte* packed, float* gradient);
 
 }  // namespace sluice::gradient

@@ -16,7 +16,7 @@ double sparsity_at(const SparseOptions& options, std::int64_t step) {
          static_cast<double>(options.ramp_steps + 1);
 }
 
-std::size_t select_chunks(const Chunks& chunks, std::span<const float> norms, double sparsity,
+std::size_t select_chunks(const SparseChunks& chunks, std::span<const float> norms, double sparsity,
                           std::span<std::uint32_t> order, std::span<std::uint8_t> selected) {
   assert(norms.size() == chunks.size() && order.size() == chunks.size() &&
          selected.size() == chunks.size());

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <span>
 
-#include "gradient/sparse/chunks.h"
+#include "gradient/sparse/sparse_chunks.h"
 #include "sluice/gradients.h"
 
 namespace sluice::gradient {
@@ -26,7 +26,7 @@ double sparsity_at(const SparseOptions& options, std::int64_t step);
 //
 // selected[c] becomes 1 if chunk c is sent, else 0. Returns the elements that are. Allocates
 // nothing. REQUIRES: norms, order (scratch) and selected each have an entry a chunk.
-std::size_t select_chunks(const Chunks& chunks, std::span<const float> norms, double sparsity,
+std::size_t select_chunks(const SparseChunks& chunks, std::span<const float> norms, double sparsity,
                           std::span<std::uint32_t> order, std::span<std::uint8_t> selected);
 
 }  // namespace sluice::gradient

@@ -11,7 +11,7 @@
 
 namespace sluice::gradient {
 
-SparseBucket::SparseBucket(const Place& place, const Holding& holding, Step& step)
+SparseBucket::SparseBucket(const Place& place, const SparseContext& holding, StepContext& step)
     : Bucket{place.number, step}, place_{place}, holding_{holding} {
   for (std::size_t k = 0; k < place_.range.count; ++k) count_ += sent(gradient(k));
 }
@@ -22,7 +22,7 @@ std::size_t SparseBucket::sent(std::size_t i) const {
 }
 
 kernels::Addend SparseBucket::addend(std::size_t i) const {
-  const Decay& decay = (*holding_.decays)[i];
+  const WeightDecay& decay = (*holding_.decays)[i];
   return {.gradient = slot(i),
           .scale = static_cast<float>(1 / step().passage.loss_scale),
           .weights = decay.weights,
@@ -77,7 +77,7 @@ void SparseBucket::expand_in_place() {
 }
 
 void SparseBucket::pack() {
-  const Passage& passage = step().passage;
+  const WireConversion& passage = step().passage;
   std::byte* to = data();
   for (std::size_t k = 0; k < place_.range.count; ++k) {
     const std::size_t i = gradient(k);
@@ -136,7 +136,7 @@ void SparseBucket::check_sums() {
 
 void SparseBucket::deliver() {
   if (in_place()) return;
-  const Passage& passage = step().passage;
+  const WireConversion& passage = step().passage;
   const PackedType packed{type(), passage.narrows() ? passage.factor_back() : 1};
   const std::byte* from = data();
   for (std::size_t k = 0; k < place_.range.count; ++k) {

@@ -15,17 +15,17 @@
 namespace sluice::gradient {
 
 // What a gradient adds to what is held back of it besides itself.
-struct Decay {
+struct WeightDecay {
   const float* weights = nullptr;  // null: nothing
   float factor = 0;
 };
 
 // What the sparse buckets of a step share.
-struct Holding {
+struct SparseContext {
   Residual* residual = nullptr;
-  const Chunks* chunks = nullptr;
+  const SparseChunks* chunks = nullptr;
   SparseStep step;
-  const std::vector<Decay>* decays = nullptr;  // by gradient
+  const std::vector<WeightDecay>* decays = nullptr;  // by gradient
 };
 
 class SparseBucket final : public Bucket {
@@ -38,7 +38,7 @@ class SparseBucket final : public Bucket {
     std::byte* apart = nullptr;  // where it travels; null: in the pool
   };
   // `step` and what the others refer to must outlive it.
-  SparseBucket(const Place& place, const Holding& holding, Step& step);
+  SparseBucket(const Place& place, const SparseContext& holding, StepContext& step);
 
   std::byte* data() const override { return in_place() ? in_pool() : place_.apart; }
   std::size_t count() const override { return count_; }
@@ -70,7 +70,7 @@ class SparseBucket final : public Bucket {
   kernels::Addend addend(std::size_t i) const;
 
   Place place_;
-  Holding holding_;
+  SparseContext holding_;
   std::size_t count_ = 0;
 };
 

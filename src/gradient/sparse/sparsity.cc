@@ -10,13 +10,14 @@ namespace sluice::gradient {
 Sparsity::Sparsity(const std::vector<GradientSpec>& gradients, const SparseOptions& options)
     : options_{options},
       // A chunk of 0 is refused, but only once all ranks have compared their options.
-      chunks_{options.sparsity > 0 ? Chunks{gradients, std::max<std::size_t>(options.chunk, 1)}
-                                   : Chunks{gradients.size()}},
+      chunks_{options.sparsity > 0
+                  ? SparseChunks{gradients, std::max<std::size_t>(options.chunk, 1)}
+                  : SparseChunks{gradients.size()}},
       norms_(chunks_.size()),
       ages_(chunks_.size()),
       weighed_(chunks_.size()),
       order_(chunks_.size()) {
-  for (Step& step : steps_) step.selected.resize(chunks_.size());
+  for (StepContext& step : steps_) step.selected.resize(chunks_.size());
   for (const GradientSpec& gradient : gradients) counts_.push_back(gradient.count);
   arrived_.reserve(gradients.size() + chunks_.size());
   begins_.resize(gradients.size() + 1);
@@ -26,8 +27,8 @@ void Sparsity::plan() {
   assert(planned_ - completed_ < 2);
   const double sparsity = has_norms_ ? sparsity_at(options_, planned_) : 0;
   const bool under_way = planned_ > completed_;
-  const Step& before = steps_[static_cast<std::size_t>((planned_ + 1) % 2)];
-  Step& next = steps_[static_cast<std::size_t>(planned_ % 2)];
+  const StepContext& before = steps_[static_cast<std::size_t>((planned_ + 1) % 2)];
+  StepContext& next = steps_[static_cast<std::size_t>(planned_ % 2)];
   ++planned_;
   next.sparse = sparsity > 0;
   if (!next.sparse) {
@@ -41,7 +42,7 @@ void Sparsity::plan() {
 
 void Sparsity::complete(bool skipped, std::span<const float> norms) {
   assert(completed_ < planned_ && norms.size() == norms_.size());
-  const Step& step = steps_[static_cast<std::size_t>(completed_ % 2)];
+  const StepContext& step = steps_[static_cast<std::size_t>(completed_ % 2)];
   ++completed_;
   if (skipped) return;
   has_norms_ = true;
@@ -68,7 +69,8 @@ void Sparsity::restore(const SparsityState& state) {
   has_norms_ = state.arrived;
   norms_ = state.norms;
   ages_ = state.ages;
-  for (const Step& step : state.planned) steps_[static_cast<std::size_t>(planned_++ % 2)] = step;
+  for (const StepContext& step : state.planned)
+    steps_[static_cast<std::size_t>(planned_++ % 2)] = step;
   was_sparse_ = false;
   arrived_.clear();
   std::fill(begins_.begin(), begins_.end(), std::size_t{0});
@@ -80,7 +82,7 @@ void Sparsity::list_arrived(std::span<const std::uint8_t> selected) {
     begins_[i] = arrived_.size();
     if (chunks_.whole(i)) arrived_.push_back({.first = 0, .count = counts_[i], .steps = 1});
     for (std::size_t c = chunks_.begin(i); c < chunks_.end(i); ++c) {
-      const Chunk& chunk = chunks_[c];
+      const SparseChunk& chunk = chunks_[c];
       if (selected[c] != 0)
         arrived_.push_back({.first = chunk.first, .count = chunk.count, .steps = ages_[c]});
     }

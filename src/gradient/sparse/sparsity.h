@@ -21,7 +21,7 @@
 #include <vector>
 
 #include "gradient/gradient_spec.h"
-#include "gradient/sparse/chunks.h"
+#include "gradient/sparse/sparse_chunks.h"
 #include "sluice/gradients.h"
 
 namespace sluice::gradient {
@@ -44,7 +44,7 @@ class Sparsity {
   // Without sparsity there are no chunks, and every step sends all.
   Sparsity(const std::vector<GradientSpec>& gradients, const SparseOptions& options);
 
-  const Chunks& chunks() const { return chunks_; }
+  const SparseChunks& chunks() const { return chunks_; }
 
   // Chooses what the next step sends.
   void plan();
@@ -67,16 +67,16 @@ class Sparsity {
   void restore(const SparsityState& state);
 
  private:
-  using Step = SparsityState::Planned;
+  using StepContext = SparsityState::Planned;
   std::size_t last() const { return static_cast<std::size_t>((planned_ - 1) % 2); }
   void list_arrived(std::span<const std::uint8_t> selected);
 
   SparseOptions options_;
-  Chunks chunks_;
+  SparseChunks chunks_;
   std::vector<std::size_t> counts_;  // elements, by gradient
   std::int64_t planned_ = 0;
   std::int64_t completed_ = 0;
-  std::array<Step, 2> steps_;  // by number, modulo 2
+  std::array<StepContext, 2> steps_;  // by number, modulo 2
   bool has_norms_ = false;
   bool was_sparse_ = false;
   std::vector<float> norms_;

@@ -10,7 +10,7 @@
 #include "base/format.h"
 #include "kernels/lars.h"
 #include "kernels/norms.h"
-#include "libtorch/optim/move.h"
+#include "libtorch/optim/update.h"
 
 namespace sluice {
 namespace {
@@ -57,7 +57,7 @@ Lars::Lars(std::vector<torch::Tensor> parameters, const LarsOptions& options)
                          .weight_decay = options.weight_decay,
                          .decay_one_dimensional = false,
                          .nesterov = options.nesterov,
-                         .rate_place = options.momentum_correction ? RatePlace::Outside
+                         .rate_place = options.momentum_correction ? LearningRateMode::Outside
                                                                    : options.rate_place}},
       eta_{options.eta},
       eps_{options.eps} {}

@@ -10,7 +10,7 @@
 
 #include "base/format.h"
 #include "kernels/momentum.h"
-#include "libtorch/optim/move.h"
+#include "libtorch/optim/update.h"
 #include "libtorch/scalar_type.h"
 #include "sluice/status.h"
 #include "sluice/torch/data_parallel.h"
@@ -193,7 +193,7 @@ void MomentumOptimizer::apply(Move& move) const {
                                    .decay = move.weight_decay,
                                    .ratio = move.scale,
                                    .nesterov = rule_.nesterov,
-                                   .folded = rule_.rate_place == RatePlace::Folded};
+                                   .folded = rule_.rate_place == LearningRateMode::Folded};
   const GradientPart all{0, static_cast<std::size_t>(move.parameter.numel())};
   const std::span<const GradientPart> parts =
       move.arrival.whole ? std::span{&all, 1} : move.arrival.parts;

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/format.h"
-#include "libtorch/optim/move.h"
+#include "libtorch/optim/update.h"
 #include "sluice/status.h"
 
 namespace sluice {

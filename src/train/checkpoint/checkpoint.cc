@@ -33,15 +33,16 @@ Status LoadedCheckpoint::apply_weights(torch::nn::Module& network) const {
 
 Result<LoadedCheckpoint> load_checkpoint(const std::filesystem::path& checkpoint,
                                          std::optional<Rank> own) {
-  Result<Part> common = read_part(part_path(checkpoint, PartHeader::kCommon));
+  Result<CheckpointPart> common = read_part(part_path(checkpoint, CheckpointHeader::kCommon));
   if (!common.ok())
     return Status{
         common.status().code(),
         base::format("{} is refused: common: {}", checkpoint.string(), common.status().message())};
-  const PartHeader header = common.value().header();
+  const CheckpointHeader header = common.value().header();
   Result<TrainingState> state = training_state(common.value());
   if (!state.ok()) return state.status();
-  Result<Part> part = own ? own_part(checkpoint, header, *own) : mean_part(checkpoint, header);
+  Result<CheckpointPart> part =
+      own ? own_part(checkpoint, header, *own) : mean_part(checkpoint, header);
   if (!part.ok()) return part.status();
   return LoadedCheckpoint{std::move(state).value(), std::move(common).value(),
                           std::move(part).value()};
@@ -62,7 +63,8 @@ Result<FoundCheckpoint> load_latest(const std::filesystem::path& folder,
   if (told[0] < 0) return found;
 
   const std::filesystem::path path = checkpoint_path(folder, told[0]);
-  const Result<PartHeader> header = read_part_header(part_path(path, PartHeader::kCommon));
+  const Result<CheckpointHeader> header =
+      read_part_header(part_path(path, CheckpointHeader::kCommon));
   const bool same_ranks = header.ok() && header.value().ranks == communicator.size();
   Result<LoadedCheckpoint> loaded =
       load_checkpoint(path, same_ranks ? std::optional{communicator.rank()} : std::nullopt);

@@ -50,7 +50,7 @@ struct TrainingObjects {
 
 class LoadedCheckpoint {
  public:
-  LoadedCheckpoint(TrainingState state, Part common, Part own)
+  LoadedCheckpoint(TrainingState state, CheckpointPart common, CheckpointPart own)
       : state_{std::move(state)}, common_{std::move(common)}, own_{std::move(own)} {}
 
   const TrainingState& state() const { return state_; }
@@ -63,8 +63,8 @@ class LoadedCheckpoint {
 
  private:
   TrainingState state_;
-  Part common_;
-  Part own_;
+  CheckpointPart common_;
+  CheckpointPart own_;
 };
 
 // Of one checkpoint, for a rank; without: running statistics and residual are the mean over all

@@ -139,13 +139,13 @@ Result<FileHeader> check(const FileHeader& header, std::uint64_t bytes) {
   if (header.checksum != checksum(header)) return refused("its header is damaged");
   if (bytes != header.bytes)
     return refused(base::format("it is torn: it has {} of {} bytes", bytes, header.bytes));
-  if (header.sections > kMostSections || header.ranks < 1 || header.owner < PartHeader::kCommon ||
-      header.owner >= header.ranks)
+  if (header.sections > kMostSections || header.ranks < 1 ||
+      header.owner < CheckpointHeader::kCommon || header.owner >= header.ranks)
     return refused("its header contradicts itself");
   return header;
 }
 
-PartHeader part_header(const FileHeader& header) {
+CheckpointHeader part_header(const FileHeader& header) {
   return {.step = header.step,
           .run = header.run,
           .ranks = header.ranks,
@@ -218,7 +218,7 @@ Result<FileHeader> read_header(const std::filesystem::path& path, base::Fd& fd) 
 
 }  // namespace
 
-const Section* Part::find(std::string_view name) const {
+const Section* CheckpointPart::find(std::string_view name) const {
   const auto found = std::find_if(sections_.begin(), sections_.end(),
                                   [&](const Section& section) { return section.name == name; });
   return found == sections_.end() ? nullptr : &*found;
@@ -230,7 +230,7 @@ Status sync_folder(const std::filesystem::path& folder) {
   return {};
 }
 
-Status write_part(const std::filesystem::path& file, const PartHeader& header,
+Status write_part(const std::filesystem::path& file, const CheckpointHeader& header,
                   std::span<const Section> sections) {
   FileHeader own{.ranks = header.ranks,
                  .step = header.step,
@@ -258,14 +258,14 @@ Status write_part(const std::filesystem::path& file, const PartHeader& header,
   return status;
 }
 
-Result<PartHeader> read_part_header(const std::filesystem::path& file) {
+Result<CheckpointHeader> read_part_header(const std::filesystem::path& file) {
   base::Fd fd;
   const Result<FileHeader> header = read_header(file, fd);
   if (!header.ok()) return header.status();
   return part_header(header.value());
 }
 
-Result<Part> read_part(const std::filesystem::path& file) {
+Result<CheckpointPart> read_part(const std::filesystem::path& file) {
   base::Fd fd;
   const Result<FileHeader> header = read_header(file, fd);
   if (!header.ok()) return header.status();
@@ -279,7 +279,7 @@ Result<Part> read_part(const std::filesystem::path& file) {
     sections.push_back(std::move(section).value());
   }
   if (at != memory.size()) return refused("its arrays do not fill it");
-  return Part{part_header(header.value()), std::move(memory), std::move(sections)};
+  return CheckpointPart{part_header(header.value()), std::move(memory), std::move(sections)};
 }
 
 }  // namespace sluice::train

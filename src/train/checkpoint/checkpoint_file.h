@@ -20,7 +20,7 @@
 
 namespace sluice::train {
 
-struct PartHeader {
+struct CheckpointHeader {
   static constexpr int kCommon = -1;
   std::int64_t step = 0;
   std::uint64_t run = 0;  // drawn anew whenever a training is started or resumed
@@ -38,37 +38,38 @@ struct Section {
 };
 
 // What was read from a file, and its memory.
-class Part {
+class CheckpointPart {
  public:
-  Part(PartHeader header, std::vector<std::byte> memory, std::vector<Section> sections)
+  CheckpointPart(CheckpointHeader header, std::vector<std::byte> memory,
+                 std::vector<Section> sections)
       : header_{header}, memory_{std::move(memory)}, sections_{std::move(sections)} {}
-  Part(Part&&) = default;
-  Part& operator=(Part&&) = default;
-  Part(const Part&) = delete;
-  Part& operator=(const Part&) = delete;
+  CheckpointPart(CheckpointPart&&) = default;
+  CheckpointPart& operator=(CheckpointPart&&) = default;
+  CheckpointPart(const CheckpointPart&) = delete;
+  CheckpointPart& operator=(const CheckpointPart&) = delete;
 
-  const PartHeader& header() const { return header_; }
+  const CheckpointHeader& header() const { return header_; }
   const std::vector<Section>& sections() const { return sections_; }
   // Null where there is none of that name.
   const Section* find(std::string_view name) const;
 
  private:
-  PartHeader header_;
+  CheckpointHeader header_;
   std::vector<std::byte> memory_;
   std::vector<Section> sections_;
 };
 
 // Writes `file` by way of a temporary file beside it, whose name begins with a dot. When it
 // returns Ok the file is on the disk, and so is its name.
-Status write_part(const std::filesystem::path& file, const PartHeader& header,
+Status write_part(const std::filesystem::path& file, const CheckpointHeader& header,
                   std::span<const Section> sections);
 
 // Names that were made in it are on the disk.
 Status sync_folder(const std::filesystem::path& folder);
 
 // The reason why a file is refused is what its message says, without the file's name.
-Result<Part> read_part(const std::filesystem::path& file);
+Result<CheckpointPart> read_part(const std::filesystem::path& file);
 // Of the header alone, which may be followed by nothing of use.
-Result<PartHeader> read_part_header(const std::filesystem::path& file);
+Result<CheckpointHeader> read_part_header(const std::filesystem::path& file);
 
 }  // namespace sluice::train

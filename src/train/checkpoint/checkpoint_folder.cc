@@ -24,7 +24,7 @@ std::optional<std::int64_t> step_of(const std::string& name) {
 }
 
 std::string name_of(int owner) {
-  return owner == PartHeader::kCommon ? "common" : base::format("rank-{}", owner);
+  return owner == CheckpointHeader::kCommon ? "common" : base::format("rank-{}", owner);
 }
 
 Status refusal(int owner, const std::string& reason) {
@@ -32,8 +32,9 @@ Status refusal(int owner, const std::string& reason) {
 }
 
 // Of a checkpoint all of whose files are there, by name.
-std::optional<PartHeader> whole(const std::filesystem::path& checkpoint) {
-  const Result<PartHeader> common = read_part_header(part_path(checkpoint, PartHeader::kCommon));
+std::optional<CheckpointHeader> whole(const std::filesystem::path& checkpoint) {
+  const Result<CheckpointHeader> common =
+      read_part_header(part_path(checkpoint, CheckpointHeader::kCommon));
   if (!common.ok()) return std::nullopt;
   std::error_code error;
   for (int rank = 0; rank < common.value().ranks; ++rank) {
@@ -46,7 +47,7 @@ std::optional<PartHeader> whole(const std::filesystem::path& checkpoint) {
 // looks whole.
 void discard(const std::filesystem::path& checkpoint) {
   std::error_code error;
-  std::filesystem::remove(part_path(checkpoint, PartHeader::kCommon), error);
+  std::filesystem::remove(part_path(checkpoint, CheckpointHeader::kCommon), error);
   base::remove_folder(checkpoint);
 }
 
@@ -70,16 +71,16 @@ std::vector<std::int64_t> checkpoint_steps(const std::filesystem::path& folder) 
   return steps;
 }
 
-Result<PartHeader> check_checkpoint(const std::filesystem::path& checkpoint) {
-  constexpr int kCommon = PartHeader::kCommon;
-  const Result<Part> common = read_part(part_path(checkpoint, kCommon));
+Result<CheckpointHeader> check_checkpoint(const std::filesystem::path& checkpoint) {
+  constexpr int kCommon = CheckpointHeader::kCommon;
+  const Result<CheckpointPart> common = read_part(part_path(checkpoint, kCommon));
   if (!common.ok()) return refusal(kCommon, common.status().message());
-  const PartHeader expected = common.value().header();
+  const CheckpointHeader expected = common.value().header();
   if (expected.owner != kCommon) return refusal(kCommon, "it is another file of a checkpoint");
   for (int rank = 0; rank < expected.ranks; ++rank) {
-    const Result<Part> part = read_part(part_path(checkpoint, rank));
+    const Result<CheckpointPart> part = read_part(part_path(checkpoint, rank));
     if (!part.ok()) return refusal(rank, part.status().message());
-    const PartHeader& header = part.value().header();
+    const CheckpointHeader& header = part.value().header();
     if (header.owner != rank) return refusal(rank, "it is another file of a checkpoint");
     if (header.step != expected.step || header.run != expected.run ||
         header.ranks != expected.ranks)
@@ -92,7 +93,7 @@ NewestCheckpoint newest_checkpoint(const std::filesystem::path& folder) {
   NewestCheckpoint newest;
   for (const std::int64_t step : checkpoint_steps(folder)) {
     const std::filesystem::path path = checkpoint_path(folder, step);
-    const Result<PartHeader> header = check_checkpoint(path);
+    const Result<CheckpointHeader> header = check_checkpoint(path);
     if (header.ok() && header.value().step == step) {
       newest.path = path;
       newest.step = step;

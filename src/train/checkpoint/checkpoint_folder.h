@@ -20,7 +20,7 @@
 namespace sluice::train {
 
 std::filesystem::path checkpoint_path(const std::filesystem::path& folder, std::int64_t step);
-// `owner`: a rank, or PartHeader::kCommon.
+// `owner`: a rank, or CheckpointHeader::kCommon.
 std::filesystem::path part_path(const std::filesystem::path& checkpoint, int owner);
 
 // Of all checkpoints in a folder, whatever they hold, the newest first. None where there is none.
@@ -28,7 +28,7 @@ std::vector<std::int64_t> checkpoint_steps(const std::filesystem::path& folder);
 
 // Reads all files of a checkpoint; the message is the reason why it is refused: the first file that
 // is wrong, and how.
-Result<PartHeader> check_checkpoint(const std::filesystem::path& checkpoint);
+Result<CheckpointHeader> check_checkpoint(const std::filesystem::path& checkpoint);
 
 struct NewestCheckpoint {
   std::optional<std::filesystem::path> path;

@@ -27,7 +27,7 @@ class CheckpointWriter::Impl {
   const Options options_;
   // The thread's while `busy_`, else the caller's.
   TrainingSnapshot snapshot_;
-  PartHeader header_;
+  CheckpointHeader header_;
 
   std::mutex mutex_;
   std::condition_variable_any changed_;
@@ -92,8 +92,8 @@ Status CheckpointWriter::Impl::write() const {
       !own.ok())
     return own;
   if (options_.rank != 0) return {};
-  PartHeader common = header_;
-  common.owner = PartHeader::kCommon;
+  CheckpointHeader common = header_;
+  common.owner = CheckpointHeader::kCommon;
   if (Status status = write_part(part_path(checkpoint, common.owner), common, snapshot_.common());
       !status.ok())
     return status;

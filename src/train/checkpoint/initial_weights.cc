@@ -37,7 +37,7 @@ Tensor read(torch::serialize::InputArchive& archive, std::string_view name, bool
 
 Result<Stored> stored_in(const std::filesystem::path& path) {
   if (std::filesystem::is_directory(path)) {
-    Result<StoredNetwork> stored = stored_network(path);
+    Result<StoredModel> stored = stored_model(path);
     if (!stored.ok()) return stored.status();
     return Stored{[network = stored.value().network](const std::string& name, bool is_buffer) {
       const auto named = is_buffer ? network->named_buffers() : network->named_parameters();
@@ -67,7 +67,7 @@ std::unordered_set<const c10::TensorImpl*> classifier(const Model& network) {
 
 }  // namespace
 
-Result<StoredNetwork> stored_network(const std::filesystem::path& path) {
+Result<StoredModel> stored_model(const std::filesystem::path& path) {
   std::filesystem::path checkpoint = path;
   if (std::filesystem::is_directory(path / kCheckpoints)) {
     const NewestCheckpoint newest = newest_checkpoint(path / kCheckpoints);
@@ -88,10 +88,10 @@ Result<StoredNetwork> stored_network(const std::filesystem::path& path) {
   if (!network.ok()) return network.status();
   Status status = loaded.value().apply_weights(*network.value());
   if (!status.ok()) return status;
-  return StoredNetwork{.network = std::move(network).value(),
-                       .recipe = std::move(recipe).value(),
-                       .step = state.step,
-                       .epoch = stored_epoch(state)};
+  return StoredModel{.network = std::move(network).value(),
+                     .recipe = std::move(recipe).value(),
+                     .step = state.step,
+                     .epoch = stored_epoch(state)};
 }
 
 Result<std::vector<std::string>> take_weights(const std::filesystem::path& path, Model& network) {

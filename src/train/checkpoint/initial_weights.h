@@ -22,13 +22,13 @@ inline constexpr const char* kCheckpoints = "checkpoints";
 
 // The network of a checkpoint, made as its settings say, with its weights and the mean over ranks
 // of its running statistics.
-struct StoredNetwork {
+struct StoredModel {
   std::shared_ptr<Model> network;
   recipe::Recipe recipe;
   std::int64_t step = 0;
   double epoch = 0;
 };
 // `path`: of a checkpoint, or of a run: then of its newest good one.
-Result<StoredNetwork> stored_network(const std::filesystem::path& path);
+Result<StoredModel> stored_model(const std::filesystem::path& path);
 
 }  // namespace sluice::train

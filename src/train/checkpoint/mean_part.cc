@@ -28,13 +28,14 @@ bool is_averaged(const Section& section) {
 
 }  // namespace
 
-Result<Part> own_part(const std::filesystem::path& checkpoint, const PartHeader& common, int rank) {
+Result<CheckpointPart> own_part(const std::filesystem::path& checkpoint,
+                                const CheckpointHeader& common, int rank) {
   const std::filesystem::path file = part_path(checkpoint, rank);
-  Result<Part> part = read_part(file);
+  Result<CheckpointPart> part = read_part(file);
   if (!part.ok())
     return Status{part.status().code(),
                   base::format("{} is refused: {}", file.string(), part.status().message())};
-  const PartHeader& header = part.value().header();
+  const CheckpointHeader& header = part.value().header();
   if (header.step != common.step || header.run != common.run || header.ranks != common.ranks ||
       header.owner != rank)
     return Status{Code::InvalidInput,
@@ -42,13 +43,14 @@ Result<Part> own_part(const std::filesystem::path& checkpoint, const PartHeader&
   return part;
 }
 
-Result<Part> mean_part(const std::filesystem::path& checkpoint, const PartHeader& common) {
-  Result<Part> first = own_part(checkpoint, common, 0);
+Result<CheckpointPart> mean_part(const std::filesystem::path& checkpoint,
+                                 const CheckpointHeader& common) {
+  Result<CheckpointPart> first = own_part(checkpoint, common, 0);
   if (!first.ok() || common.ranks == 1) return first;
   const std::vector<Section>& sections = first.value().sections();
   std::vector<std::vector<double>> sums(sections.size());
   for (int rank = 0; rank < common.ranks; ++rank) {
-    const Result<Part> part = own_part(checkpoint, common, rank);
+    const Result<CheckpointPart> part = own_part(checkpoint, common, rank);
     if (!part.ok()) return part.status();
     for (std::size_t i = 0; i < sections.size(); ++i) {
       if (!is_averaged(sections[i])) continue;

@@ -26,7 +26,7 @@ std::vector<std::string> parted(std::string_view text) {
 
 std::uint8_t flag(bool value) { return value ? 1 : 0; }
 
-void add_in_flight(const gradient::MeanInFlight& mean, SectionList& to) {
+void add_in_flight(const gradient::MeanInFlight& mean, SectionWriter& to) {
   to.add_view<std::byte>("in_flight/pool", mean.pool);
   to.add_view<std::uint8_t>("in_flight/used", mean.used);
   to.add_view<float>("in_flight/norms", mean.norms);
@@ -55,7 +55,7 @@ gradient::MeanInFlight mean_in_flight(SectionReader& from) {
 
 }  // namespace
 
-void add_common(const gradient::ReducerState& state, SectionList& to) {
+void add_common(const gradient::ReducerState& state, SectionWriter& to) {
   to.add_text("gradients/description", joined(state.description));
   const std::vector<std::int64_t> order(state.order.begin(), state.order.end());
   to.add_copy<std::int64_t>("gradients/order", order);
@@ -84,11 +84,12 @@ void add_common(const gradient::ReducerState& state, SectionList& to) {
   if (state.in_flight) add_in_flight(state.mean, to);
 }
 
-void add_own(const gradient::ReducerState& state, SectionList& to) {
+void add_own(const gradient::ReducerState& state, SectionWriter& to) {
   to.add_view<float>(kResidual, state.residual);
 }
 
-Result<gradient::ReducerState> reducer_state(const Part& common, const Part& own) {
+Result<gradient::ReducerState> reducer_state(const CheckpointPart& common,
+                                             const CheckpointPart& own) {
   SectionReader from{common};
   gradient::ReducerState state;
   state.description = parted(from.text("gradients/description"));

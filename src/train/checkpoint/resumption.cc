@@ -33,7 +33,7 @@ Status same(const TrainingState& then, const char* name, const char* what, std::
 double stored_epoch(const TrainingState& state) { return noted(state, kEpoch); }
 
 TrainingState state_at(std::int64_t step, const recipe::Recipe& recipe,
-                       const recipe::TrainingPlan& plan, const data::Data& data) {
+                       const recipe::EpochTable& plan, const data::Data& data) {
   TrainingState state{.step = step, .seed = recipe.seed};
   for (const auto& [key, value] : recipe::settings_of(recipe)) state.settings.emplace(key, value);
   state.notes = {{kEpoch, base::format("{}", plan.epoch_at(step))},

@@ -4,9 +4,9 @@
 #include <cstdint>
 
 #include "data/data.h"
+#include "recipe/epoch_table.h"
 #include "recipe/models.h"
 #include "recipe/recipe.h"
-#include "recipe/training_plan.h"
 #include "sluice/status.h"
 #include "train/checkpoint/checkpoint.h"
 
@@ -14,7 +14,7 @@ namespace sluice::train {
 
 // Of a training after `step` steps; accuracies are the caller's to add.
 TrainingState state_at(std::int64_t step, const recipe::Recipe& recipe,
-                       const recipe::TrainingPlan& plan, const data::Data& data);
+                       const recipe::EpochTable& plan, const data::Data& data);
 
 // The recipe that goes on: the global batch stays what it was on another number of ranks. Settings
 // or data that would have changed the steps already taken are refused by name.

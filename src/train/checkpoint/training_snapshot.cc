@@ -76,7 +76,7 @@ torch::ScalarType scalar_type(DataType type) {
 }
 
 // What an optimizer of Sluice's remembers, as load() wants it.
-std::vector<std::byte> archive_of(const Part& part) {
+std::vector<std::byte> archive_of(const CheckpointPart& part) {
   torch::serialize::OutputArchive archive;
   for (const Section& section : part.sections()) {
     if (!section.name.starts_with(kOptimizer) || !section.type) continue;
@@ -88,7 +88,7 @@ std::vector<std::byte> archive_of(const Part& part) {
   return bytes;
 }
 
-Status restore(const Part& part, torch::optim::Optimizer& optimizer) {
+Status restore(const CheckpointPart& part, torch::optim::Optimizer& optimizer) {
   const Section* const stored = part.find(kArchive);
   const std::vector<std::byte> made =
       stored == nullptr ? archive_of(part) : std::vector<std::byte>{};
@@ -99,7 +99,7 @@ Status restore(const Part& part, torch::optim::Optimizer& optimizer) {
   return {};
 }
 
-Status restore(const Part& part, const char* prefix, const NamedDict& tensors) {
+Status restore(const CheckpointPart& part, const char* prefix, const NamedDict& tensors) {
   const torch::NoGradGuard no_grad;
   std::size_t stored = 0;
   for (const Section& section : part.sections()) stored += section.name.starts_with(prefix) ? 1 : 0;
@@ -130,7 +130,7 @@ Status restore(const Part& part, const char* prefix, const NamedDict& tensors) {
 }  // namespace
 
 void TrainingSnapshot::copy(const Named& tensors, const char* prefix, std::vector<Tensor>& copies,
-                            SectionList& to) {
+                            SectionWriter& to) {
   const torch::NoGradGuard no_grad;
   copies.resize(tensors.size());
   std::size_t i = 0;
@@ -185,7 +185,7 @@ void TrainingSnapshot::take(const TrainingState& state, const TrainingObjects& o
   add_common(reducer_, common_);
 }
 
-Result<TrainingState> training_state(const Part& common) {
+Result<TrainingState> training_state(const CheckpointPart& common) {
   SectionReader from{common};
   TrainingState state;
   state.step = from.value<std::int64_t>("step");
@@ -199,13 +199,15 @@ Result<TrainingState> training_state(const Part& common) {
   return state;
 }
 
-Status restore_weights(const Part& common, const Part& own, torch::nn::Module& network) {
+Status restore_weights(const CheckpointPart& common, const CheckpointPart& own,
+                       torch::nn::Module& network) {
   if (Status status = restore(common, kParameters, network.named_parameters()); !status.ok())
     return status;
   return restore(own, kBuffers, network.named_buffers());
 }
 
-Status restore(const Part& common, const Part& own, const TrainingObjects& objects) {
+Status restore(const CheckpointPart& common, const CheckpointPart& own,
+               const TrainingObjects& objects) {
   const Result<gradient::ReducerState> reducer = reducer_state(common, own);
   if (!reducer.ok()) return reducer.status();
   try {

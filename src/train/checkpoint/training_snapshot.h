@@ -14,7 +14,7 @@
 
 #include "gradient/reducer_state.h"
 #include "train/checkpoint/checkpoint.h"
-#include "train/checkpoint/section_list.h"
+#include "train/checkpoint/sections.h"
 
 namespace sluice::train {
 
@@ -30,11 +30,11 @@ class TrainingSnapshot {
  private:
   using Named = std::vector<std::pair<std::string, torch::Tensor>>;
   static void copy(const Named& tensors, const char* prefix, std::vector<torch::Tensor>& copies,
-                   SectionList& to);
+                   SectionWriter& to);
   void copy_optimizer(torch::optim::Optimizer& optimizer);
 
-  SectionList common_;
-  SectionList own_;
+  SectionWriter common_;
+  SectionWriter own_;
   gradient::ReducerState reducer_;
   std::vector<torch::Tensor> parameters_;
   std::vector<torch::Tensor> buffers_;
@@ -43,8 +43,10 @@ class TrainingSnapshot {
 };
 
 // Puts back what was taken. `own` may be made up from several.
-Status restore(const Part& common, const Part& own, const TrainingObjects& objects);
-Status restore_weights(const Part& common, const Part& own, torch::nn::Module& network);
-Result<TrainingState> training_state(const Part& common);
+Status restore(const CheckpointPart& common, const CheckpointPart& own,
+               const TrainingObjects& objects);
+Status restore_weights(const CheckpointPart& common, const CheckpointPart& own,
+                       torch::nn::Module& network);
+Result<TrainingState> training_state(const CheckpointPart& common);
 
 }  // namespace sluice::train

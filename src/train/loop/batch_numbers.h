@@ -4,29 +4,29 @@
 #include <cstdint>
 #include <vector>
 
-#include "recipe/training_plan.h"
+#include "recipe/epoch_table.h"
 
 namespace sluice::train {
 
-struct BatchPlace {
+struct BatchPosition {
   std::int64_t step = 0;
   int part = 0;  // which of the step's batches
-  bool operator==(const BatchPlace&) const = default;
+  bool operator==(const BatchPosition&) const = default;
 };
 
 // Thread-safety: immutable.
 class BatchNumbers {
  public:
   // `plan` must outlive it.
-  explicit BatchNumbers(const recipe::TrainingPlan& plan);
+  explicit BatchNumbers(const recipe::EpochTable& plan);
 
   // Of a step's first batch; of plan.steps: how many there are.
   std::int64_t first_of(std::int64_t step) const;
   // REQUIRES: 0 <= number < first_of(plan.steps).
-  BatchPlace place_of(std::int64_t number) const;
+  BatchPosition place_of(std::int64_t number) const;
 
  private:
-  const recipe::TrainingPlan* plan_;
+  const recipe::EpochTable* plan_;
   std::vector<std::int64_t> firsts_;  // by epoch, and after the last
 };
 

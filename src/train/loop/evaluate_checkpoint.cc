@@ -7,8 +7,8 @@
 #include "data/data.h"
 #include "train/checkpoint/initial_weights.h"
 #include "train/loop/evaluation.h"
+#include "train/loop/exceptions.h"
 #include "train/loop/start_up.h"
-#include "train/loop/thrown.h"
 #include "train/loop/trainer.h"
 #include "train/report/process_start.h"
 
@@ -20,7 +20,7 @@ Result<EvaluationReport> evaluate_stored(const CommunicatorMaker& make_communica
   const auto start = options.start ? *options.start : process_start();
   if (options.threads > 0) at::set_num_threads(options.threads);
   std::future<Communicator> joining = std::async(std::launch::async, make_communicator);
-  Result<StoredNetwork> stored = stored_network(options.checkpoint);
+  Result<StoredModel> stored = stored_model(options.checkpoint);
   if (!stored.ok()) return stored.status();
   Result<data::Data> data = data::open_data(options.data);
   if (!data.ok()) return data.status();

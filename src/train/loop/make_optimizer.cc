@@ -44,7 +44,7 @@ std::unique_ptr<MomentumOptimizer> make_optimizer(const recipe::Recipe& recipe,
                                           .momentum_correction = recipe.momentum_correction});
 }
 
-GradientOptions gradient_options(const recipe::Recipe& recipe, const recipe::TrainingPlan& plan) {
+GradientOptions gradient_options(const recipe::Recipe& recipe, const recipe::EpochTable& plan) {
   const std::int64_t dense = plan.step_at(recipe.sparse_dense_epochs);
   const std::int64_t ramped = plan.step_at(recipe.sparse_dense_epochs + recipe.sparse_ramp_epochs);
   return {.theta = recipe.theta,

@@ -6,8 +6,8 @@
 #include <memory>
 #include <vector>
 
+#include "recipe/epoch_table.h"
 #include "recipe/recipe.h"
-#include "recipe/training_plan.h"
 #include "sluice/gradients.h"
 #include "sluice/torch/momentum_optimizer.h"
 
@@ -16,6 +16,6 @@ namespace sluice::train {
 std::unique_ptr<MomentumOptimizer> make_optimizer(const recipe::Recipe& recipe,
                                                   std::vector<torch::Tensor> parameters);
 
-GradientOptions gradient_options(const recipe::Recipe& recipe, const recipe::TrainingPlan& plan);
+GradientOptions gradient_options(const recipe::Recipe& recipe, const recipe::EpochTable& plan);
 
 }  // namespace sluice::train

@@ -55,8 +55,8 @@ double seconds_since(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
-Result<Workshop> start_up(const CommunicatorMaker& make_communicator, const DataOpener& open_data,
-                          const TrainerOptions& options) {
+Result<TrainingSetup> start_up(const CommunicatorMaker& make_communicator,
+                               const DataOpener& open_data, const TrainerOptions& options) {
   const recipe::Recipe& recipe = options.recipe;
   if (options.threads > 0) at::set_num_threads(options.threads);
   StartUp told;
@@ -110,7 +110,7 @@ Result<Workshop> start_up(const CommunicatorMaker& make_communicator, const Data
 
   begin = Clock::now();
   const auto samples = static_cast<std::int64_t>(data.value().train->size());
-  Result<recipe::TrainingPlan> plan = recipe::plan_training(trained, communicator.size(), samples);
+  Result<recipe::EpochTable> plan = recipe::plan_training(trained, communicator.size(), samples);
   if (!plan.ok()) return plan.status();
   set_batch_norms(trained, communicator, *network.value());
   auto parallel = std::make_unique<DataParallel>(*network.value(), communicator,
@@ -140,19 +140,19 @@ Result<Workshop> start_up(const CommunicatorMaker& make_communicator, const Data
   told.steps = plan.value().steps;
   told.epochs = plan.value().epoch_at(plan.value().steps);
   told.global_batch = plan.value().epochs.front().global_batch;
-  Workshop workshop{.waits = std::make_unique<Timeline>(0),
-                    .traced = std::make_unique<Timeline>(kTracedEvents),
-                    .communicator = std::move(communicator),
-                    .data = std::move(data).value(),
-                    .plan = std::move(plan).value(),
-                    .network = std::move(network).value(),
-                    .optimizer = std::move(optimizer),
-                    .parallel = std::move(parallel),
-                    .recipe = std::move(trained),
-                    .resumed = std::nullopt,
-                    .run = found.run,
-                    .start_up = std::move(told),
-                    .notes = std::move(notes)};
+  TrainingSetup workshop{.waits = std::make_unique<Timeline>(0),
+                         .traced = std::make_unique<Timeline>(kTracedEvents),
+                         .communicator = std::move(communicator),
+                         .data = std::move(data).value(),
+                         .plan = std::move(plan).value(),
+                         .network = std::move(network).value(),
+                         .optimizer = std::move(optimizer),
+                         .parallel = std::move(parallel),
+                         .recipe = std::move(trained),
+                         .resumed = std::nullopt,
+                         .run = found.run,
+                         .start_up = std::move(told),
+                         .notes = std::move(notes)};
   if (found.checkpoint) workshop.resumed = found.checkpoint->state();
   return workshop;
 }

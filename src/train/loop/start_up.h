@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "data/data.h"
-#include "recipe/training_plan.h"
+#include "recipe/epoch_table.h"
 #include "sluice/communicator.h"
 #include "sluice/status.h"
 #include "sluice/timeline.h"
@@ -28,13 +28,13 @@ namespace sluice::train {
 using DataOpener = std::function<Result<data::Data>()>;
 
 // In the order in which parts need those before them; they go in the other.
-struct Workshop {
+struct TrainingSetup {
   // Gradients on their way write to these until the last of them is gone.
   std::unique_ptr<Timeline> waits;   // keeps no event
   std::unique_ptr<Timeline> traced;  // of the steps of timeline.json
   Communicator communicator;
   data::Data data;
-  recipe::TrainingPlan plan;
+  recipe::EpochTable plan;
   std::shared_ptr<Model> network;
   std::unique_ptr<MomentumOptimizer> optimizer;
   std::unique_ptr<DataParallel> parallel;
@@ -49,7 +49,7 @@ struct Workshop {
 double seconds_since(std::chrono::steady_clock::time_point begin);
 
 // Every rank must call it. Throws Error, as Communicator does.
-Result<Workshop> start_up(const CommunicatorMaker& make_communicator, const DataOpener& open_data,
-                          const TrainerOptions& options);
+Result<TrainingSetup> start_up(const CommunicatorMaker& make_communicator,
+                               const DataOpener& open_data, const TrainerOptions& options);
 
 }  // namespace sluice::train

@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "data/data.h"
+#include "train/loop/exceptions.h"
 #include "train/loop/start_up.h"
-#include "train/loop/thrown.h"
 #include "train/loop/train_on.h"
 #include "train/loop/training_loop.h"
 #include "train/report/process_start.h"
@@ -15,13 +15,13 @@ Result<TrainingSummary> train_on(const DataOpener& open_data,
                                  const CommunicatorMaker& make_communicator,
                                  const TrainerOptions& options, TrainingEvents* events,
                                  const std::atomic<int>& stop) {
-  const TrainingTerms terms{.options = options,
-                            .events = events,
-                            .stop = stop,
-                            .start = options.start ? *options.start : process_start()};
+  const LoopContext terms{.options = options,
+                          .events = events,
+                          .stop = stop,
+                          .start = options.start ? *options.start : process_start()};
   const double before_s = seconds_since(terms.start);
   return guarded<TrainingSummary>([&]() -> Result<TrainingSummary> {
-    Result<Workshop> workshop = start_up(make_communicator, open_data, options);
+    Result<TrainingSetup> workshop = start_up(make_communicator, open_data, options);
     if (!workshop.ok()) return workshop.status();
     workshop.value().start_up.before_s = before_s;
     return TrainingLoop{terms, std::move(workshop).value()}.run();

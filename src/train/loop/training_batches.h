@@ -11,8 +11,8 @@
 #include "data/data.h"
 #include "data/loader/loader.h"
 #include "data/loader/sampler.h"
+#include "recipe/epoch_table.h"
 #include "recipe/recipe.h"
-#include "recipe/training_plan.h"
 #include "sluice/status.h"
 #include "train/loop/batch_numbers.h"
 
@@ -20,7 +20,7 @@ namespace sluice::train {
 
 struct TrainingBatchesOptions {
   const recipe::Recipe& recipe;
-  const recipe::TrainingPlan& plan;
+  const recipe::EpochTable& plan;
   const data::Data& data;
   int rank = 0;
   int loader_threads = -1;  // below 0: as the data needs
@@ -41,16 +41,17 @@ class TrainingBatches {
 
  private:
   // Epochs that are augmented, and those after them that are not.
-  struct Part {
-    Part(const TrainingBatchesOptions& options, const BatchNumbers& numbers, bool augmented,
-         std::int64_t first, std::int64_t last);
+  struct CheckpointPart {
+    CheckpointPart(const TrainingBatchesOptions& options, const BatchNumbers& numbers,
+                   bool augmented, std::int64_t first, std::int64_t last);
     data::Sampler sampler;
     data::Loader loader;
   };
 
   BatchNumbers numbers_;
-  std::vector<std::unique_ptr<Part>> parts_;  // what is left of them, the present one first
-  std::vector<std::string> skipped_;          // of parts that are over
+  std::vector<std::unique_ptr<CheckpointPart>>
+      parts_;                         // what is left of them, the present one first
+  std::vector<std::string> skipped_;  // of parts that are over
 };
 
 }  // namespace sluice::train

@@ -30,7 +30,7 @@ std::uint64_t hash_of_weights(const Model& network) {
 
 }  // namespace
 
-TrainingLoop::TrainingLoop(const TrainingTerms& terms, Workshop workshop)
+TrainingLoop::TrainingLoop(const LoopContext& terms, TrainingSetup workshop)
     : terms_{terms},
       workshop_{std::move(workshop)},
       recipe_{workshop_.recipe},
@@ -67,7 +67,7 @@ Result<TrainingSummary> TrainingLoop::run() {
 }
 
 Status TrainingLoop::prepare() {
-  const recipe::TrainingPlan& plan = workshop_.plan;
+  const recipe::EpochTable& plan = workshop_.plan;
   const std::filesystem::path& folder = terms_.options.run_folder;
   step_ = first_step_ = workshop_.start_up.first_step;
   if (workshop_.resumed) {
@@ -115,7 +115,7 @@ Status TrainingLoop::take_step() {
   if (last_losses_.size() > kLastLosses) last_losses_.pop_front();
 
   const StepSpan span = meter_.end(outcome.images, outcome.waited_s);
-  const std::optional<Beat> beat =
+  const std::optional<StepTotals> beat =
       pulse_.step({.steps = 1,
                    .images = static_cast<double>(span.images),
                    .loss = outcome.loss,
@@ -128,7 +128,7 @@ Status TrainingLoop::take_step() {
 }
 
 // What all ranks hear, at the same step.
-void TrainingLoop::hear(const Beat& beat) {
+void TrainingLoop::hear(const StepTotals& beat) {
   if (beat.steps == 0) return;
   const double step_s = beat.seconds / beat.steps;
   if (beat.told_to_stop > 0 && !end_) end_ = TrainingEnd::Signal;

@@ -18,15 +18,15 @@
 #include "train/loop/trainer.h"
 #include "train/loop/training_batches.h"
 #include "train/loop/training_step.h"
-#include "train/report/journal.h"
-#include "train/report/pulse.h"
+#include "train/report/run_reporter.h"
 #include "train/report/step_meter.h"
 #include "train/report/step_trace.h"
+#include "train/report/totals_exchange.h"
 
 namespace sluice::train {
 
 // All must outlive the loop.
-struct TrainingTerms {
+struct LoopContext {
   const TrainerOptions& options;
   TrainingEvents* events;  // may be null
   const std::atomic<int>& stop;
@@ -35,7 +35,7 @@ struct TrainingTerms {
 
 class TrainingLoop {
  public:
-  TrainingLoop(const TrainingTerms& terms, Workshop workshop);
+  TrainingLoop(const LoopContext& terms, TrainingSetup workshop);
 
   // Throws Error, as DataParallel does.
   Result<TrainingSummary> run();
@@ -43,7 +43,7 @@ class TrainingLoop {
  private:
   Status prepare();
   Status take_step();
-  void hear(const Beat& beat);
+  void hear(const StepTotals& beat);
   Status between_steps();
   Status evaluate();
   Status save();
@@ -53,10 +53,10 @@ class TrainingLoop {
   double epoch() const { return workshop_.plan.epoch_at(step_); }
   double elapsed_s() const { return seconds_since(terms_.start); }
 
-  TrainingTerms terms_;
-  Workshop workshop_;
+  LoopContext terms_;
+  TrainingSetup workshop_;
   const recipe::Recipe& recipe_;
-  Journal journal_;
+  RunReporter journal_;
   TrainingStep steps_;
   std::int64_t step_ = 0;  // done
   std::int64_t first_step_ = 0;
@@ -65,7 +65,7 @@ class TrainingLoop {
   std::optional<TrainingEnd> end_;
   TrainingSummary summary_;
   StepMeter meter_;
-  Pulse pulse_;
+  TotalsExchange pulse_;
   std::unique_ptr<StepTrace> trace_;
   std::unique_ptr<TrainingBatches> batches_;
   std::unique_ptr<CheckpointWriter> writer_;  // where there is a folder

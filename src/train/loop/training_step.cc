@@ -8,7 +8,7 @@
 
 namespace sluice::train {
 
-TrainingStep::TrainingStep(Workshop& workshop, const recipe::Recipe& recipe)
+TrainingStep::TrainingStep(TrainingSetup& workshop, const recipe::Recipe& recipe)
     : workshop_{workshop},
       recipe_{recipe},
       rates_{recipe::rate_schedule(recipe, workshop.plan)},
@@ -38,7 +38,7 @@ double TrainingStep::waited_s() const {
 }
 
 // Returns the batch's part of the step's loss.
-double TrainingStep::backward(const data::Batch& batch, const recipe::EpochPlan& epoch, bool last) {
+double TrainingStep::backward(const data::Batch& batch, const recipe::EpochRow& epoch, bool last) {
   const auto [images, labels] = tensors_over(batch);
   const double part = static_cast<double>(batch.count) /
                       (static_cast<double>(epoch.batch) * static_cast<double>(epoch.accumulate));
@@ -61,7 +61,7 @@ double TrainingStep::backward(const data::Batch& batch, const recipe::EpochPlan&
 }
 
 Result<StepOutcome> TrainingStep::take(std::int64_t step, TrainingBatches& batches) {
-  const recipe::EpochPlan& epoch = workshop_.plan.epoch_of(step);
+  const recipe::EpochRow& epoch = workshop_.plan.epoch_of(step);
   const double epoch_now = workshop_.plan.epoch_at(step);
   StepOutcome outcome{.rate = recipe::rate_at(rates_, epoch_now)};
   workshop_.optimizer->zero_grad(true);

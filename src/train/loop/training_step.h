@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <string>
 
-#include "recipe/rate_schedule.h"
+#include "recipe/learning_rate.h"
 #include "sluice/status.h"
 #include "sluice/torch/rmsprop_warm_up.h"
 #include "train/loop/start_up.h"
@@ -30,7 +30,7 @@ struct StepOutcome {
 class TrainingStep {
  public:
   // All must outlive it.
-  TrainingStep(Workshop& workshop, const recipe::Recipe& recipe);
+  TrainingStep(TrainingSetup& workshop, const recipe::Recipe& recipe);
 
   // `batches` brings those of the step next. Throws Error, as DataParallel does.
   Result<StepOutcome> take(std::int64_t step, TrainingBatches& batches);
@@ -41,14 +41,14 @@ class TrainingStep {
   void trace(bool on);
 
  private:
-  double backward(const data::Batch& batch, const recipe::EpochPlan& epoch, bool last);
+  double backward(const data::Batch& batch, const recipe::EpochRow& epoch, bool last);
   double waited_s() const;
   template <class Work>
   void note(const char* name, const Work& work);
 
-  Workshop& workshop_;
+  TrainingSetup& workshop_;
   const recipe::Recipe& recipe_;
-  recipe::RateSchedule rates_;
+  recipe::LearningRateSchedule rates_;
   RmspropWarmUp* warm_up_;  // where that is the optimizer
   Timeline* timeline_;      // of the step under way
 };

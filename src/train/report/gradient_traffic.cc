@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "gradient/wire.h"
+#include "gradient/wire/wire.h"
 #include "sluice/algorithms.h"
 #include "train/loop/make_optimizer.h"
 
@@ -35,7 +35,7 @@ double sparse_steps(const SparseOptions& sparse, std::int64_t first, std::int64_
 
 }  // namespace
 
-double gradient_bytes_sent(const recipe::Recipe& recipe, const recipe::TrainingPlan& plan,
+double gradient_bytes_sent(const recipe::Recipe& recipe, const recipe::EpochTable& plan,
                            const Model& network, Communicator& communicator, std::int64_t first,
                            std::int64_t last) {
   const GradientOptions options = gradient_options(recipe, plan);

@@ -21,7 +21,7 @@ class Arena {
     for (int i = 0; i < ranks; ++i) wakers_.emplace_back(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   }
   ~Arena() {
-    for (const Segment& segment : live_) unmap(segment);
+    for (const MemoryBlock& segment : live_) unmap(segment);
   }
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
@@ -30,34 +30,34 @@ class Arena {
   std::atomic<bool>& gone(Rank rank) { return gone_[static_cast<std::size_t>(rank)]; }
   int waker(Rank rank) const { return wakers_[static_cast<std::size_t>(rank)].number(); }
 
-  Result<Segment> allocate(std::size_t bytes) {
+  Result<MemoryBlock> allocate(std::size_t bytes) {
     void* const data =
         mmap(nullptr, mapped(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (data == MAP_FAILED) {
       return Status{Code::NoMemory, base::format("{} bytes of memory are not to be had", bytes)};
     }
     // A segment's id is its address: all ranks see the same addresses.
-    const Segment segment{reinterpret_cast<std::uintptr_t>(data), static_cast<std::byte*>(data),
-                          bytes};
+    const MemoryBlock segment{reinterpret_cast<std::uintptr_t>(data), static_cast<std::byte*>(data),
+                              bytes};
     const std::lock_guard lock{mutex_};
     live_.push_back(segment);
     return segment;
   }
 
-  void release(const Segment& segment) {
+  void release(const MemoryBlock& segment) {
     const std::lock_guard lock{mutex_};
-    std::erase_if(live_, [&](const Segment& each) { return each.id == segment.id; });
+    std::erase_if(live_, [&](const MemoryBlock& each) { return each.id == segment.id; });
     unmap(segment);
   }
 
  private:
   static std::size_t mapped(std::size_t bytes) { return std::max(bytes, std::size_t{1}); }
-  static void unmap(const Segment& segment) { munmap(segment.data, mapped(segment.bytes)); }
+  static void unmap(const MemoryBlock& segment) { munmap(segment.data, mapped(segment.bytes)); }
 
   std::vector<std::atomic<bool>> gone_;
   std::vector<base::Fd> wakers_;
   std::mutex mutex_;
-  std::vector<Segment> live_;
+  std::vector<MemoryBlock> live_;
 };
 
 class InprocMemory final : public Memory {
@@ -69,9 +69,9 @@ class InprocMemory final : public Memory {
 
   Rank rank() const override { return rank_; }
   int size() const override { return arena_->size(); }
-  Result<Segment> allocate(std::size_t bytes) override { return arena_->allocate(bytes); }
-  void release(const Segment& segment) override { arena_->release(segment); }
-  Result<std::byte*> address(Rank /*peer*/, Location location) override {
+  Result<MemoryBlock> allocate(std::size_t bytes) override { return arena_->allocate(bytes); }
+  void release(const MemoryBlock& segment) override { arena_->release(segment); }
+  Result<std::byte*> address(Rank /*peer*/, MemoryLocation location) override {
     return reinterpret_cast<std::byte*>(location.segment + location.offset);  // NOLINT: see Arena
   }
   int wake_descriptor() const override { return arena_->waker(rank_); }

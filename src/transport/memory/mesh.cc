@@ -68,7 +68,7 @@ base::Fd process_at(int socket, pid_t pid) {
 
 class Joining {
  public:
-  Joining(const MeshJoin& join, const Gift& gift, std::uint64_t word)
+  Joining(const MeshJoin& join, const SharedDescriptors& gift, std::uint64_t word)
       : join_{join}, gift_{gift}, word_{word}, peers_(static_cast<std::size_t>(join.ranks)) {}
 
   Status run() {
@@ -196,14 +196,14 @@ class Joining {
 
   void hear_callers() {
     std::erase_if(callers_, [this](Caller& caller) {
-      Arrival arrival = receive_packet(caller.socket.number());
-      const bool nothing = arrival.state == Arrival::State::Nothing;
-      if (arrival.state == Arrival::State::Packet) admit(caller, std::move(arrival));
+      ReceivedPacket arrival = receive_packet(caller.socket.number());
+      const bool nothing = arrival.state == ReceivedPacket::State::Nothing;
+      if (arrival.state == ReceivedPacket::State::Packet) admit(caller, std::move(arrival));
       return !nothing;
     });
   }
 
-  void admit(Caller& caller, Arrival&& arrival) {
+  void admit(Caller& caller, ReceivedPacket&& arrival) {
     const Packet& hello = arrival.packet;
     const std::string why = reason_to_refuse(hello, arrival.has_gift());
     if (!why.empty()) {
@@ -235,7 +235,7 @@ class Joining {
     return "";
   }
 
-  static void link(Peer& peer, Arrival&& arrival) {
+  static void link(Peer& peer, ReceivedPacket&& arrival) {
     peer.link.process = process_at(peer.link.socket.number(), peer.link.pid);
     peer.link.memory = std::move(arrival.fds[0]);
     peer.link.waker = std::move(arrival.fds[1]);
@@ -253,10 +253,10 @@ class Joining {
       }
       return {};
     }
-    Arrival arrival = receive_packet(peer.link.socket.number());
-    if (arrival.state == Arrival::State::Nothing) return {};
+    ReceivedPacket arrival = receive_packet(peer.link.socket.number());
+    if (arrival.state == ReceivedPacket::State::Nothing) return {};
     const Packet& packet = arrival.packet;
-    if (arrival.state == Arrival::State::Closed) {
+    if (arrival.state == ReceivedPacket::State::Closed) {
       if (peer.stage != Stage::Called) return lost(rank);
       peer.stage = Stage::Absent;  // it hung up, or was not there for long: call again
     } else if (packet.kind == PacketKind::Refusal) {
@@ -340,7 +340,7 @@ class Joining {
   static std::size_t index(Rank rank) { return static_cast<std::size_t>(rank); }
 
   const MeshJoin& join_;
-  Gift gift_;
+  SharedDescriptors gift_;
   std::uint64_t word_;
   std::vector<Peer> peers_;  // by rank; the own one stays absent
   std::vector<Caller> callers_;
@@ -352,7 +352,7 @@ class Joining {
 
 }  // namespace
 
-Result<std::vector<MeshLink>> join_mesh(const MeshJoin& join, const Gift& gift,
+Result<std::vector<MeshLink>> join_mesh(const MeshJoin& join, const SharedDescriptors& gift,
                                         std::uint64_t word) {
   constexpr int kMostRanks = 4096;
   constexpr std::size_t kLongestToken = 255;  // what a Packet holds

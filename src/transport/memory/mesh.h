@@ -39,6 +39,7 @@ struct MeshLink {
 };
 
 // One link a rank. Fails with a sentence that says who is missing.
-Result<std::vector<MeshLink>> join_mesh(const MeshJoin& join, const Gift& gift, std::uint64_t word);
+Result<std::vector<MeshLink>> join_mesh(const MeshJoin& join, const SharedDescriptors& gift,
+                                        std::uint64_t word);
 
 }  // namespace sluice::transport

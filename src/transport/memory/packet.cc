@@ -13,19 +13,19 @@ void Packet::set_words(std::string_view words) {
   std::copy_n(words.begin(), std::min(words.size(), text.size() - 1), text.begin());
 }
 
-bool send_packet(int socket, const Packet& packet, const Gift* gift) {
+bool send_packet(int socket, const Packet& packet, const SharedDescriptors* gift) {
   iovec data{const_cast<Packet*>(&packet), sizeof packet};  // NOLINT: sendmsg() only reads it
   msghdr message{};
   message.msg_iov = &data;
   message.msg_iovlen = 1;
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(Gift))> control{};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(SharedDescriptors))> control{};
   if (gift != nullptr) {
     message.msg_control = control.data();
     message.msg_controllen = control.size();
     cmsghdr* const header = CMSG_FIRSTHDR(&message);
     header->cmsg_level = SOL_SOCKET;
     header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(sizeof(Gift));
+    header->cmsg_len = CMSG_LEN(sizeof(SharedDescriptors));
     std::memcpy(CMSG_DATA(header), gift->data(), sizeof *gift);
   }
   ssize_t sent = 0;
@@ -35,13 +35,13 @@ bool send_packet(int socket, const Packet& packet, const Gift* gift) {
   return sent == static_cast<ssize_t>(sizeof packet);
 }
 
-Arrival receive_packet(int socket) {
-  Arrival arrival;
+ReceivedPacket receive_packet(int socket) {
+  ReceivedPacket arrival;
   iovec data{&arrival.packet, sizeof arrival.packet};
   msghdr message{};
   message.msg_iov = &data;
   message.msg_iovlen = 1;
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(Gift))> control{};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(SharedDescriptors))> control{};
   message.msg_control = control.data();
   message.msg_controllen = control.size();
   ssize_t received = 0;
@@ -54,7 +54,8 @@ Arrival receive_packet(int socket) {
   for (cmsghdr* header = received > 0 ? CMSG_FIRSTHDR(&message) : nullptr; header != nullptr;
        header = CMSG_NXTHDR(&message, header)) {
     if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
-    const std::size_t fds = std::min((header->cmsg_len - CMSG_LEN(0)) / sizeof(int), Gift{}.size());
+    const std::size_t fds =
+        std::min((header->cmsg_len - CMSG_LEN(0)) / sizeof(int), SharedDescriptors{}.size());
     for (std::size_t i = 0; i < fds; ++i) {
       int fd = -1;
       std::memcpy(&fd, CMSG_DATA(header) + i * sizeof fd, sizeof fd);
@@ -63,7 +64,7 @@ Arrival receive_packet(int socket) {
   }
   const bool ours = received == static_cast<ssize_t>(sizeof(Packet)) &&
                     arrival.packet.magic == Packet::kMagic && arrival.packet.text.back() == '\0';
-  arrival.state = ours ? Arrival::State::Packet : Arrival::State::Closed;
+  arrival.state = ours ? ReceivedPacket::State::Packet : ReceivedPacket::State::Closed;
   return arrival;
 }
 

@@ -39,21 +39,21 @@ struct Packet {
 };
 
 // What a Hello and a Welcome bring: the rank's memory, and what wakes it.
-inline constexpr std::size_t kGiftDescriptors = 2;
-using Gift = std::array<int, kGiftDescriptors>;
+inline constexpr std::size_t kSharedDescriptors = 2;
+using SharedDescriptors = std::array<int, kSharedDescriptors>;
 
 // False: it could not be sent, errno says why.
-bool send_packet(int socket, const Packet& packet, const Gift* gift = nullptr);
+bool send_packet(int socket, const Packet& packet, const SharedDescriptors* gift = nullptr);
 
-struct Arrival {
+struct ReceivedPacket {
   enum class State : std::uint8_t { Nothing, Packet, Closed };
   State state = State::Nothing;
   Packet packet;
-  std::array<base::Fd, kGiftDescriptors> fds;
+  std::array<base::Fd, kSharedDescriptors> fds;
 
   bool has_gift() const { return fds.back().open(); }
 };
 // What is not a packet of ours counts as a closed connection.
-Arrival receive_packet(int socket);
+ReceivedPacket receive_packet(int socket);
 
 }  // namespace sluice::transport

@@ -29,9 +29,9 @@ class ShmMemory final : public Memory {
 
   Rank rank() const override { return rank_; }
   int size() const override { return ranks_; }
-  Result<Segment> allocate(std::size_t bytes) override;
-  void release(const Segment& segment) override;
-  Result<std::byte*> address(Rank peer, Location location) override;
+  Result<MemoryBlock> allocate(std::size_t bytes) override;
+  void release(const MemoryBlock& segment) override;
+  Result<std::byte*> address(Rank peer, MemoryLocation location) override;
   int wake_descriptor() const override { return waker_.number(); }
   void wake(Rank peer) override {
     const base::Fd& waker =
@@ -116,7 +116,7 @@ ShmMemory::~ShmMemory() {
   }
 }
 
-Result<Segment> ShmMemory::allocate(std::size_t bytes) {
+Result<MemoryBlock> ShmMemory::allocate(std::size_t bytes) {
   const std::lock_guard lock{mutex_};
   const auto range = arena_.take(bytes);
   if (!range.ok()) return range.status();
@@ -125,10 +125,10 @@ Result<Segment> ShmMemory::allocate(std::size_t bytes) {
     arena_.give_back(range.value());
     return data.status();
   }
-  return Segment{range.value().id(), data.value(), bytes};
+  return MemoryBlock{range.value().id(), data.value(), bytes};
 }
 
-void ShmMemory::release(const Segment& segment) {
+void ShmMemory::release(const MemoryBlock& segment) {
   const std::lock_guard lock{mutex_};
   const PageRange range = PageRange::from_id(segment.id);
   const auto found = own().mappings.find(range.first);
@@ -138,7 +138,7 @@ void ShmMemory::release(const Segment& segment) {
   arena_.give_back(range);
 }
 
-Result<std::byte*> ShmMemory::address(Rank rank, Location location) {
+Result<std::byte*> ShmMemory::address(Rank rank, MemoryLocation location) {
   const std::lock_guard lock{mutex_};
   Peer& peer = peers_[static_cast<std::size_t>(rank)];
   const PageRange range = PageRange::from_id(location.segment);
@@ -190,14 +190,15 @@ std::string ShmMemory::death_of(Rank rank) {
   const std::lock_guard lock{mutex_};
   Peer& peer = peers_[static_cast<std::size_t>(rank)];
   if (!peer.death.empty() || rank == rank_) return peer.death;
-  const Arrival arrival = receive_packet(peer.link.socket.number());
-  if (arrival.state == Arrival::State::Packet && arrival.packet.kind == PacketKind::Goodbye) {
+  const ReceivedPacket arrival = receive_packet(peer.link.socket.number());
+  if (arrival.state == ReceivedPacket::State::Packet &&
+      arrival.packet.kind == PacketKind::Goodbye) {
     peer.death = base::format("process {} has left", peer.link.pid);
     return peer.death;
   }
   // The socket tells first; but a process that the peer forked may hold it open.
   pollfd process{peer.link.process.number(), POLLIN, 0};
-  if (arrival.state == Arrival::State::Closed ||
+  if (arrival.state == ReceivedPacket::State::Closed ||
       (peer.link.process.open() && poll(&process, 1, 0) > 0)) {
     peer.death = base::format("process {} is gone", peer.link.pid);
   }
@@ -225,12 +226,12 @@ Result<std::shared_ptr<Memory>> connect_shm(const ShmJoin& join) {
   return std::shared_ptr<Memory>{std::move(memory).value()};
 }
 
-Result<ShmRoom> enter_shm_room(const ShmJoin& join) {
+Result<JoinedMemory> enter_shm_room(const ShmJoin& join) {
   auto memory = ShmMemory::join(join, join.rank == 0 ? ControlBlock::bytes(join.ranks) : 0);
   if (!memory.ok()) return memory.status();
   const auto control = memory.value()->address(0, {memory.value()->first_segment(0), 0});
   if (!control.ok()) return control.status();
-  return ShmRoom{memory.value(), control.value()};
+  return JoinedMemory{memory.value(), control.value()};
 }
 
 Result<std::unique_ptr<Group>> make_shm_group(const ShmJoin& join) {

@@ -20,11 +20,11 @@ using ShmJoin = MeshJoin;
 Result<std::shared_ptr<Memory>> connect_shm(const ShmJoin& join);
 
 // The same, with a control block for all of them, which rank 0 has made.
-struct ShmRoom {
+struct JoinedMemory {
   std::shared_ptr<Memory> memory;
   std::byte* control = nullptr;
 };
-Result<ShmRoom> enter_shm_room(const ShmJoin& join);
+Result<JoinedMemory> enter_shm_room(const ShmJoin& join);
 
 // The same as a group.
 Result<std::unique_ptr<Group>> make_shm_group(const ShmJoin& join);

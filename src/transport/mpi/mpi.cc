@@ -63,7 +63,7 @@ class MpiLink {
     return *peer;
   }
 
-  void tell(Rank rank, const Note& note);
+  void tell(Rank rank, const StatusNote& note);
   // To whomever: who waits for one peer must not hold up what it told another.
   void send_notes() {
     if (!untold_.empty()) std::erase_if(untold_, [](Peer* other) { return other->notes.told(); });
@@ -85,7 +85,7 @@ class MpiLink {
   std::vector<Peer*> untold_;  // notes to these wait
 };
 
-void MpiLink::tell(Rank rank, const Note& note) {
+void MpiLink::tell(Rank rank, const StatusNote& note) {
   Peer& other = peer(rank);
   other.notes.tell(note);
   if (!other.notes.told() && std::find(untold_.begin(), untold_.end(), &other) == untold_.end()) {
@@ -246,10 +246,10 @@ class MpiNetwork final : public Network {
 
   std::string_view name() const override { return "mpi"; }
   // Nothing moves but when MPI is asked.
-  Patience patience() const override { return {.spins = 1, .yields = 2000}; }
+  WaitPolicy patience() const override { return {.spins = 1, .yields = 2000}; }
   std::shared_ptr<Sleeper> sleeper() override { return link_->sleeper(); }
 
-  void send(Rank peer, const Header& header, const std::byte* data) override {
+  void send(Rank peer, const MessageHeader& header, const std::byte* data) override {
     link_->peer(peer).out.send(header, data);
   }
   std::uint64_t sent(Rank peer) override {
@@ -257,18 +257,18 @@ class MpiNetwork final : public Network {
     return link_->peer(peer).out.sent();
   }
   std::uint64_t moved() const override { return link_->moved(); }
-  const Header* incoming(Rank peer) override {
+  const MessageHeader* incoming(Rank peer) override {
     link_->send_notes();
     return link_->peer(peer).in.incoming();
   }
   std::span<const std::byte> arrived(Rank peer) override { return link_->peer(peer).in.arrived(); }
   void consume(Rank peer, std::size_t bytes) override { link_->peer(peer).in.consume(bytes); }
 
-  void tell(Rank peer, const Note& note) override {
+  void tell(Rank peer, const StatusNote& note) override {
     if (note.failed != 0) Process::instance().fail();
     link_->tell(peer, note);
   }
-  bool hear(Rank peer, Note& note) override {
+  bool hear(Rank peer, StatusNote& note) override {
     link_->send_notes();
     const bool heard = link_->peer(peer).notes.hear(note);
     if (heard && note.failed != 0) Process::instance().fail();

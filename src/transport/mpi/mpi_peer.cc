@@ -10,7 +10,7 @@
 namespace sluice::transport {
 namespace {
 
-std::size_t inline_bytes(const Header& header) {
+std::size_t inline_bytes(const MessageHeader& header) {
   return static_cast<std::size_t>(std::min<std::uint64_t>(kInlineBytes, header.bytes));
 }
 
@@ -20,7 +20,7 @@ std::size_t segment_bytes(std::uint64_t bytes, std::uint64_t offset) {
 
 }  // namespace
 
-bool NappingSleeper::sleep(Bell& bell, std::uint32_t rings, Clock::time_point until) {
+bool NappingSleeper::sleep(Doorbell& bell, std::uint32_t rings, Clock::time_point until) {
   Sleeper::sleep(bell, rings, std::min(until, Clock::now() + nap_));
   nap_ = std::min(nap_ * 2, kLongest);
   const Clock::time_point now = Clock::now();
@@ -68,7 +68,7 @@ bool Line::withdraw(MPI_Request& request) {
   return flag != 0;
 }
 
-void Outbox::send(const Header& header, const std::byte* data) {
+void Outbox::send(const MessageHeader& header, const std::byte* data) {
   queue_.push_back({header, data});
   move_on();
 }
@@ -102,7 +102,7 @@ void Outbox::move_on() {
     if (header_for_ == posted_ && !send_header(message)) return;
     while (offset_ < message.header.bytes) {
       if (segments_posted_ - segments_done_ == kSegments) return;
-      Segment& segment = segments_[segments_posted_ % kSegments];
+      MemoryBlock& segment = segments_[segments_posted_ % kSegments];
       const std::size_t bytes = segment_bytes(message.header.bytes, offset_);
       segment.message = posted_;
       line_->send(message.data + offset_, bytes, kPayloadTag, segment.request);
@@ -122,7 +122,7 @@ bool Outbox::send_header(const Outgoing& message) {
   frame.header = message.header;
   offset_ = inline_bytes(message.header);
   if (offset_ > 0) std::memcpy(frame.payload.data(), message.data, offset_);
-  line_->send(&frame, sizeof(Header) + offset_, kHeaderTag, frame_requests_[slot]);
+  line_->send(&frame, sizeof(MessageHeader) + offset_, kHeaderTag, frame_requests_[slot]);
   ++header_for_;
   return true;
 }
@@ -144,7 +144,7 @@ void Inbox::post_header(std::uint64_t message) {
   line_->receive(&frame(message), sizeof(Frame), kHeaderTag, frame_requests_[message % kHeaders]);
 }
 
-const Header* Inbox::incoming() {
+const MessageHeader* Inbox::incoming() {
   if (frames_ == nullptr) {
     frames_ = std::make_unique<std::array<Frame, kHeaders>>();
     for (std::uint64_t message = 0; message < kHeaders; ++message) post_header(message);
@@ -220,7 +220,7 @@ bool Inbox::close() {
   return closed_;
 }
 
-void NoteBox::tell(const Note& note) {
+void NoteBox::tell(const StatusNote& note) {
   newest_.note = note;
   newest_.news = 1;
   waiting_ = true;
@@ -258,7 +258,7 @@ void NoteBox::listen() {
   }
 }
 
-bool NoteBox::hear(Note& note) {
+bool NoteBox::hear(StatusNote& note) {
   listen();
   if (!fresh_) return false;
   fresh_ = false;

@@ -45,7 +45,7 @@ inline constexpr std::uint64_t kHeaders = 8;    // likewise
 // MPI has nothing to sleep on but to be asked again: naps, short ones while something moves.
 class NappingSleeper : public Sleeper {
  public:
-  bool sleep(Bell& bell, std::uint32_t rings, Clock::time_point until) override;
+  bool sleep(Doorbell& bell, std::uint32_t rings, Clock::time_point until) override;
   void stir() { nap_ = kShortest; }
 
  private:
@@ -79,7 +79,7 @@ class Line {
 
 // A header as it travels, with the first bytes of its payload.
 struct Frame {
-  Header header;
+  MessageHeader header;
   std::array<std::byte, kInlineBytes> payload;
 };
 
@@ -87,7 +87,7 @@ class Outbox {
  public:
   explicit Outbox(Line& line) : line_{&line} {}
 
-  void send(const Header& header, const std::byte* data);
+  void send(const MessageHeader& header, const std::byte* data);
   // Messages that arrive whether or not anything here is called again. Sends on what waits.
   std::uint64_t sent();
   std::uint64_t moved() const { return segments_done_ + frames_done_; }
@@ -99,10 +99,10 @@ class Outbox {
 
  private:
   struct Outgoing {
-    Header header;
+    MessageHeader header;
     const std::byte* data;
   };
-  struct Segment {
+  struct MemoryBlock {
     MPI_Request request = MPI_REQUEST_NULL;
     std::uint64_t message = 0;
   };
@@ -120,7 +120,7 @@ class Outbox {
   std::unique_ptr<std::array<Frame, kHeaders>> frames_;
   std::array<MPI_Request, kHeaders> frame_requests_;
   std::uint64_t frames_done_ = 0;
-  std::array<Segment, kSegments> segments_;
+  std::array<MemoryBlock, kSegments> segments_;
   std::uint64_t segments_posted_ = 0;
   std::uint64_t segments_done_ = 0;
 };
@@ -129,7 +129,7 @@ class Inbox {
  public:
   explicit Inbox(Line& line) : line_{&line} {}
 
-  const Header* incoming();
+  const MessageHeader* incoming();
   std::span<const std::byte> arrived();
   void consume(std::size_t bytes);
   std::uint64_t messages_read() const { return read_; }
@@ -161,8 +161,8 @@ class NoteBox {
  public:
   explicit NoteBox(Line& line) : line_{&line} {}
 
-  void tell(const Note& note);
-  bool hear(Note& note);
+  void tell(const StatusNote& note);
+  bool hear(StatusNote& note);
   // REQUIRES: no tell() afterwards. `messages`: how many the peer is to read before it hears of it.
   void say_goodbye(std::uint64_t messages);
   // Sends on what waits. True: the newest note is on its way.
@@ -180,7 +180,7 @@ class NoteBox {
 
  private:
   struct NoteFrame {
-    Note note;
+    StatusNote note;
     std::uint64_t messages = 0;
     std::int32_t pid = 0;    // not 0: goodbye
     std::uint32_t news = 0;  // 0: the note was told before

@@ -35,7 +35,7 @@ void EpollSleeper::watch(int socket, bool of_notes) {
   epoll_ctl(epoll_.number(), EPOLL_CTL_ADD, socket, &event);
 }
 
-bool EpollSleeper::sleep(Bell& /*bell*/, std::uint32_t /*rings*/, Clock::time_point until) {
+bool EpollSleeper::sleep(Doorbell& /*bell*/, std::uint32_t /*rings*/, Clock::time_point until) {
   constexpr auto kBetweenLooks = std::chrono::milliseconds{100};
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now()).count();
   std::array<epoll_event, 16> events{};

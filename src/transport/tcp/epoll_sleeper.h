@@ -21,7 +21,7 @@ class EpollSleeper final : public Sleeper {
   static Result<std::shared_ptr<EpollSleeper>> make(int waker);
 
   std::uint32_t kind() const override { return kOnDescriptor; }
-  bool sleep(Bell& bell, std::uint32_t rings, Clock::time_point until) override;
+  bool sleep(Doorbell& bell, std::uint32_t rings, Clock::time_point until) override;
 
   // A socket wakes from now on, until it is closed. What comes on one of notes is for who looks
   // after the peers.

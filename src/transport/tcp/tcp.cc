@@ -26,7 +26,7 @@ constexpr std::size_t kLongestElement = 8;
 // What travels on a socket of notes.
 struct Frame {
   std::uint64_t goodbye = 0;
-  Note note;
+  StatusNote note;
 };
 
 // What was sent is out when the kernel has it; errno is kept for who asks.
@@ -48,7 +48,7 @@ std::size_t unsent(int socket) {
 // The sending half of a connection.
 class Outgoing {
  public:
-  void add(const Header& header, const std::byte* data) {
+  void add(const MessageHeader& header, const std::byte* data) {
     queue_[posted_++ % kWindow] = {header, data};
   }
   std::uint64_t sent() const { return sent_; }
@@ -57,14 +57,15 @@ class Outgoing {
   Io move(int socket) {
     while (sent_ < posted_) {
       const Entry& entry = queue_[sent_ % kWindow];
-      const std::size_t total = sizeof(Header) + entry.header.bytes;
+      const std::size_t total = sizeof(MessageHeader) + entry.header.bytes;
       std::array<iovec, 2> parts{};
       std::size_t count = 0;
-      if (done_ < sizeof(Header)) {
+      if (done_ < sizeof(MessageHeader)) {
         auto* const header = reinterpret_cast<const std::byte*>(&entry.header);  // NOLINT: as bytes
-        parts[count++] = part(header + done_, sizeof(Header) - done_);
+        parts[count++] = part(header + done_, sizeof(MessageHeader) - done_);
       }
-      const std::size_t data_done = done_ > sizeof(Header) ? done_ - sizeof(Header) : 0;
+      const std::size_t data_done =
+          done_ > sizeof(MessageHeader) ? done_ - sizeof(MessageHeader) : 0;
       if (entry.header.bytes > data_done)
         parts[count++] = part(entry.data + data_done, entry.header.bytes - data_done);
       msghdr message{};
@@ -83,7 +84,7 @@ class Outgoing {
 
  private:
   struct Entry {
-    Header header;
+    MessageHeader header;
     const std::byte* data = nullptr;
   };
   static iovec part(const std::byte* data, std::size_t bytes) {
@@ -101,7 +102,7 @@ class Outgoing {
 class Incoming {
  public:
   // The header of the present message, when it is here whole; what was read is in `io`.
-  const Header* header(int socket, Io& io) {
+  const MessageHeader* header(int socket, Io& io) {
     io = Io::Some;
     if (begun_) return &header_;
     if (end_ - begin_ < sizeof header_) io = fill(socket);
@@ -163,7 +164,7 @@ class Incoming {
   std::vector<std::byte> buffer_;  // what has been read and not been used: [begin, end)
   std::size_t begin_ = 0;
   std::size_t end_ = 0;
-  Header header_;
+  MessageHeader header_;
   bool begun_ = false;
   std::uint64_t left_ = 0;  // of the present message
 };
@@ -211,7 +212,7 @@ class Notes {
     }
   }
   // True: `note` is the newest that was heard, and has not been taken before.
-  bool take(Note& note) {
+  bool take(StatusNote& note) {
     if (is_new_) note = newest_;
     return std::exchange(is_new_, false);
   }
@@ -226,7 +227,7 @@ class Notes {
   bool has_next_ = false;
   Frame in_;
   std::size_t heard_ = 0;
-  Note newest_;
+  StatusNote newest_;
   bool is_new_ = false;
   bool over_ = false;
   bool goodbye_ = false;
@@ -234,7 +235,7 @@ class Notes {
 
 // What the networks of one rank have in common.
 struct TcpProcess {
-  TcpDoor door;
+  TcpListener door;
   std::string own_address;
   std::shared_ptr<EpollSleeper> sleeper;
   std::size_t receive_buffer = 0;  // of messages that come in turns; 0: as the system has it
@@ -268,7 +269,7 @@ class TcpNetwork final : public Network {
     }
   }
 
-  void send(Rank peer, const Header& header, const std::byte* data) override {
+  void send(Rank peer, const MessageHeader& header, const std::byte* data) override {
     Route& route = this->route(peer);
     route.out.add(header, data);
     (void)sent(peer);
@@ -286,10 +287,10 @@ class TcpNetwork final : public Network {
     return bytes;
   }
 
-  const Header* incoming(Rank peer) override {
+  const MessageHeader* incoming(Rank peer) override {
     Route& route = this->route(peer);
     Io io{};
-    const Header* const header = route.in.header(route.link.messages.number(), io);
+    const MessageHeader* const header = route.in.header(route.link.messages.number(), io);
     note_end(route, io);
     return header;
   }
@@ -312,12 +313,12 @@ class TcpNetwork final : public Network {
     return got;
   }
 
-  void tell(Rank peer, const Note& note) override {
+  void tell(Rank peer, const StatusNote& note) override {
     failed_ = failed_ || note.failed != 0;
     route(peer).notes.tell(route(peer).link.notes.number(), {0, note});
   }
 
-  bool hear(Rank peer, Note& note) override {
+  bool hear(Rank peer, StatusNote& note) override {
     route(peer).notes.listen(route(peer).link.notes.number());
     return route(peer).notes.take(note);
   }

@@ -63,7 +63,7 @@ bool knows_token(const TcpHello& hello, std::string_view token) {
 
 class Joining {
  public:
-  Joining(const TcpJoin& join, TcpDoor& door, const std::string& own_address)
+  Joining(const TcpJoin& join, TcpListener& door, const std::string& own_address)
       : join_{join},
         door_{door},
         own_{SocketAddress::numeric(own_address, 0)},
@@ -140,7 +140,7 @@ class Joining {
         polled.push_back({call.socket.number(), POLLOUT, 0});
       if (call.stage == Call::Stage::Asked) polled.push_back({call.socket.number(), POLLIN, 0});
     }
-    for (const TcpDoor::Caller& caller : door_.callers) {
+    for (const TcpListener::Caller& caller : door_.callers) {
       if (caller.heard < sizeof caller.hello) polled.push_back({caller.socket.number(), POLLIN, 0});
     }
     const auto until = absent ? std::min(join_.deadline, Clock::now() + kRetry) : join_.deadline;
@@ -188,7 +188,7 @@ class Joining {
       base::Fd socket{
           accept4(door_.listener.number(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK)};
       if (!socket.open()) return;
-      TcpDoor::Caller caller;
+      TcpListener::Caller caller;
       caller.socket = std::move(socket);
       caller.since = Clock::now();
       door_.callers.push_back(std::move(caller));
@@ -199,7 +199,7 @@ class Joining {
   void take_callers() {
     const auto now = Clock::now();
     std::size_t strangers = 0;
-    std::erase_if(door_.callers, [&](TcpDoor::Caller& caller) {
+    std::erase_if(door_.callers, [&](TcpListener::Caller& caller) {
       if (caller.heard < sizeof caller.hello) {
         auto* const into = reinterpret_cast<char*>(&caller.hello) + caller.heard;  // NOLINT
         const ssize_t got =
@@ -259,7 +259,7 @@ class Joining {
   }
 
   const TcpJoin& join_;
-  TcpDoor& door_;
+  TcpListener& door_;
   std::optional<SocketAddress> own_;
   std::vector<TcpLink> links_;
   std::vector<Call> calls_;
@@ -268,7 +268,7 @@ class Joining {
 
 }  // namespace
 
-Result<std::vector<TcpLink>> join_tcp(const TcpJoin& join, TcpDoor& door,
+Result<std::vector<TcpLink>> join_tcp(const TcpJoin& join, TcpListener& door,
                                       const std::string& own_address) {
   Joining joining{join, door, own_address};
   Status status = joining.run();

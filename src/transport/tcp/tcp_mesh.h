@@ -36,7 +36,7 @@ struct TcpHello {
 };
 
 // A process' listener, and who called before it was expected. Outlives all networks of the rank.
-struct TcpDoor {
+struct TcpListener {
   struct Caller {
     base::Fd socket;
     TcpHello hello;
@@ -64,7 +64,7 @@ struct TcpLink {
 };
 
 // One link a rank; none to those of this node. Fails with a sentence that says who is missing.
-Result<std::vector<TcpLink>> join_tcp(const TcpJoin& join, TcpDoor& door,
+Result<std::vector<TcpLink>> join_tcp(const TcpJoin& join, TcpListener& door,
                                       const std::string& own_address);
 
 }  // namespace sluice::transport

@@ -26,7 +26,7 @@ TEST_P(LarsForms, MoveAsTheReferenceWhileTheRateChanges) {
   const ReferenceRule rule{.momentum = 0.96,
                            .decay = 0.01,
                            .nesterov = GetParam().nesterov,
-                           .folded = GetParam().place == RatePlace::Folded,
+                           .folded = GetParam().place == LearningRateMode::Folded,
                            .corrected = GetParam().correction,
                            .eta = 0.0025,
                            .eps = 1e-9};
@@ -52,11 +52,11 @@ TEST_P(LarsForms, MoveAsTheReferenceWhileTheRateChanges) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, LarsForms,
-                         testing::Values(SgdForm{false, RatePlace::Outside, false},
-                                         SgdForm{true, RatePlace::Outside, false},
-                                         SgdForm{false, RatePlace::Folded, false},
-                                         SgdForm{true, RatePlace::Folded, false},
-                                         SgdForm{false, RatePlace::Folded, true}));
+                         testing::Values(SgdForm{false, LearningRateMode::Outside, false},
+                                         SgdForm{true, LearningRateMode::Outside, false},
+                                         SgdForm{false, LearningRateMode::Folded, false},
+                                         SgdForm{true, LearningRateMode::Folded, false},
+                                         SgdForm{false, LearningRateMode::Folded, true}));
 
 TEST(Lars, ANormOfZeroMeansARatioOfOne) {
   torch::Tensor zero = torch::zeros({3, 3}, torch::kFloat64).requires_grad_();

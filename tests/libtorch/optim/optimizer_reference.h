@@ -99,7 +99,7 @@ inline void expect_near(const torch::Tensor& tensor, const Reference& reference,
 
 struct SgdForm {
   bool nesterov;
-  RatePlace place;
+  LearningRateMode place;
   bool correction;
 };
 

@@ -26,7 +26,7 @@ TEST_P(SgdForms, MoveAsTheReferenceWhileTheRateChanges) {
   const ReferenceRule rule{.momentum = 0.8,
                            .decay = 0.01,
                            .nesterov = GetParam().nesterov,
-                           .folded = GetParam().place == RatePlace::Folded,
+                           .folded = GetParam().place == LearningRateMode::Folded,
                            .corrected = GetParam().correction};
   ReferenceRule bias_rule = rule;
   bias_rule.decay = 0;
@@ -45,12 +45,12 @@ TEST_P(SgdForms, MoveAsTheReferenceWhileTheRateChanges) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, SgdForms,
-                         testing::Values(SgdForm{false, RatePlace::Outside, true},
-                                         SgdForm{true, RatePlace::Outside, true},
-                                         SgdForm{false, RatePlace::Folded, false},
-                                         SgdForm{true, RatePlace::Folded, false},
-                                         SgdForm{false, RatePlace::Folded, true},
-                                         SgdForm{true, RatePlace::Folded, true}));
+                         testing::Values(SgdForm{false, LearningRateMode::Outside, true},
+                                         SgdForm{true, LearningRateMode::Outside, true},
+                                         SgdForm{false, LearningRateMode::Folded, false},
+                                         SgdForm{true, LearningRateMode::Folded, false},
+                                         SgdForm{false, LearningRateMode::Folded, true},
+                                         SgdForm{true, LearningRateMode::Folded, true}));
 
 TEST(Sgd, MovesAsTorchsOwn) {
   for (const bool nesterov : {false, true}) {

@@ -1,0 +1,75 @@
+#include "train/report/totals_exchange.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "engine/background.h"
+
+namespace sluice::train {
+namespace {
+
+constexpr std::size_t kNumbers = sizeof(StepTotals) / sizeof(double);
+constexpr double kMostSteps = 1000;
+
+}  // namespace
+
+StepTotals& StepTotals::operator+=(const StepTotals& other) {
+  steps += other.steps;
+  images += other.images;
+  loss += other.loss;
+  seconds += other.seconds;
+  waited_s += other.waited_s;
+  told_to_stop += other.told_to_stop;
+  hopeless += other.hopeless;
+  return *this;
+}
+
+TotalsExchange::~TotalsExchange() {
+  // The sum arrives in our memory. A failure is known to whoever waits for what came before it.
+  try {
+    if (work_) work_->wait();
+  } catch (const Error&) {
+  }
+}
+
+void TotalsExchange::send() {
+  travelling_ = own_;
+  own_ = {};
+  since_ = 0;
+  work_ = engine::all_reduce_in_background(*communicator_, &travelling_, kNumbers,
+                                           {.type = DataType::F64, .op = ReduceOp::Sum}, nullptr);
+}
+
+StepTotals TotalsExchange::receive() {
+  if (!work_) return {};
+  Work work = *work_;
+  work_.reset();
+  work.wait();
+  // The same bits at every rank.
+  const double step_s = std::max(travelling_.seconds / std::max(travelling_.steps, 1.0), 1e-6);
+  every_ = static_cast<std::int64_t>(std::clamp(kSecondsBetween / step_s, 1.0, kMostSteps));
+  slow_ = step_s >= kSlowStep;
+  return travelling_;
+}
+
+std::optional<StepTotals> TotalsExchange::step(const StepTotals& own) {
+  own_ += own;
+  if (++since_ < every_) return std::nullopt;
+  const bool under_way = work_.has_value();
+  StepTotals arrived = receive();
+  send();
+  if (slow_) {
+    arrived += receive();
+    return arrived;
+  }
+  return under_way ? std::optional{arrived} : std::nullopt;
+}
+
+StepTotals TotalsExchange::finish() {
+  StepTotals arrived = receive();
+  send();
+  arrived += receive();
+  return arrived;
+}
+
+}  // namespace sluice::train
