@@ -29,16 +29,18 @@ test: setup  ## builds the dev preset and runs every test
 	@$(call build,dev)
 	@$(call test,dev)
 
-check: setup  ## the gate: format, layers, file lengths, lint, fast tests
+check: setup  ## the gate: format, layers, file lengths, names, lint, fast tests
 	tools/format --check
 	tools/check-layers
 	tools/check-length
+	tools/check-names
 	@$(call configure,clang)
 	tools/lint
 	@$(call build,dev)
 	@$(call test,dev) --label-regex fast
 
-sanitize: setup  ## every test under the sanitizers, g++ and clang++, then a short fuzzing run
+sanitize: setup  ## no type defined twice; every test under the sanitizers, g++ and clang++; a short fuzzing run
+	@$(call build,odr)
 	@set -e; for preset in asan-ubsan tsan clang; do \
 	  $(call build,$$preset); $(call test,$$preset); \
 	done

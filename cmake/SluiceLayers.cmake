@@ -22,6 +22,8 @@ function(sluice_add_layer name)
     target_link_libraries(sluice_${name} PUBLIC sluice_${lower})
   endforeach()
   set_property(GLOBAL APPEND PROPERTY SLUICE_LAYERS sluice_${name})
+  set_property(GLOBAL APPEND PROPERTY SLUICE_EVERY_LAYER sluice_${name})
+  set_property(GLOBAL APPEND PROPERTY SLUICE_EVERY_LIBRARY ${layer_LIBRARIES})
   set_property(GLOBAL APPEND PROPERTY SLUICE_LIBRARIES ${layer_LIBRARIES})
 endfunction()
 

@@ -1,6 +1,7 @@
 // compare.cc - Sluice's all-reduce side by side with that of Open MPI, MPICH and Gloo.
 //
 //   compare [--ranks 2,4,8] [--sizes 4:64M] [--rounds 20] [--peers openmpi,mpich,gloo]
+//           [--against BUILD [--slower 1.05]]
 //
 // All contenders run at once; in every round each gets a slice of about 10 ms, in turns, so that
 // what else happens on the machine happens to all. A row is the median over rounds. Every result of
@@ -39,6 +40,8 @@ struct Options {
   std::string sizes;
   std::string peers = "openmpi,mpich,gloo";
   std::string output;
+  std::string against;  // the folder of another build of Sluice
+  double slower = 1.05;
   int rounds = 20;
 };
 
@@ -80,6 +83,7 @@ class Comparison {
       cli::require_memory(2.0 * ranks * static_cast<double>(largest));
     }
     choose_peers(options.peers);
+    if (!options.against.empty()) choose_other_build(options);
   }
 
   // Whether all went well.
@@ -90,6 +94,7 @@ class Comparison {
     }
     Progress progress{total};
     for (const int ranks : rank_counts_) measure(ranks, progress);
+    if (!other_build_.empty()) compare_builds();
     return well_;
   }
 
@@ -141,6 +146,34 @@ class Comparison {
     }
   }
 
+  void choose_other_build(const Options& options) {
+    const fs::path folder = fs::path{options.against} / "bench" / "allreduce";
+    other_build_ = (folder / "sluice_contender").string();
+    slower_ = options.slower;
+    if (!fs::exists(other_build_)) {
+      throw Error{Status{Code::InvalidInput,
+                         base::format("{} has no bench/allreduce/sluice_contender: build its bench "
+                                      "preset first",
+                                      base::quote(options.against))}};
+    }
+    for (const std::string& name : {kOtherPooled, kOtherForeign}) peer_names_.push_back(name);
+  }
+
+  // Fails where this build is slower than the other one by more than the user allows.
+  void compare_builds() {
+    const std::vector<std::pair<std::string, std::string>> pairs{{kPooled, kOtherPooled},
+                                                                 {kForeign, kOtherForeign}};
+    for (const auto& [ours, other] : pairs) {
+      const BuildRatio ratio = slowest_against(rows_, ours, other);
+      if (!ratio.row) continue;
+      base::print(
+          "{}: geometric mean {:.3f} of the other build's time, worst {:.3f} ({} ranks, {})\n",
+          ours, ratio.mean, ratio.worst, ratio.row->ranks,
+          base::format_bytes(static_cast<double>(ratio.row->bytes)));
+      if (ratio.worst > slower_) well_ = false;
+    }
+  }
+
   std::string program(const std::string& name) const {
     return (programs_ / (name + "_contender")).string();
   }
@@ -157,6 +190,10 @@ class Comparison {
         team.launcher.push_back(std::to_string(ranks));
       }
       teams.push_back(team);
+    }
+    if (!other_build_.empty()) {
+      teams.push_back({.name = kOtherPooled, .program = other_build_, .extra = "pooled"});
+      teams.push_back({.name = kOtherForeign, .program = other_build_, .extra = "foreign"});
     }
     teams.push_back({.name = kMinimal, .program = program("minimal")});
     names_.clear();
@@ -250,6 +287,8 @@ class Comparison {
   std::map<int, std::vector<std::int64_t>> sizes_;  // by ranks
   std::vector<Peer> peers_;
   std::vector<std::string> peer_names_;
+  std::string other_build_;  // its contender; "": none
+  double slower_ = 1;
   StopSignals signals_;
   TemporaryFolder folder_;
   std::vector<std::string> names_;
@@ -285,9 +324,18 @@ int main(int argc, char** argv) {
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
   app.add_option("--peers", options.peers, "Libraries to compare with")->capture_default_str();
+  app.add_option("--against", options.against,
+                 "The build folder of another Sluice, which takes turns with this one");
+  app.add_option("--slower", options.slower,
+                 "Fail where this build takes more than this many times the other's time")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
   app.add_option("--output", options.output, "A file for the results as JSON")->take_last();
   app.footer(
-      "Exit status: 0 done, 1 a contender failed or computed a wrong result, 2 wrong usage.\n"
-      "Example:\n  compare --ranks 2 --sizes 1K:64K --peers openmpi");
+      "Exit status: 0 done, 1 a contender failed, computed a wrong result, or this build is "
+      "slower\n"
+      "than the other by more than --slower, 2 wrong usage.\n"
+      "Examples:\n  compare --ranks 2 --sizes 1K:64K --peers openmpi\n"
+      "  compare --peers '' --against ../before/build/bench");
   return sluice::bench::run_program(app, argc, argv, [&] { return sluice::bench::run(options); });
 }

@@ -70,7 +70,10 @@ void print_means(const char* what, std::span<const Row> rows, const Ratio& ratio
 std::optional<double> Row::best_peer_s() const {
   std::optional<double> best;
   for (const auto& [name, time_s] : seconds) {
-    if (name == kPooled || name == kForeign || name == kMinimal) continue;
+    if (name == kPooled || name == kForeign || name == kMinimal || name == kOtherPooled ||
+        name == kOtherForeign) {
+      continue;
+    }
     if (!best || time_s < *best) best = time_s;
   }
   return best;
@@ -80,6 +83,27 @@ std::optional<double> Row::speedup(const std::string& kind) const {
   const auto ours = seconds_of(*this, kind);
   const auto best = best_peer_s();
   return ours && best ? std::optional{*best / *ours} : std::nullopt;
+}
+
+BuildRatio slowest_against(std::span<const Row> rows, const std::string& contender,
+                           const std::string& other) {
+  BuildRatio result;
+  double logs = 0;
+  int count = 0;
+  for (const Row& row : rows) {
+    const auto ours = seconds_of(row, contender);
+    const auto theirs = seconds_of(row, other);
+    if (!ours || !theirs) continue;
+    const double ratio = *ours / *theirs;
+    logs += std::log(ratio);
+    ++count;
+    if (result.row == nullptr || ratio > result.worst) {
+      result.worst = ratio;
+      result.row = &row;
+    }
+  }
+  if (count > 0) result.mean = std::exp(logs / count);
+  return result;
 }
 
 void print_header(int ranks, const std::vector<std::string>& contenders) {

@@ -55,7 +55,7 @@ class Measurement {
   NetworkRow row_of(std::uint64_t bytes) const;
 
   const box::ClusterBox& box_;
-  const Cluster& cluster_;
+  const EmulatedCluster& cluster_;
   std::function<void(const std::string&)> tell_;
   std::vector<Contestant> contestants_;
   int repeated_ = 0;      // slices in which others had the cores, run again

@@ -28,7 +28,7 @@ namespace {
 namespace fs = std::filesystem;
 
 struct Options {
-  Cluster cluster;
+  EmulatedCluster cluster;
   std::string sizes = "4:256M";
   int rounds = 5;
   std::vector<std::string> contenders = known_contenders();
@@ -41,7 +41,7 @@ void say(const std::string& sentence) { base::print(stderr, "network: {}\n", sen
   throw Error{Status{code, sentence}};
 }
 
-void check(Cluster& cluster, bool hosts_given) {
+void check(EmulatedCluster& cluster, bool hosts_given) {
   if (!cluster.groups.empty()) {
     const int together = std::accumulate(cluster.groups.begin(), cluster.groups.end(), 0);
     if (!hosts_given) cluster.hosts = together;
@@ -54,7 +54,7 @@ void check(Cluster& cluster, bool hosts_given) {
     refuse(Code::InvalidArgument, base::format("{} ranks are not 2 to 200", cluster.ranks()));
 }
 
-box::ClusterBox make_box(const Cluster& cluster) {
+box::ClusterBox make_box(const EmulatedCluster& cluster) {
   if (geteuid() != 0)
     refuse(Code::InvalidInput, "a cluster in a box needs root, for network namespaces: use sudo");
   auto made = box::ClusterBox::make({.hosts = cluster.hosts,
@@ -69,7 +69,7 @@ box::ClusterBox make_box(const Cluster& cluster) {
 }
 
 int run(const Options& options) {
-  const Cluster& cluster = options.cluster;
+  const EmulatedCluster& cluster = options.cluster;
   const std::vector<std::int64_t> sizes = cli::parse_sizes(options.sizes, sizeof(float));
   const auto largest = static_cast<double>(*std::max_element(sizes.begin(), sizes.end()));
   cli::require_memory(2.0 * cluster.ranks() * largest);
@@ -119,7 +119,7 @@ int run(const Options& options) {
 int main(int argc, char** argv) {
   CLI::App app{"All-reduces side by side over a cluster in a box", "network"};
   sluice::bench::Options options;
-  sluice::bench::Cluster& cluster = options.cluster;
+  sluice::bench::EmulatedCluster& cluster = options.cluster;
   const CLI::Range rates{1, 100'000};
   const auto* const hosts = app.add_option("--hosts", cluster.hosts, "Hosts")
                                 ->check(CLI::Range(1, 200))

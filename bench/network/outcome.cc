@@ -24,11 +24,11 @@ constexpr SizeRange kRanges[] = {{"to 16 KiB", 0, 16 << 10},
 // Below, headers of our own and barriers are most of what is sent.
 constexpr std::uint64_t kLeastForWire = 64 << 10;
 
-double cpu_ns_per_byte(const Entry& entry, const Cluster& cluster) {
+double cpu_ns_per_byte(const Entry& entry, const EmulatedCluster& cluster) {
   return entry.cpu_s * 1e9 / (cluster.moved_bytes(entry.bytes) * cluster.ranks());
 }
 
-double share_of_bound(const Entry& entry, const Cluster& cluster) {
+double share_of_bound(const Entry& entry, const EmulatedCluster& cluster) {
   return cluster.least_s(entry.bytes) / entry.seconds;
 }
 
@@ -59,7 +59,7 @@ void print_means(const std::string& what, std::span<const NetworkRow> rows, cons
 
 }  // namespace
 
-double Cluster::least_s(double bytes) const {
+double EmulatedCluster::least_s(double bytes) const {
   constexpr double kBytesPerMbit = 1e6 / 8;
   double least = host_bytes(bytes) / (mbit_per_s * kBytesPerMbit);
   const auto count = static_cast<double>(groups.size());
@@ -88,7 +88,7 @@ std::optional<double> NetworkRow::share_of_stream(const Entry& entry) const {
   return entry.bytes / entry.seconds / (stream->bytes / stream->seconds);
 }
 
-void print_title(const Cluster& cluster) {
+void print_title(const EmulatedCluster& cluster) {
   base::print("\nAll-reduce in place over {} hosts of {} rank{}, links of {} Mbit/s", cluster.hosts,
               cluster.ranks_per_host, cluster.ranks_per_host == 1 ? "" : "s", cluster.mbit_per_s);
   if (cluster.groups.size() > 1) {
@@ -99,7 +99,7 @@ void print_title(const Cluster& cluster) {
               "setting", "us", "x peer", "% stream", "% bound", "CPU ns/B", "wire/form");
 }
 
-void print_row(const NetworkRow& row, const Cluster& cluster) {
+void print_row(const NetworkRow& row, const EmulatedCluster& cluster) {
   std::string size = base::format_bytes(static_cast<double>(row.bytes));
   for (const Entry& entry : row.entries) {
     const auto shown = [](std::optional<double> value, double unit, int digits) {
@@ -141,7 +141,7 @@ void print_summary(std::span<const NetworkRow> rows) {
   }
 }
 
-nlohmann::ordered_json to_json(std::span<const NetworkRow> rows, const Cluster& cluster) {
+nlohmann::ordered_json to_json(std::span<const NetworkRow> rows, const EmulatedCluster& cluster) {
   const auto or_null = [](std::optional<double> value) -> nlohmann::ordered_json {
     if (!value) return nullptr;
     return *value;

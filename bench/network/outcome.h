@@ -20,7 +20,7 @@
 
 namespace sluice::bench {
 
-struct Cluster {
+struct EmulatedCluster {
   int hosts = 4;
   int ranks_per_host = 1;
   int mbit_per_s = 1000;
@@ -63,10 +63,10 @@ struct NetworkRow {
   std::optional<double> share_of_stream(const Entry& entry) const;
 };
 
-void print_title(const Cluster& cluster);
-void print_row(const NetworkRow& row, const Cluster& cluster);
+void print_title(const EmulatedCluster& cluster);
+void print_row(const NetworkRow& row, const EmulatedCluster& cluster);
 // Geometric means of Sluice over the best peer and of the stream's rate, and the worst row.
 void print_summary(std::span<const NetworkRow> rows);
-nlohmann::ordered_json to_json(std::span<const NetworkRow> rows, const Cluster& cluster);
+nlohmann::ordered_json to_json(std::span<const NetworkRow> rows, const EmulatedCluster& cluster);
 
 }  // namespace sluice::bench

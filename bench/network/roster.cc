@@ -106,7 +106,8 @@ class Casting {
   }
 
   // In a process that is about to become that rank, or the launcher of all: to its host.
-  static void settle(const box::ClusterBox& box, const Cluster& cluster, int port, Rank rank) {
+  static void settle(const box::ClusterBox& box, const EmulatedCluster& cluster, int port,
+                     Rank rank) {
     if (!box.enter(cluster.host_of(rank))) {
       base::print(stderr, "contender: there is no way to host {}\n", cluster.host_of(rank));
       std::_Exit(127);
@@ -118,7 +119,7 @@ class Casting {
   }
 
   std::vector<std::string> mpirun(const std::vector<std::string>& more) const {
-    const Cluster& cluster = venue_.cluster;
+    const EmulatedCluster& cluster = venue_.cluster;
     std::vector<std::string> hosts;
     for (int host = 0; host < cluster.hosts; ++host)
       hosts.push_back(base::format("{}:{}", venue_.box.host_name(host), cluster.ranks_per_host));

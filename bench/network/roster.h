@@ -23,7 +23,7 @@ struct Entrant {
 
 struct Venue {
   const box::ClusterBox& box;
-  const Cluster& cluster;
+  const EmulatedCluster& cluster;
   const TemporaryFolder& folder;
   std::filesystem::path programs;  // the folder of bench/ in the build
 };

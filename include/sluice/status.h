@@ -1,8 +1,8 @@
 // status.h - how Sluice says that something went wrong.
 //
 // Internals return Status (or Result<T>, a value or the Status that explains its absence); the edge
-// of the public API throws Error. Nothing in the library prints, aborts or exits. A message is one
-// sentence: what, where, and what to do.
+// of the public API throws Error. Nothing in the library aborts or exits; log.h carries warnings. A
+// message is one sentence: what failed, where, and what to do.
 #pragma once
 
 #include <cstdint>
@@ -55,8 +55,14 @@ class Error : public std::runtime_error {
 template <class T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : held_{std::move(value)} {}         // NOLINT(google-explicit-constructor)
-  Result(Status status) : held_{std::move(status)} {}  // NOLINT(google-explicit-constructor)
+  Result(T value) : held_{std::move(value)} {}  // NOLINT(google-explicit-constructor)
+  // REQUIRES: !status.ok(), else throws Error: success without a value means nothing.
+  Result(Status status) : held_{std::move(status)} {  // NOLINT(google-explicit-constructor)
+    if (std::get<Status>(held_).ok()) {
+      throw Error{
+          Status{Code::InvalidArgument, "a Result needs a value or an error, not Code::Ok"}};
+    }
+  }
 
   bool ok() const { return std::holds_alternative<T>(held_); }
   Status status() const { return ok() ? Status{} : std::get<Status>(held_); }

@@ -60,7 +60,7 @@ inline constexpr Variable kNode{
 inline constexpr Variable kTopology{"SLUICE_TOPOLOGY", "a cluster file that describes the network",
                                     "what is measured"};
 inline constexpr Variable kLog{
-    "SLUICE_LOG", "where progress is told: stderr; `sluice launch` sets it", "nowhere"};
+    "SLUICE_LOG", "what is logged: info, warning or off; `sluice launch` sets info", "warning"};
 
 // Set by the user.
 inline constexpr Variable kAlgorithm{

@@ -115,7 +115,7 @@ std::chrono::milliseconds parse_duration(std::string_view text) {
   return std::chrono::milliseconds{std::llround(seconds * 1e3)};
 }
 
-Endpoint parse_endpoint(std::string_view text) {
+HostAndPort parse_host_and_port(std::string_view text) {
   const std::size_t colon = text.rfind(':');
   std::string_view host = text.substr(0, colon);
   const bool brackets = host.size() > 2 && host.starts_with('[') && host.ends_with(']');

@@ -33,12 +33,12 @@ nlohmann::ordered_json grid_json(const std::vector<int>& grid);
 // "90", "1.5s", "5m", "2h"; seconds without a unit, a millisecond at least, a year at most.
 std::chrono::milliseconds parse_duration(std::string_view text);
 
-struct Endpoint {
+struct HostAndPort {
   std::string host;
   std::uint16_t port = 0;
 };
 // "node-a:29500", "10.0.0.1:29500", "[::1]:29500".
-Endpoint parse_endpoint(std::string_view text);
+HostAndPort parse_host_and_port(std::string_view text);
 
 // "1K:256M": 1 KiB and its doublings up to 256 MiB. "4,1M": these. Each a multiple of `unit` bytes.
 std::vector<std::int64_t> parse_sizes(std::string_view text, std::size_t unit);

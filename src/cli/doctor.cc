@@ -13,6 +13,7 @@
 #include "cli/bench/memory_info.h"
 #include "cli/command.h"
 #include "sluice/algorithms.h"
+#include "sluice/version.h"
 #include "transport/mpi/mpi.h"
 
 namespace sluice::cli {

@@ -71,7 +71,7 @@ void read_hosts(const Options& options, bootstrap::LaunchOptions& launched) {
       static_cast<int>(base::parse_whole(options.hosts, 1, kMostRanks, "--hosts").value());
   launched.host =
       static_cast<int>(base::parse_whole(options.host, 0, launched.hosts - 1, "--host").value());
-  Endpoint master = parse_endpoint(options.master);
+  HostAndPort master = parse_host_and_port(options.master);
   launched.master = std::move(master.host);
   launched.port = master.port;
   if (launched.token.empty())

@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "cli/command.h"
 #include "sluice/status.h"
+#include "sluice/version.h"
 
 namespace {
 

@@ -1,9 +1,13 @@
 #include "sluice/communicator.h"
 
 #include <algorithm>
+#include <optional>
+#include <string>
 #include <utility>
 
+#include "base/format.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "bootstrap/environment.h"
 #include "bootstrap/placement.h"
 #include "engine/communicator_state.h"
@@ -42,8 +46,12 @@ Status Work::status() const { return state_->is_complete(number_) ? Status{} : s
 Communicator Communicator::from_env(std::chrono::milliseconds deadline) {
   const bootstrap::Environment environment = bootstrap::Environment::of_process();
   const bootstrap::Placement placement = bootstrap::placement_of(environment).value();
+  const std::optional<std::string> log = environment.text(bootstrap::variable::kLog);
+  if (log && !base::set_log_level_from(*log)) {
+    base::log_warning(
+        base::format("SLUICE_LOG is {}: choose info, warning or off", base::quote(*log)));
+  }
   if (placement.ranks == 1) return in_process(1).front();
-  if (environment.text(bootstrap::variable::kLog) == "stderr") base::log_to_stderr();
   std::unique_ptr<transport::Group> group =
       engine::join_ranks(environment, placement, transport::Clock::now() + deadline).value();
   auto context = group->network() == nullptr

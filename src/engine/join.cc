@@ -111,7 +111,7 @@ Result<std::unique_ptr<transport::Group>> join_by_tcp(const bootstrap::Environme
                                                       const bootstrap::Placement& placement,
                                                       transport::Clock::time_point deadline) {
   if (!placement.token_given && placement.rank == 0) {
-    base::log(
+    base::log_warning(
         base::format("no SLUICE_TOKEN was given: whoever reaches {} can join; listening on the "
                      "chosen interface only",
                      transport::show_address(placement.master, placement.port)));
@@ -144,10 +144,10 @@ Result<std::unique_ptr<transport::Group>> join_by_tcp(const bootstrap::Environme
   const auto own_rank = static_cast<std::size_t>(placement.rank);
   const bootstrap::RankInfo& own = company.participants[own_rank];
   if (seating.one_node()) return group_of(placement.rank, std::move(seating), nullptr);
-  if (placement.rank == 0) base::log(describe(seating.places, "tcp"));
+  if (placement.rank == 0) base::log_info(describe(seating.places, "tcp"));
   if (seating.places[own_rank].local == 0) {
-    base::log(base::format("node {}: {} by {} ({})", seating.places[own_rank].node, own.host,
-                           own.address, company.interface));
+    base::log_info(base::format("node {}: {} by {} ({})", seating.places[own_rank].node, own.host,
+                                own.address, company.interface));
   }
   transport::TcpOptions options{.rank = placement.rank,
                                 .own_address = own.address,
@@ -188,7 +188,7 @@ Result<std::unique_ptr<transport::Group>> join_by_mpi(const bootstrap::Environme
   if (!seated.ok()) return seated.status();
   Seating seating = std::move(seated).value();
   if (seating.one_node()) return group_of(placement.rank, std::move(seating), nullptr);
-  if (placement.rank == 0) base::log(describe(seating.places, "mpi"));
+  if (placement.rank == 0) base::log_info(describe(seating.places, "mpi"));
   Result<std::unique_ptr<transport::Network>> network = transport::make_mpi_network();
   if (!network.ok()) return network.status();
   return group_of(placement.rank, std::move(seating), std::move(network).value());

@@ -339,13 +339,13 @@ void Reducer::Impl::note_users(std::size_t i, int users) {
   told_[i] = true;
   if (communicator_.rank() != 0) return;
   const std::string& name = gradients_[i].name;
-  base::log(users == 0
-                ? base::format("in one step no rank had a gradient for \"{}\"; its parameter is "
-                               "then left as it is",
-                               name)
-                : base::format("in one step {} of {} ranks had a gradient for \"{}\"; it counts "
-                               "as zero at the others",
-                               users, communicator_.size(), name));
+  base::log_warning(
+      users == 0 ? base::format("in one step no rank had a gradient for \"{}\"; its parameter is "
+                                "then left as it is",
+                                name)
+                 : base::format("in one step {} of {} ranks had a gradient for \"{}\"; it counts "
+                                "as zero at the others",
+                                users, communicator_.size(), name));
 }
 
 // REQUIRES: nothing is on its way.

@@ -153,7 +153,7 @@ DataParallel::Impl::Impl(torch::nn::Module* module, const libtorch::NamedTensors
   libtorch::NamedTensors all = parameters;
   all.insert(all.end(), buffers.begin(), buffers.end());
   if (libtorch::equalise(all, communicator) && communicator.rank() == 0)
-    base::log("the ranks' weights differed; all go on with those of rank 0");
+    base::log_warning("the ranks' weights differed; all go on with those of rank 0");
 
   for (const auto& [name, tensor] : libtorch::trained_parameters(parameters)) {
     numbers_.emplace(tensor.unsafeGetTensorImpl(), parameters_.size());

@@ -23,6 +23,11 @@ TEST(Result, HoldsAValueOrSaysWhyNot) {
   }
 }
 
+TEST(Result, CannotBeMadeOfAnOkStatus) {
+  EXPECT_THROW((Result<int>{Status{}}), Error);
+  EXPECT_THROW((Result<std::string>{Status{Code::Ok, "fine"}}), Error);
+}
+
 TEST(Code, HasANameForEachValue) {
   EXPECT_STREQ(name(Code::Ok), "ok");
   EXPECT_STREQ(name(Code::InvalidArgument), "invalid argument");

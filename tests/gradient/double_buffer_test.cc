@@ -15,13 +15,13 @@ namespace {
 
 // The reference is one step late: step t carries the wire scale learnt from step t - 1, and the
 // loss scale known before that.
-void expect_one_step_late(const Model& model, int ranks, GradientOptions options, int steps) {
+void expect_one_step_late(const ToyModel& model, int ranks, GradientOptions options, int steps) {
   options.double_buffering = true;
   options.algorithm = "direct";
   engine::run_ranks(ranks, [&](Communicator& comm) {
     Reducer reducer{comm, model.gradients(), options};
-    Reference reference{model, ranks, options};
-    std::optional<Reference::StepContext> before;
+    ReferenceMeans reference{model, ranks, options};
+    std::optional<ReferenceMeans::StepContext> before;
     const auto expect_before = [&](const FinishedStep& finished) {
       ASSERT_EQ(finished.empty, !before);
       if (!before) return;
@@ -57,7 +57,7 @@ TEST(DoubleBuffer, HandsOutTheStepBeforeBitForBit) {
 }
 
 TEST(DoubleBuffer, ScalesBelongToTheStepThatCarriedThem) {
-  Model model = plain_model();
+  ToyModel model = plain_model();
   model.scale = [](int, int step) { return step < 4 ? 1e-3 : 1.0; };
   for (const int step : {7, 8, 13}) {
     model.odd.push_back({.rank = 1,
@@ -75,7 +75,7 @@ TEST(DoubleBuffer, ScalesBelongToTheStepThatCarriedThem) {
 }
 
 TEST(DoubleBuffer, TheFirstFinishIsEmptyAndSlotsAreZero) {
-  const Model model = mixed_model();
+  const ToyModel model = mixed_model();
   engine::run_ranks(2, [&](Communicator& comm) {
     Reducer reducer{comm, model.gradients(), {.double_buffering = true}};
     EXPECT_TRUE(reducer.flush().empty);
@@ -92,11 +92,11 @@ TEST(DoubleBuffer, TheFirstFinishIsEmptyAndSlotsAreZero) {
 }
 
 TEST(DoubleBuffer, GoesOnAfterAFlush) {
-  const Model model = mixed_model();
+  const ToyModel model = mixed_model();
   const GradientOptions options{.double_buffering = true, .algorithm = "direct"};
   engine::run_ranks(3, [&](Communicator& comm) {
     Reducer reducer{comm, model.gradients(), options};
-    Reference reference{model, 3, options};
+    ReferenceMeans reference{model, 3, options};
     for (int step = 0; step < 6; ++step) {
       model.write_all(reducer, comm.rank(), step);
       ASSERT_TRUE(reducer.finish().empty) << "the step before was flushed";
@@ -108,7 +108,7 @@ TEST(DoubleBuffer, GoesOnAfterAFlush) {
 
 // Who does not care for the last step still brings what the others wait for.
 TEST(DoubleBuffer, ARankMayLeaveWithoutAFlushWhileAnotherFlushes) {
-  const Model model = mixed_model();
+  const ToyModel model = mixed_model();
   engine::run_ranks(3, [&](Communicator& comm) {
     Reducer reducer{comm, model.gradients(), {.theta = 1, .double_buffering = true}};
     for (int step = 0; step < 2; ++step) {
@@ -123,7 +123,7 @@ TEST(DoubleBuffer, ARankMayLeaveWithoutAFlushWhileAnotherFlushes) {
 }
 
 TEST(DoubleBuffer, UsedIsThatOfTheStepHandedOut) {
-  Model model = mixed_model();
+  ToyModel model = mixed_model();
   model.has = [](std::size_t i, int, int step) {
     return (static_cast<std::size_t>(step) + i) % 2 == 0;
   };

@@ -46,29 +46,29 @@ std::uint64_t key(std::size_t i, int rank, int step) {
 
 }  // namespace
 
-Model mixed_model() {
-  return Model{{{"a", 1000, DataType::F32},
-                {"b", 3, DataType::F32},
-                {"none", 0, DataType::F32},
-                {"c", 257, DataType::F64},
-                {"d", 1, DataType::F64},
-                {"e", 4097, DataType::F16},
-                {"f", 33, DataType::BF16},
-                {"g", 20'001, DataType::F32},
-                {"nothing", 0, DataType::F16},
-                {"h", 17, DataType::F32}}};
+ToyModel mixed_model() {
+  return ToyModel{{{"a", 1000, DataType::F32},
+                   {"b", 3, DataType::F32},
+                   {"none", 0, DataType::F32},
+                   {"c", 257, DataType::F64},
+                   {"d", 1, DataType::F64},
+                   {"e", 4097, DataType::F16},
+                   {"f", 33, DataType::BF16},
+                   {"g", 20'001, DataType::F32},
+                   {"nothing", 0, DataType::F16},
+                   {"h", 17, DataType::F32}}};
 }
 
-Model plain_model() {
-  return Model{{{"conv1.weight", 3 * 7 * 11},
-                {"conv1.bias", 5},
-                {"conv2.weight", 20'003},
-                {"none", 0},
-                {"fc.weight", 1000},
-                {"fc.bias", 1}}};
+ToyModel plain_model() {
+  return ToyModel{{{"conv1.weight", 3 * 7 * 11},
+                   {"conv1.bias", 5},
+                   {"conv2.weight", 20'003},
+                   {"none", 0},
+                   {"fc.weight", 1000},
+                   {"fc.bias", 1}}};
 }
 
-double Model::value(std::size_t i, std::size_t element, int rank, int step) const {
+double ToyModel::value(std::size_t i, std::size_t element, int rank, int step) const {
   for (const Odd& each : odd) {
     if (each.rank == rank && each.step == step && each.gradient == i && each.element == element)
       return each.value;
@@ -77,7 +77,7 @@ double Model::value(std::size_t i, std::size_t element, int rank, int step) cons
   return (static_cast<double>(bits >> 11U) * 0x1p-52 - 1) * scale(rank, step);
 }
 
-Bytes Model::gradient(std::size_t i, int rank, int step, double loss_scale) const {
+Bytes ToyModel::gradient(std::size_t i, int rank, int step, double loss_scale) const {
   const GradientSpec& spec = gradients_[i];
   Bytes bytes(spec.count * size_of(spec.type));
   if (!has(i, rank, step)) return bytes;
@@ -86,14 +86,14 @@ Bytes Model::gradient(std::size_t i, int rank, int step, double loss_scale) cons
   return bytes;
 }
 
-void Model::write(Reducer& reducer, std::size_t i, int rank, int step) const {
+void ToyModel::write(Reducer& reducer, std::size_t i, int rank, int step) const {
   if (!has(i, rank, step)) return;
   const Bytes bytes = gradient(i, rank, step, reducer.loss_scale());
   std::copy(bytes.begin(), bytes.end(), reducer.slot(i));
   reducer.mark_ready(i);
 }
 
-std::vector<std::size_t> Model::random_order(int rank, int step) const {
+std::vector<std::size_t> ToyModel::random_order(int rank, int step) const {
   std::vector<std::size_t> order(size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::mt19937_64 random{key(size(), rank, step)};
@@ -101,12 +101,12 @@ std::vector<std::size_t> Model::random_order(int rank, int step) const {
   return order;
 }
 
-void Model::write_all(Reducer& reducer, int rank, int step) const {
+void ToyModel::write_all(Reducer& reducer, int rank, int step) const {
   for (const std::size_t i : random_order(rank, step)) write(reducer, i, rank, step);
 }
 
 // Returns the mean in the type of the gradient, which each rank adds in f32, or f64 for that.
-Bytes Reference::mean_in_type(std::size_t i, int number, StepContext& step) const {
+Bytes ReferenceMeans::mean_in_type(std::size_t i, int number, StepContext& step) const {
   const GradientSpec& spec = model_.gradients()[i];
   std::vector<Bytes> given;
   for (int r = 0; r < ranks_; ++r) given.push_back(model_.gradient(i, r, number, step.loss_scale));
@@ -127,7 +127,7 @@ Bytes Reference::mean_in_type(std::size_t i, int number, StepContext& step) cons
   return mean;
 }
 
-Bytes Reference::mean_over_wire(std::size_t i, int number, StepContext& step) const {
+Bytes ReferenceMeans::mean_over_wire(std::size_t i, int number, StepContext& step) const {
   const GradientSpec& spec = model_.gradients()[i];
   const DataType wire = wire_type(options_.wire);
   std::vector<Bytes> given;
@@ -154,7 +154,7 @@ Bytes Reference::mean_over_wire(std::size_t i, int number, StepContext& step) co
   return mean;
 }
 
-Reference::StepContext Reference::averaged(int step, float wire, double loss) const {
+ReferenceMeans::StepContext ReferenceMeans::averaged(int step, float wire, double loss) const {
   StepContext done{.wire_scale = wire, .loss_scale = loss};
   const bool wired = options_.wire != WireType::F32 && options_.force_wire;
   for (std::size_t i = 0; i < model_.size(); ++i) {
@@ -166,7 +166,7 @@ Reference::StepContext Reference::averaged(int step, float wire, double loss) co
   return done;
 }
 
-void Reference::learn(const StepContext& step) {
+void ReferenceMeans::learn(const StepContext& step) {
   const bool f16 = options_.wire == WireType::F16 && options_.force_wire;
   if (f16 && step.overflowed) {
     if (step.wire_scale == wire_scale) wire_scale /= 2;
@@ -185,13 +185,13 @@ void Reference::learn(const StepContext& step) {
   }
 }
 
-Bytes result_of(Reducer& reducer, const Model& model, std::size_t i) {
+Bytes result_of(Reducer& reducer, const ToyModel& model, std::size_t i) {
   const GradientSpec& spec = model.gradients()[i];
   const std::byte* const from = reducer.result(i);
   return {from, from + spec.count * size_of(spec.type)};
 }
 
-void expect_results(Reducer& reducer, const Model& model, const std::vector<Bytes>& means) {
+void expect_results(Reducer& reducer, const ToyModel& model, const std::vector<Bytes>& means) {
   for (std::size_t i = 0; i < model.size(); ++i) {
     const GradientSpec& spec = model.gradients()[i];
     const Bytes actual = result_of(reducer, model, i);

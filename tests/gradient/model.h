@@ -18,9 +18,9 @@ namespace sluice::gradient {
 
 using Bytes = std::vector<std::byte>;
 
-class Model {
+class ToyModel {
  public:
-  explicit Model(std::vector<GradientSpec> gradients) : gradients_{std::move(gradients)} {}
+  explicit ToyModel(std::vector<GradientSpec> gradients) : gradients_{std::move(gradients)} {}
 
   const std::vector<GradientSpec>& gradients() const { return gradients_; }
   std::size_t size() const { return gradients_.size(); }
@@ -53,14 +53,14 @@ class Model {
 };
 
 // Small and large, none and odd, of every type.
-Model mixed_model();
+ToyModel mixed_model();
 // f32 only, for the wire.
-Model plain_model();
+ToyModel plain_model();
 
 // What every rank must hold, step by step, and the scales that follow.
-class Reference {
+class ReferenceMeans {
  public:
-  Reference(const Model& model, int ranks, const GradientOptions& options)
+  ReferenceMeans(const ToyModel& model, int ranks, const GradientOptions& options)
       : model_{model}, ranks_{ranks}, options_{options} {
     if (options.loss_scale.enabled) loss_scale = options.loss_scale.initial;
   }
@@ -92,13 +92,13 @@ class Reference {
   Bytes mean_in_type(std::size_t i, int number, StepContext& step) const;
   Bytes mean_over_wire(std::size_t i, int number, StepContext& step) const;
 
-  const Model& model_;
+  const ToyModel& model_;
   int ranks_;
   GradientOptions options_;
   int clean_ = 0;
 };
 
-Bytes result_of(Reducer& reducer, const Model& model, std::size_t i);
-void expect_results(Reducer& reducer, const Model& model, const std::vector<Bytes>& means);
+Bytes result_of(Reducer& reducer, const ToyModel& model, std::size_t i);
+void expect_results(Reducer& reducer, const ToyModel& model, const std::vector<Bytes>& means);
 
 }  // namespace sluice::gradient

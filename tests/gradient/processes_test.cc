@@ -19,12 +19,12 @@ bool spans_nodes() {
 
 // The reference narrows where `force_wire` is set: between nodes the reducer must by itself.
 void expect_means(GradientOptions options) {
-  const Model model = mixed_model();
+  const ToyModel model = mixed_model();
   options.algorithm = "direct";
   GradientOptions seen = options;
   seen.force_wire = options.force_wire || spans_nodes();
   Reducer reducer{engine::world(), model.gradients(), options};
-  Reference reference{model, engine::world().size(), seen};
+  ReferenceMeans reference{model, engine::world().size(), seen};
   for (int step = 0; step < 5; ++step) {
     model.write_all(reducer, engine::world().rank(), step);
     ASSERT_FALSE(reducer.finish().skipped);
@@ -47,7 +47,7 @@ TEST(GradientProcesses, DoubleBuffering) {
 }
 
 void expect_sparse(bool late) {
-  const Model model = sparse_model();
+  const ToyModel model = sparse_model();
   const GradientOptions options{.theta = 1000,
                                 .double_buffering = late,
                                 .sparse = {.sparsity = 0.85, .chunk = 48},

@@ -34,7 +34,7 @@ struct Seen {
 
 class Steps {
  public:
-  Steps(Communicator& comm, const Model& model, const GradientOptions& options)
+  Steps(Communicator& comm, const ToyModel& model, const GradientOptions& options)
       : model_{model}, rank_{comm.rank()}, reducer_{comm, model.gradients(), options} {
     // Known before the first step, as an optimizer makes it.
     set_decay(0);
@@ -72,13 +72,13 @@ class Steps {
     return seen;
   }
 
-  const Model& model_;
+  const ToyModel& model_;
   int rank_;
   std::vector<std::vector<float>> weights_;
   Reducer reducer_;
 };
 
-std::vector<Seen> undisturbed(Communicator& comm, const Model& model,
+std::vector<Seen> undisturbed(Communicator& comm, const ToyModel& model,
                               const GradientOptions& options) {
   Steps run{comm, model, options};
   std::vector<Seen> steps;
@@ -109,8 +109,8 @@ std::map<std::string, GradientOptions> ways() {
 }
 
 // With gradients that only some ranks have, and not always, and overflows.
-Model uneven_model() {
-  Model model = sparse_model();
+ToyModel uneven_model() {
+  ToyModel model = sparse_model();
   model.has = [](std::size_t i, int rank, int step) {
     return (i != 1 && i != 4) || (step % 3 == 1 && rank == 0);
   };
@@ -132,7 +132,7 @@ void expect_same(const std::vector<Seen>& expected, const Seen& actual, int step
 }
 
 TEST(ReducerState, ACapturedRunGoesOnAsIfItHadNotBeen) {
-  const Model model = uneven_model();
+  const ToyModel model = uneven_model();
   for (const auto& [name, options] : ways()) {
     for (const int ranks : {1, 3}) {
       SCOPED_TRACE(testing::Message() << name << ", " << ranks << " ranks");
@@ -154,7 +154,7 @@ TEST(ReducerState, ACapturedRunGoesOnAsIfItHadNotBeen) {
 }
 
 TEST(ReducerState, ARestoredRunGoesOnWithTheSameBits) {
-  const Model model = uneven_model();
+  const ToyModel model = uneven_model();
   for (const auto& [name, options] : ways()) {
     for (const int ranks : {1, 3}) {
       SCOPED_TRACE(testing::Message() << name << ", " << ranks << " ranks");
@@ -178,7 +178,7 @@ TEST(ReducerState, ARestoredRunGoesOnWithTheSameBits) {
 }
 
 TEST(ReducerState, AFlushedRunIsRestoredToo) {
-  const Model model = uneven_model();
+  const ToyModel model = uneven_model();
   GradientOptions options = ways().at("sparse, two buffers");
   engine::run_ranks(3, [&](Communicator& comm) {
     Steps first{comm, model, options};
@@ -194,7 +194,7 @@ TEST(ReducerState, AFlushedRunIsRestoredToo) {
 }
 
 TEST(ReducerState, TheMeanInFlightIsHandedOutByAnyNumberOfRanks) {
-  const Model model = uneven_model();
+  const ToyModel model = uneven_model();
   const GradientOptions options = ways().at("sparse, two buffers");
   ReducerState state;
   Seen last;
@@ -216,7 +216,7 @@ TEST(ReducerState, TheMeanInFlightIsHandedOutByAnyNumberOfRanks) {
 }
 
 TEST(ReducerState, OtherGradientsOrOptionsAreRefusedByName) {
-  const Model model = sparse_model();
+  const ToyModel model = sparse_model();
   engine::run_ranks(2, [&](Communicator& comm) {
     ReducerState state = Reducer{comm, model.gradients(), {.theta = 5000}}.state();
     const auto refusal = [&](const std::vector<GradientSpec>& gradients,
@@ -244,7 +244,7 @@ TEST(ReducerState, OtherGradientsOrOptionsAreRefusedByName) {
 }
 
 TEST(ReducerState, IsTakenAndGivenBetweenStepsOnly) {
-  const Model model = sparse_model();
+  const ToyModel model = sparse_model();
   engine::run_ranks(2, [&](Communicator& comm) {
     Reducer reducer{comm, model.gradients(), {}};
     const ReducerState state = reducer.state();

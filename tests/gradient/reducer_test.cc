@@ -17,9 +17,9 @@ namespace {
 constexpr std::size_t kEverything = std::size_t{1} << 40U;
 
 // Steps of a model whose ranks mark gradients each in an order of its own.
-void expect_means(const Model& model, int ranks, const GradientOptions& options, int steps = 3) {
-  Reference reference{model, ranks, options};
-  std::vector<Reference::StepContext> averages;
+void expect_means(const ToyModel& model, int ranks, const GradientOptions& options, int steps = 3) {
+  ReferenceMeans reference{model, ranks, options};
+  std::vector<ReferenceMeans::StepContext> averages;
   for (int step = 0; step < steps; ++step) averages.push_back(reference.average(step));
   engine::run_ranks(ranks, [&](Communicator& comm) {
     Reducer reducer{comm, model.gradients(), options};
@@ -36,7 +36,7 @@ void expect_means(const Model& model, int ranks, const GradientOptions& options,
 }
 
 TEST(Reducer, AveragesEveryTypeWhateverThetaAndOrder) {
-  const Model model = mixed_model();
+  const ToyModel model = mixed_model();
   for (const int ranks : {1, 2, 3, 4, 7}) {
     for (const std::size_t theta : {std::size_t{1}, std::size_t{5000}, kEverything}) {
       SCOPED_TRACE(testing::Message() << ranks << " ranks, theta " << theta);
@@ -51,17 +51,17 @@ TEST(Reducer, SendsTheGroupsAskedFor) {
 }
 
 TEST(Reducer, WorksWithoutGradientsAndWithEmptyOnesAlone) {
-  expect_means(Model{{}}, 2, {});
-  expect_means(Model{{{"nothing", 0}, {"void", 0, DataType::F64}}}, 3, {});
+  expect_means(ToyModel{{}}, 2, {});
+  expect_means(ToyModel{{{"nothing", 0}, {"void", 0, DataType::F64}}}, 3, {});
 }
 
 TEST(Reducer, KeepsApartFromItsCommunicatorsOtherCallsAndFromOtherReducers) {
-  const Model model = mixed_model();
+  const ToyModel model = mixed_model();
   const GradientOptions options{.theta = 1000, .algorithm = "direct"};
   engine::run_ranks(3, [&](Communicator& comm) {
     Reducer first{comm, model.gradients(), options};
     Reducer second{comm, model.gradients(), options};
-    Reference reference{model, 3, options};
+    ReferenceMeans reference{model, 3, options};
     for (int step = 0; step < 3; ++step) {
       std::vector<std::int64_t> own(1000, comm.rank());
       Work work = comm.all_reduce(own.data(), own.size(), {.type = DataType::I64});
@@ -79,7 +79,7 @@ TEST(Reducer, KeepsApartFromItsCommunicatorsOtherCallsAndFromOtherReducers) {
 }
 
 void expect_same_bits(int ranks, const GradientOptions& options) {
-  const Model model = mixed_model();
+  const ToyModel model = mixed_model();
   std::vector<std::vector<Bytes>> results(static_cast<std::size_t>(ranks));
   engine::run_ranks(ranks, [&](Communicator& comm) {
     Reducer reducer{comm, model.gradients(), options};
@@ -112,7 +112,7 @@ TEST(Reducer, GivesAllRanksTheSameBitsByEveryAlgorithm) {
 }
 
 TEST(Reducer, AGradientThatARankDoesNotHaveCountsAsZeroThere) {
-  Model model = mixed_model();
+  ToyModel model = mixed_model();
   model.has = [](std::size_t i, int rank, int step) {
     if (i == 4) return false;      // nobody has it
     if (i == 7) return rank == 2;  // one has it
@@ -121,7 +121,7 @@ TEST(Reducer, AGradientThatARankDoesNotHaveCountsAsZeroThere) {
   const GradientOptions options{.theta = 2000, .algorithm = "direct"};
   engine::run_ranks(3, [&](Communicator& comm) {
     Reducer reducer{comm, model.gradients(), options};
-    Reference reference{model, 3, options};
+    ReferenceMeans reference{model, 3, options};
     for (int step = 0; step < 4; ++step) {
       for (std::size_t i = 0; i < model.size(); ++i) {  // what lies in a slot without being marked
         if (!model.has(i, comm.rank(), step))
@@ -136,11 +136,12 @@ TEST(Reducer, AGradientThatARankDoesNotHaveCountsAsZeroThere) {
 }
 
 TEST(Reducer, TellsOnceOfGradientsThatNotAllRanksHave) {
-  Model model = plain_model();
+  ToyModel model = plain_model();
   model.has = [](std::size_t i, int rank, int) { return i != 1 && (i != 4 || rank == 2); };
   std::mutex mutex;
   std::vector<std::string> heard;
-  set_log([&](const std::string& sentence) {
+  set_log([&](LogLevel level, const std::string& sentence) {
+    EXPECT_EQ(level, LogLevel::Warning);
     const std::lock_guard lock{mutex};
     heard.push_back(sentence);
   });
@@ -158,12 +159,12 @@ TEST(Reducer, TellsOnceOfGradientsThatNotAllRanksHave) {
 }
 
 TEST(Reducer, LaysSlotsAsRankZeroMarkedThemOnce) {
-  const Model model = mixed_model();
+  const ToyModel model = mixed_model();
   const GradientOptions options{.theta = 1000, .algorithm = "direct"};
   const std::vector<std::size_t> seen = {3, 1, 9, 0, 7, 5};
   engine::run_ranks(3, [&](Communicator& comm) {
     Reducer reducer{comm, model.gradients(), options};
-    Reference reference{model, 3, options};
+    ReferenceMeans reference{model, 3, options};
     const std::vector<std::size_t> reverse = {9, 8, 7, 6, 5, 4, 3, 2, 1, 0};
     for (const std::size_t i : reverse)
       EXPECT_EQ(reinterpret_cast<std::uintptr_t>(reducer.slot(i)) % 64, 0U);
@@ -176,11 +177,11 @@ TEST(Reducer, LaysSlotsAsRankZeroMarkedThemOnce) {
       for (const std::size_t i : {0, 1, 3, 5, 7, 9}) model.write(reducer, i, comm.rank(), 0);
     }
     reducer.finish();
-    Model partly = model;
+    ToyModel partly = model;
     partly.has = [&](std::size_t i, int, int) {
       return std::find(seen.begin(), seen.end(), i) != seen.end();
     };
-    expect_results(reducer, partly, Reference{partly, 3, options}.average(0).means);
+    expect_results(reducer, partly, ReferenceMeans{partly, 3, options}.average(0).means);
     const std::vector<std::size_t> laid = {3, 1, 9, 0, 7, 5, 8, 6, 4, 2};
     EXPECT_EQ(reducer.state().order, laid);
     EXPECT_NE(reducer.layout_version(), version);
@@ -221,7 +222,7 @@ TEST(Reducer, RefusesAGradientTwiceAndOneThatIsNoFloat) {
 }
 
 TEST(Reducer, ThatIsDroppedInTheMiddleOfAStepLeavesItsPeersAnError) {
-  const Model model = mixed_model();
+  const ToyModel model = mixed_model();
   for (const bool double_buffering : {false, true}) {
     engine::run_ranks(3, [&](Communicator& comm) {
       Reducer reducer{comm, model.gradients(), {.theta = 1, .double_buffering = double_buffering}};

@@ -20,24 +20,24 @@ std::vector<float> floats(const Bytes& bytes) {
 
 }  // namespace
 
-Model sparse_model() {
-  return Model{{{.name = "conv1.weight", .count = 333},
-                {.name = "conv1.bias", .count = 7, .may_be_sparse = false},
-                {.name = "tiny", .count = 5},
-                {.name = "double", .count = 65, .type = DataType::F64},
-                {.name = "conv2.weight", .count = 640},
-                {.name = "none", .count = 0},
-                {.name = "half", .count = 129, .type = DataType::F16},
-                {.name = "conv2.bias", .count = 64, .may_be_sparse = false},
-                {.name = "fc.weight", .count = 1000},
-                {.name = "fc.bias", .count = 33, .may_be_sparse = false}}};
+ToyModel sparse_model() {
+  return ToyModel{{{.name = "conv1.weight", .count = 333},
+                   {.name = "conv1.bias", .count = 7, .may_be_sparse = false},
+                   {.name = "tiny", .count = 5},
+                   {.name = "double", .count = 65, .type = DataType::F64},
+                   {.name = "conv2.weight", .count = 640},
+                   {.name = "none", .count = 0},
+                   {.name = "half", .count = 129, .type = DataType::F16},
+                   {.name = "conv2.bias", .count = 64, .may_be_sparse = false},
+                   {.name = "fc.weight", .count = 1000},
+                   {.name = "fc.bias", .count = 33, .may_be_sparse = false}}};
 }
 
 float weight_at(std::size_t i, std::size_t element, int step) {
   return std::sin(static_cast<float>(element + 100 * i) * (1.0F + static_cast<float>(step)));
 }
 
-std::vector<std::vector<float>> weights_at(const Model& model, int step) {
+std::vector<std::vector<float>> weights_at(const ToyModel& model, int step) {
   std::vector<std::vector<float>> weights;
   for (std::size_t i = 0; i < model.size(); ++i) {
     weights.emplace_back(model.gradients()[i].count);
@@ -46,7 +46,8 @@ std::vector<std::vector<float>> weights_at(const Model& model, int step) {
   return weights;
 }
 
-NaiveSparse::NaiveSparse(const Model& model, int ranks, const GradientOptions& options, float decay)
+NaiveSparse::NaiveSparse(const ToyModel& model, int ranks, const GradientOptions& options,
+                         float decay)
     : model_{model}, ranks_{ranks}, options_{options}, decay_{decay} {
   for (std::size_t i = 0; i < model.size(); ++i) {
     const GradientSpec& spec = model.gradients()[i];

@@ -10,15 +10,15 @@
 namespace sluice::gradient {
 
 // Large and small tensors, some of less than a chunk, with vectors and other types between them.
-Model sparse_model();
+ToyModel sparse_model();
 
 // A weight of a gradient, the same at all ranks.
 float weight_at(std::size_t i, std::size_t element, int step);
-std::vector<std::vector<float>> weights_at(const Model& model, int step);
+std::vector<std::vector<float>> weights_at(const ToyModel& model, int step);
 
 class NaiveSparse {
  public:
-  NaiveSparse(const Model& model, int ranks, const GradientOptions& options, float decay);
+  NaiveSparse(const ToyModel& model, int ranks, const GradientOptions& options, float decay);
 
   struct StepContext {
     bool sparse = false;
@@ -37,7 +37,7 @@ class NaiveSparse {
   std::vector<bool> choose(int number) const;
   bool decays(std::size_t i, int rank, int number) const;
 
-  const Model& model_;
+  const ToyModel& model_;
   int ranks_;
   GradientOptions options_;
   float decay_;

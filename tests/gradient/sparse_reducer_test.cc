@@ -19,7 +19,7 @@ const float* floats(Reducer& reducer, std::size_t i) {
   return reinterpret_cast<const float*>(reducer.result(i));
 }
 
-bool has_chunks(const Model& model, std::size_t i) {
+bool has_chunks(const ToyModel& model, std::size_t i) {
   const GradientSpec& spec = model.gradients()[i];
   return spec.may_be_sparse && spec.type == DataType::F32 && spec.count > 0;
 }
@@ -29,7 +29,7 @@ void set_decays(Reducer& reducer, const std::vector<std::vector<float>>& weights
 }
 
 // Chunks to the bit; what has none as in a dense step.
-void expect_step(Reducer& reducer, const Model& model, const NaiveSparse::StepContext& expected,
+void expect_step(Reducer& reducer, const ToyModel& model, const NaiveSparse::StepContext& expected,
                  const std::vector<Bytes>& dense) {
   for (std::size_t i = 0; i < model.size(); ++i) {
     const GradientSpec& spec = model.gradients()[i];
@@ -49,12 +49,12 @@ void expect_step(Reducer& reducer, const Model& model, const NaiveSparse::StepCo
   }
 }
 
-void expect_naive(const Model& model, int ranks, GradientOptions options, int steps = 12) {
+void expect_naive(const ToyModel& model, int ranks, GradientOptions options, int steps = 12) {
   options.algorithm = "direct";
   engine::run_ranks(ranks, [&](Communicator& comm) {
     Reducer reducer{comm, model.gradients(), options};
     NaiveSparse naive{model, ranks, options, kDecay};
-    Reference reference{model, ranks, {}};
+    ReferenceMeans reference{model, ranks, {}};
     const auto check = [&](int step) {
       SCOPED_TRACE(testing::Message() << "step " << step);
       expect_step(reducer, model, naive.step(step), reference.averaged(step, 1, 1).means);
@@ -107,7 +107,7 @@ TEST(SparseReducer, ChunksMayBeAsLargeAsTheGradientsOrOneElement) {
 }
 
 TEST(SparseReducer, AGradientThatARankDoesNotHaveAddsNothingThere) {
-  Model model = sparse_model();
+  ToyModel model = sparse_model();
   model.has = [](std::size_t i, int rank, int step) {
     if (i == 4) return step % 3 == 0;  // all or none
     return (i + static_cast<std::size_t>(step)) % 4 != 0 || rank != 1;
@@ -117,7 +117,7 @@ TEST(SparseReducer, AGradientThatARankDoesNotHaveAddsNothingThere) {
 }
 
 TEST(SparseReducer, WhatWasHeldBackCountsAsUsedWhenItArrives) {
-  Model model{{{.name = "a", .count = 100}, {.name = "b", .count = 10, .may_be_sparse = false}}};
+  ToyModel model{{{.name = "a", .count = 100}, {.name = "b", .count = 10, .may_be_sparse = false}}};
   model.has = [](std::size_t, int, int step) { return step < 2; };
   engine::run_ranks(2, [&](Communicator& comm) {
     Reducer reducer{comm, model.gradients(), {.sparse = {.sparsity = 0.5, .chunk = 50}}};
@@ -134,7 +134,7 @@ TEST(SparseReducer, WhatWasHeldBackCountsAsUsedWhenItArrives) {
 }
 
 TEST(SparseReducer, AllSentThroughTheSparsePathIsDense) {
-  const Model model = sparse_model();
+  const ToyModel model = sparse_model();
   for (const WireType wire : {WireType::F32, WireType::F16, WireType::BF16}) {
     GradientOptions options{.theta = 500, .wire = wire, .force_wire = true, .algorithm = "direct"};
     GradientOptions forced = options;
@@ -162,7 +162,7 @@ TEST(SparseReducer, AllSentThroughTheSparsePathIsDense) {
 // `skipped`, whose gradients are not finite at one rank.
 void expect_nothing_lost(int ranks, const GradientOptions& options, double tolerance,
                          int skipped = -1) {
-  Model model = sparse_model();
+  ToyModel model = sparse_model();
   model.odd.push_back({.rank = 0,
                        .step = skipped,
                        .gradient = 4,
@@ -262,7 +262,7 @@ TEST(SparseReducer, LosesOnlyTheStepThatIsSkipped) {
 }
 
 TEST(SparseReducer, GivesAllRanksTheSameBits) {
-  const Model model = sparse_model();
+  const ToyModel model = sparse_model();
   for (const WireType wire : {WireType::F32, WireType::F16}) {
     std::vector<std::vector<Bytes>> results(4);
     engine::run_ranks(4, [&](Communicator& comm) {
@@ -285,7 +285,7 @@ TEST(SparseReducer, GivesAllRanksTheSameBits) {
 
 // A value that is not finite in step 5 at rank 1, sent or held back: no rank uses that step.
 void expect_skipped(GradientOptions options, double value, std::size_t element) {
-  Model model = sparse_model();
+  ToyModel model = sparse_model();
   model.odd.push_back({.rank = 1, .step = 5, .gradient = 8, .element = element, .value = value});
   options.theta = 800;
   options.force_wire = true;
@@ -324,12 +324,12 @@ TEST(SparseReducer, ASkippedStepMovesNothing) {
 }
 
 TEST(SparseReducer, WarmUpIsTheDensePathItself) {
-  const Model model = sparse_model();
+  const ToyModel model = sparse_model();
   GradientOptions options{.theta = 500, .algorithm = "direct"};
   options.sparse = {.sparsity = 0.85, .chunk = 48, .dense_steps = 4};
   engine::run_ranks(3, [&](Communicator& comm) {
     Reducer reducer{comm, model.gradients(), options};
-    Reference reference{model, 3, options};
+    ReferenceMeans reference{model, 3, options};
     const std::vector<std::vector<float>> weights = weights_at(model, 0);
     set_decays(reducer, weights, kDecay);
     for (int step = 0; step < 4; ++step) {

@@ -64,7 +64,7 @@ TEST(Timeline, WritesWhatTraceViewersRead) {
 }
 
 TEST(Timeline, HasEveryBucketOfEveryStep) {
-  const Model model = plain_model();
+  const ToyModel model = plain_model();
   for (const bool double_buffering : {false, true}) {
     engine::run_ranks(2, [&](Communicator& comm) {
       Timeline timeline{1000};

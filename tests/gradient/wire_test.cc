@@ -17,16 +17,16 @@ constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 // Results, skipped steps and both scales follow the reference; `warnings[step]` is a part of what
 // every rank is told.
-void expect_as_reference(const Model& model, int ranks, const GradientOptions& options, int steps,
-                         const std::vector<std::string>& warnings = {}) {
-  Reference reference{model, ranks, options};
-  std::vector<Reference::StepContext> averages;
+void expect_as_reference(const ToyModel& model, int ranks, const GradientOptions& options,
+                         int steps, const std::vector<std::string>& warnings = {}) {
+  ReferenceMeans reference{model, ranks, options};
+  std::vector<ReferenceMeans::StepContext> averages;
   for (int step = 0; step < steps; ++step) averages.push_back(reference.average(step));
   engine::run_ranks(ranks, [&](Communicator& comm) {
     Reducer reducer{comm, model.gradients(), options};
     for (int step = 0; step < steps; ++step) {
       SCOPED_TRACE(testing::Message() << "step " << step << ", rank " << comm.rank());
-      const Reference::StepContext& expected = averages[static_cast<std::size_t>(step)];
+      const ReferenceMeans::StepContext& expected = averages[static_cast<std::size_t>(step)];
       ASSERT_EQ(reducer.loss_scale(), expected.loss_scale);
       ASSERT_EQ(reducer.state().wire_scale, expected.wire_scale);
       model.write_all(reducer, comm.rank(), step);
@@ -60,11 +60,11 @@ TEST(Wire, AveragesAsTheReferenceDoes) {
 }
 
 TEST(Wire, IsNotUsedInsideANodeUnlessForced) {
-  const Model model = plain_model();
+  const ToyModel model = plain_model();
   const GradientOptions options{.wire = WireType::F16, .algorithm = "direct"};
   engine::run_ranks(3, [&](Communicator& comm) {
     Reducer reducer{comm, model.gradients(), options};
-    Reference exact{model, 3, {}};
+    ReferenceMeans exact{model, 3, {}};
     model.write_all(reducer, comm.rank(), 0);
     reducer.finish();
     expect_results(reducer, model, exact.average(0).means);
@@ -72,7 +72,7 @@ TEST(Wire, IsNotUsedInsideANodeUnlessForced) {
 }
 
 TEST(Wire, ScaleFollowsGradientsThatShrinkAndGrow) {
-  Model model = plain_model();
+  ToyModel model = plain_model();
   // Without a scale f16 would have nothing of 2^-30; and 2^3 more is within its reserve.
   model.scale = [](int, int step) {
     constexpr int kExponents[] = {0, -10, -20, -30, -30, -27, -24, -22, -19};
@@ -82,18 +82,18 @@ TEST(Wire, ScaleFollowsGradientsThatShrinkAndGrow) {
 }
 
 TEST(Wire, AJumpBeyondItsReserveIsSkippedUntilTheScaleFits) {
-  Model model = plain_model();
+  ToyModel model = plain_model();
   model.scale = [](int, int step) { return step < 2 ? 1e-3 : 1.0; };
   GradientOptions options = forced(WireType::F16);
   options.loss_scale = {.enabled = true, .initial = 16, .growth_steps = 3};
   engine::run_ranks(2, [&](Communicator& comm) {
     Reducer reducer{comm, model.gradients(), options};
-    Reference reference{model, 2, options};
+    ReferenceMeans reference{model, 2, options};
     int skipped = 0;
     for (int step = 0; step < 14; ++step) {
       model.write_all(reducer, comm.rank(), step);
       const FinishedStep finished = reducer.finish();
-      const Reference::StepContext expected = reference.average(step);
+      const ReferenceMeans::StepContext expected = reference.average(step);
       ASSERT_EQ(finished.skipped, expected.skipped);
       ASSERT_EQ(finished.warning.empty(), !expected.skipped) << finished.warning;
       ASSERT_EQ(reducer.state().wire_scale, reference.wire_scale);
@@ -106,7 +106,7 @@ TEST(Wire, AJumpBeyondItsReserveIsSkippedUntilTheScaleFits) {
 }
 
 TEST(Wire, WhatIsNotFiniteAtOneRankIsSkippedByAllAndNamed) {
-  Model model = plain_model();
+  ToyModel model = plain_model();
   model.odd = {{.rank = 2, .step = 1, .gradient = 0, .element = 7, .value = kNan},
                {.rank = 2, .step = 1, .gradient = 0, .element = 230, .value = -kInfinity},
                {.rank = 1, .step = 2, .gradient = 2, .element = 20'002, .value = kInfinity},
@@ -125,7 +125,7 @@ TEST(Wire, WhatIsNotFiniteAtOneRankIsSkippedByAllAndNamed) {
 }
 
 TEST(Wire, OfSeveralGradientsTheFirstInThePoolIsNamed) {
-  Model model = plain_model();
+  ToyModel model = plain_model();
   model.odd = {{.rank = 1, .step = 1, .gradient = 0, .element = 7, .value = kNan},
                {.rank = 1, .step = 1, .gradient = 4, .element = 8, .value = kNan}};
   const std::vector<std::size_t> order = model.random_order(0, 0);  // rank 0's in step 0
@@ -140,7 +140,7 @@ TEST(Wire, OfSeveralGradientsTheFirstInThePoolIsNamed) {
 }
 
 TEST(Wire, ASumThatOverflowsAloneIsSkippedAndNamed) {
-  Model model = plain_model();
+  ToyModel model = plain_model();
   for (int rank = 0; rank < 3; ++rank)  // 40,000 fits in f16, three of them do not
     model.odd.push_back({.rank = rank, .step = 0, .gradient = 4, .element = 999, .value = 40'000});
   expect_as_reference(model, 3, forced(WireType::F16), 3,
@@ -148,7 +148,7 @@ TEST(Wire, ASumThatOverflowsAloneIsSkippedAndNamed) {
 }
 
 TEST(Wire, Bf16NamesWhatIsNotFiniteButSkipsNothingWithoutLossScaling) {
-  Model model = plain_model();
+  ToyModel model = plain_model();
   model.odd = {{.rank = 1, .step = 1, .gradient = 4, .element = 3, .value = kInfinity}};
   const std::vector<std::string> warnings = {
       "", "1 value of \"fc.weight\" was not finite at rank 1 (bf16 wire)"};
@@ -156,7 +156,7 @@ TEST(Wire, Bf16NamesWhatIsNotFiniteButSkipsNothingWithoutLossScaling) {
 }
 
 TEST(LossScale, IsHalvedAfterAnOverflowAndDoubledAfterStepsWithout) {
-  Model model = plain_model();
+  ToyModel model = plain_model();
   model.odd = {{.rank = 1, .step = 2, .gradient = 4, .element = 3, .value = kInfinity},
                {.rank = 0, .step = 3, .gradient = 0, .element = 0, .value = kNan},
                {.rank = 0, .step = 12, .gradient = 2, .element = 1, .value = 1e35}};
@@ -179,7 +179,7 @@ TEST(LossScale, DividesGradientsOfEveryTypeAgain) {
 }
 
 TEST(LossScale, NamesASumOfHalvesThatOverflows) {
-  Model model{{{"half", 10, DataType::F16}}};
+  ToyModel model{{{"half", 10, DataType::F16}}};
   for (int rank = 0; rank < 3; ++rank)  // `ring` rounds the sum of two before it adds the third
     model.odd.push_back({.rank = rank, .step = 0, .gradient = 0, .element = 4, .value = 60'000});
   GradientOptions options{.algorithm = "ring"};
@@ -195,7 +195,7 @@ TEST(LossScale, NamesASumOfHalvesThatOverflows) {
 }
 
 TEST(LossScale, WithoutItNothingIsLookedAtInF32) {
-  Model model = plain_model();
+  ToyModel model = plain_model();
   model.odd = {{.rank = 1, .step = 0, .gradient = 4, .element = 3, .value = kNan}};
   engine::run_ranks(2, [&](Communicator& comm) {
     Reducer reducer{comm, model.gradients(), {}};

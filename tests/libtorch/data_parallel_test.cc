@@ -21,7 +21,7 @@ using torch::Tensor;
 class Log {
  public:
   Log() {
-    set_log([this](const std::string& sentence) {
+    set_log([this](LogLevel, const std::string& sentence) {
       const std::lock_guard lock{mutex_};
       sentences_.push_back(sentence);
     });

@@ -22,7 +22,7 @@ struct Access {
 };
 
 // A receive with its sends, or a local operation: the target becomes the sum of the sources.
-struct Event {
+struct OracleEvent {
   std::vector<Access> accesses;  // the target, then the sources
   std::vector<int> then = {};    // the events that wait for it
 
@@ -32,7 +32,7 @@ struct Event {
 
 struct Events {
   int chunks = 0;
-  std::vector<Event> list = {};
+  std::vector<OracleEvent> list = {};
   std::vector<int> waits = {};  // of each event, for how many others
   bool malformed = false;       // a message has no other side, or one with other chunks
   bool race = false;            // transfers of one step conflict: they have no order
@@ -41,7 +41,8 @@ struct Events {
     const int offset = chunk - range.first;
     return (offset < 0 ? offset + chunks : offset) < range.count;
   }
-  bool overlap(const Event& a, const Event& b) const {  // an event has one range of chunks
+  bool overlap(const OracleEvent& a,
+               const OracleEvent& b) const {  // an event has one range of chunks
     return covers(a.target().range, b.target().range.first) ||
            covers(b.target().range, a.target().range.first);
   }

@@ -36,7 +36,7 @@ std::string run(const Schedule& schedule, const Events& events, std::mt19937_64&
       total += memory[rank][kUserBuffer] = Value{rank, chunk};
     }
     for (const int number : order) {
-      const Event& event = events.list[number];
+      const OracleEvent& event = events.list[number];
       if (!events.covers(event.target().range, chunk)) continue;
       Value sum;
       for (const Access& source : event.sources()) {

@@ -159,8 +159,9 @@ int run_train_rank(const TrainOptions& options) {
   (void)stop_signals();  // before anything that takes long
   const auto placement = bootstrap::placement_of(bootstrap::Environment::of_process());
   const Rank rank = placement.ok() ? placement.value().rank : 0;
-  set_log(
-      [](const std::string& sentence) { base::print(stderr, "{}{}\n", line_start(), sentence); });
+  set_log([](LogLevel, const std::string& sentence) {
+    base::print(stderr, "{}{}\n", line_start(), sentence);
+  });
   try {
     return TrainRank{options}.run();
   } catch (const Error& error) {

@@ -58,15 +58,15 @@ Choices agree_between_nodes(Communicator& communicator, const transport::Group& 
                  : measure_network(communicator, order.topology(Collective::AllReduce));
   if (communicator.rank() == 0) {
     const Link& link = constants.between;
-    base::log(base::format("between nodes {:.3g} Gbit/s, {:.3g} us a message{} ({})",
-                           link.bandwidth_bytes_per_s * 8e-9, link.latency_s * 1e6,
-                           link.overlap > 0.5 ? ", hidden behind bytes" : "",
-                           given != 0 ? *file : "measured"));
+    base::log_info(base::format("between nodes {:.3g} Gbit/s, {:.3g} us a message{} ({})",
+                                link.bandwidth_bytes_per_s * 8e-9, link.latency_s * 1e6,
+                                link.overlap > 0.5 ? ", hidden behind bytes" : "",
+                                given != 0 ? *file : "measured"));
   }
   group.network()->set_link(constants.between);
   Choices choices{std::move(order), communicator.rank(), constants, std::move(overrides)};
   if (communicator.rank() == 0)
-    base::log("all_reduce by " + choices.describe(Collective::AllReduce));
+    base::log_info("all_reduce by " + choices.describe(Collective::AllReduce));
   return choices;
 }
 

@@ -1,5 +1,7 @@
 #include "train/report/build_info.h"
 
+#include "sluice/version.h"
+
 namespace sluice::train {
 
 std::string_view version() { return SLUICE_VERSION; }

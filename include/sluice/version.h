@@ -1,0 +1,12 @@
+// version.h - which Sluice this is: MAJOR.MINOR.PATCH, by semantic versioning.
+//
+// While MAJOR is 0, a new MINOR may change the API; CHANGELOG.md says how.
+#pragma once
+
+#define SLUICE_VERSION_MAJOR 0
+#define SLUICE_VERSION_MINOR 2
+#define SLUICE_VERSION_PATCH 0
+#define SLUICE_VERSION "0.2.0"
+// For comparisons: #if SLUICE_VERSION_NUMBER >= 200
+#define SLUICE_VERSION_NUMBER \
+  (SLUICE_VERSION_MAJOR * 10000 + SLUICE_VERSION_MINOR * 100 + SLUICE_VERSION_PATCH)
