@@ -1,0 +1,89 @@
+// A checkpoint that version 0.1 wrote, kept in tests/train/checkpoint-v1: later versions must load
+// it.
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <iterator>
+
+#include "bench/allreduce/temporary_folder.h"
+#include "tests/libtorch/torch_ranks.h"
+#include "tests/train/checkpoint_training.h"
+#include "train/checkpoint/checkpoint_folder.h"
+#include "train/checkpoint/checkpoint_writer.h"
+
+namespace sluice::train {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kRanks = 2;
+constexpr int kSteps = 5;
+
+fs::path stored_checkpoints() { return fs::path{SLUICE_SOURCE_DIR} / "tests/train/checkpoint-v1"; }
+
+TrainingState stored_state() {
+  return {.step = kSteps,
+          .seed = 42,
+          .settings = {{"recipe", "demo"}, {"empty", ""}, {"lines", "a = 1\nb = 2"}},
+          .notes = {{"epoch", "1.5"}},
+          .accuracy = 71.25,
+          .best_accuracy = 80,
+          .best_step = 3};
+}
+
+std::string bytes_of(const fs::path& file) {
+  std::ifstream stream{file, std::ios::binary};
+  return {std::istreambuf_iterator<char>{stream}, {}};
+}
+
+// The checkpoint holds every kind of state: 16-bit wire, sparse gradients, a mean in flight, loss
+// scaling. Saving what was loaded must give the same files, so nothing is lost or read wrongly.
+TEST(CheckpointCompatibility, AStoredCheckpointLoadsAndIsWrittenAgainWithTheSameBytes) {
+  const bench::TemporaryFolder folder;
+  const fs::path again = folder.make("run");
+  libtorch::run_torch_ranks(kRanks, [&](Communicator& comm) {
+    const FoundCheckpoint found = load_latest(stored_checkpoints(), comm).value();
+    ASSERT_TRUE(found.checkpoint.has_value()) << testing::PrintToString(found.refused);
+    const TrainingState& state = found.checkpoint->state();
+    EXPECT_EQ(state.step, kSteps);
+    EXPECT_EQ(state.seed, 42U);
+    EXPECT_EQ(state.settings, stored_state().settings);
+    EXPECT_EQ(state.notes, stored_state().notes);
+    EXPECT_EQ(state.accuracy, 71.25);
+    EXPECT_EQ(state.best_accuracy, 80);
+    EXPECT_EQ(state.best_step, 3);
+
+    CheckpointTraining training{comm, ways_to_travel().at("all at once")};
+    const Status applied = found.checkpoint->apply(training.objects());
+    ASSERT_TRUE(applied.ok()) << applied.message();
+    const std::uint64_t run =
+        check_checkpoint(checkpoint_path(stored_checkpoints(), kSteps)).value().run;
+    CheckpointWriter writer{{.folder = again, .rank = comm.rank(), .ranks = kRanks, .run = run}};
+    ASSERT_TRUE(writer.save(state, training.objects()).ok());
+    const Status written = writer.finish();
+    ASSERT_TRUE(written.ok()) << written.message();
+    training.step(kSteps);
+  });
+  for (const int owner : {CheckpointHeader::kCommon, 0, 1}) {
+    const auto file = [owner](const fs::path& from) {
+      return part_path(checkpoint_path(from, kSteps), owner);
+    };
+    EXPECT_FALSE(bytes_of(file(again)).empty());
+    EXPECT_TRUE(bytes_of(file(again)) == bytes_of(file(stored_checkpoints()))) << owner;
+  }
+}
+
+TEST(CheckpointCompatibility, AStoredCheckpointLoadsOnAnotherNumberOfRanks) {
+  libtorch::run_torch_ranks(1, [&](Communicator& comm) {
+    const FoundCheckpoint found = load_latest(stored_checkpoints(), comm).value();
+    ASSERT_TRUE(found.checkpoint.has_value()) << testing::PrintToString(found.refused);
+    EXPECT_EQ(found.checkpoint->ranks(), kRanks);
+    CheckpointTraining training{comm, ways_to_travel().at("all at once")};
+    const Status applied = found.checkpoint->apply(training.objects());
+    ASSERT_TRUE(applied.ok()) << applied.message();
+    training.step(kSteps);
+  });
+}
+
+}  // namespace
+}  // namespace sluice::train
