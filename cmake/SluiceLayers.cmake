@@ -1,6 +1,6 @@
 # A folder under src/ is a layer: one object library, built from an explicit list of sources.
 #
-#   sluice_add_layer(schedule SOURCES program.cc verify.cc DEPENDS base [LIBRARIES hwy::hwy]
+#   sluice_add_layer(schedule SOURCES schedule.cc verify.cc DEPENDS base [LIBRARIES hwy::hwy]
 #                  [PRECOMPILED torch])
 #
 # makes sluice_schedule. DEPENDS names lower layers, which must have been added before; that #includes

@@ -12,7 +12,7 @@
 #include "base/fd.h"
 #include "bench/allreduce/contender.h"
 #include "bench/kernels/minimal.h"
-#include "bootstrap/launch/cores.h"
+#include "bootstrap/host.h"
 
 namespace sluice::bench {
 namespace {

@@ -11,7 +11,7 @@
 
 #include "base/fd.h"
 #include "base/format.h"
-#include "bootstrap/launch/cores.h"
+#include "bootstrap/host.h"
 
 namespace sluice::bench {
 namespace {

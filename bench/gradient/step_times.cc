@@ -19,7 +19,7 @@
 #include "bench/gradient/contest.h"
 #include "bench/gradient/ways.h"
 #include "bench/program.h"
-#include "bootstrap/launch/cores.h"
+#include "bootstrap/host.h"
 #include "sluice/status.h"
 #include "tests/box/box_ranks.h"
 

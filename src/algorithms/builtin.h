@@ -5,6 +5,7 @@
 #pragma once
 
 #include "sluice/algorithms.h"
+#include "sluice/schedule.h"
 
 namespace sluice::algorithms {
 
@@ -53,5 +54,18 @@ void hierarchical_traffic(const Shape& shape, TrafficSink& sink, const Algorithm
 
 // Whether the pieces that a ragged grid cuts can be counted in 64 bits.
 Status check_hierarchical_grid(const Shape& shape);
+
+// The two halves that most algorithms are made of.
+inline bool has_reduce_phase(Collective collective) {
+  return collective == Collective::AllReduce || collective == Collective::ReduceScatter;
+}
+
+inline bool has_gather_phase(Collective collective) {
+  return collective == Collective::AllReduce || collective == Collective::AllGather;
+}
+
+inline int phases(Collective collective) {
+  return int{has_reduce_phase(collective)} + int{has_gather_phase(collective)};
+}
 
 }  // namespace sluice::algorithms

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "algorithms/builtin.h"
-#include "algorithms/phases.h"
 
 namespace sluice::algorithms {
 namespace {

@@ -17,7 +17,6 @@
 #include <vector>
 
 #include "algorithms/builtin.h"
-#include "algorithms/phases.h"
 #include "base/bits.h"
 
 namespace sluice::algorithms {

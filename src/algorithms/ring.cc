@@ -8,7 +8,6 @@
 //          copy phase       rank 0: c0 -> 1   rank 1: c1 -> 2   rank 2: c2 -> 3   rank 3: c3 -> 0
 //          ...
 #include "algorithms/builtin.h"
-#include "algorithms/phases.h"
 
 namespace sluice::algorithms {
 

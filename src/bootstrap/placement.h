@@ -40,4 +40,12 @@ Result<std::string> token_of_file(const std::string& path);
 // Fails with a sentence where variables contradict each other or are not numbers.
 Result<Placement> placement_of(const Environment& environment);
 
+// Reads Slurm's short list of counts, "4(x2),3" for 4, 4, 3: the n-th number, from 0; nullopt if
+// the list is malformed or too short.
+std::optional<std::int64_t> nth_of_counts(std::string_view list, std::int64_t n, std::int64_t most);
+
+// Reads Slurm's short list of names, "node[03-07,9],x": the first name, node03; empty if the list
+// is malformed.
+std::string first_of_nodes(std::string_view list);
+
 }  // namespace sluice::bootstrap

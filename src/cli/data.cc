@@ -12,7 +12,7 @@
 
 #include "base/format.h"
 #include "base/text.h"
-#include "bootstrap/launch/cores.h"
+#include "bootstrap/host.h"
 #include "cli/command.h"
 #include "cli/terminal.h"
 #include "data/formats/pack.h"

@@ -9,7 +9,7 @@
 
 #include "base/format.h"
 #include "base/text.h"
-#include "bootstrap/launch/cores.h"
+#include "bootstrap/host.h"
 #include "cli/bench/memory_info.h"
 #include "cli/command.h"
 #include "sluice/algorithms.h"

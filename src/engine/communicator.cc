@@ -14,7 +14,7 @@
 #include "engine/join.h"
 #include "engine/select/agreement.h"
 #include "engine/select/constants.h"
-#include "transport/memory/inproc.h"
+#include "transport/memory/memory.h"
 
 namespace sluice {
 namespace {

@@ -9,11 +9,10 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "bootstrap/rendezvous/rendezvous.h"
-#include "transport/memory/inproc.h"
-#include "transport/memory/shm.h"
+#include "transport/memory/memory.h"
 #include "transport/mpi/mpi.h"
-#include "transport/tcp/socket_address.h"
 #include "transport/tcp/tcp.h"
+#include "transport/tcp/tcp_socket.h"
 
 namespace sluice::engine {
 namespace {
@@ -52,9 +51,9 @@ Result<transport::JoinedMemory> enter_room(const bootstrap::Placement& placement
       std::count_if(places.begin(), places.end(),
                     [&](const transport::RankLocation& place) { return place.node == own.node; });
   if (here > 1) {
-    return transport::enter_shm_room({own.local, static_cast<int>(here),
-                                      base::format("{}/{}", placement.job, own.node),
-                                      placement.token, deadline});
+    return transport::join_shm({own.local, static_cast<int>(here),
+                                base::format("{}/{}", placement.job, own.node), placement.token,
+                                deadline});
   }
   std::shared_ptr<transport::Memory> memory = transport::make_lone_memory();
   Result<transport::MemoryBlock> control = memory->allocate(transport::ControlBlock::bytes(1));

@@ -5,7 +5,6 @@
 
 #include "base/format.h"
 #include "schedule/access_history.h"
-#include "schedule/well_formed.h"
 
 namespace sluice::schedule {
 namespace {
@@ -29,6 +28,12 @@ std::vector<Side> grouped_by_peer(std::vector<Side> sides) {
 }
 
 }  // namespace
+
+std::string chunks_of(const Range& range, int chunks) {
+  if (range.count <= 1) return base::format("chunk {}", range.first);
+  const auto last = (std::int64_t{range.first} + range.count - 1) % std::max(chunks, 1);
+  return base::format("chunks {} to {}", range.first, last);
+}
 
 EventGraph::EventGraph(const Schedule& schedule) : schedule_{schedule} {
   list_events();

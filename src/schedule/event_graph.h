@@ -28,6 +28,9 @@ struct Event {
   std::uint32_t first_operand = 0;  // one for each source, in order
 };
 
+// "chunk 3", "chunks 3 to 5".
+std::string chunks_of(const Range& range, int chunks);
+
 class EventGraph {
  public:
   struct Wait {
@@ -35,7 +38,7 @@ class EventGraph {
     std::uint32_t event;
   };
 
-  // REQUIRES: why_malformed(schedule) is "". The schedule must outlive the graph.
+  // REQUIRES: verify.cc has found the schedule well-formed. The schedule must outlive the graph.
   explicit EventGraph(const Schedule& schedule);
 
   // A send without its receive, a receive without its send, or two that do not fit; or "".

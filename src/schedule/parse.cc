@@ -8,11 +8,9 @@
 #include <vector>
 
 #include "base/format.h"
-#include "schedule/line_cursor.h"
 #include "schedule/line_reader.h"
 #include "schedule/parse_header.h"
-#include "schedule/text_limits.h"
-#include "schedule/text_words.h"
+#include "schedule/text_form.h"
 #include "sluice/schedule_text.h"
 
 namespace sluice {

@@ -5,8 +5,7 @@
 
 #include "base/format.h"
 #include "base/text.h"
-#include "schedule/text_limits.h"
-#include "schedule/text_words.h"
+#include "schedule/text_form.h"
 
 namespace sluice::schedule {
 

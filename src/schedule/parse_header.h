@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "schedule/line_cursor.h"
+#include "schedule/line_reader.h"
 #include "sluice/schedule.h"
 
 namespace sluice::schedule {

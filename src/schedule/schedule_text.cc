@@ -11,9 +11,8 @@
 #include <utility>
 
 #include "base/format.h"
-#include "schedule/line_cursor.h"
-#include "schedule/text_limits.h"
-#include "schedule/text_words.h"
+#include "schedule/line_reader.h"
+#include "schedule/text_form.h"
 
 namespace sluice {
 namespace {

@@ -17,11 +17,14 @@
 #include <cstdint>
 
 #include "sluice/schedule.h"
-#include "transport/memory.h"
+#include "transport/memory/memory.h"
 #include "transport/network.h"
 #include "transport/wait.h"
 
 namespace sluice::transport {
+
+// Processes could not share an atomic that needs a lock.
+static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 
 inline constexpr std::size_t kLine = 64;  // bytes of a cache line
 inline constexpr std::uint64_t kWindow = 8;
@@ -66,8 +69,24 @@ struct StatusBoard {
   std::atomic<std::uint32_t> failed;                  // its communicator is poisoned: how, below
   std::atomic<std::uint64_t> blamed_in;               // the collective that one was seen to call
 
-  StatusNote note() const;
-  void write(const StatusNote& note);
+  StatusNote note() const {
+    constexpr auto kPlain = std::memory_order_relaxed;
+    return {entered.load(kPlain),   kind.load(kPlain),   count.load(kPlain),
+            signature.load(kPlain), step.load(kPlain),   waits_for.load(kPlain),
+            blamed.load(kPlain),    failed.load(kPlain), blamed_in.load(kPlain)};
+  }
+  void write(const StatusNote& note) {
+    constexpr auto kPlain = std::memory_order_relaxed;
+    entered.store(note.entered, kPlain);
+    kind.store(note.kind, kPlain);
+    count.store(note.count, kPlain);
+    signature.store(note.signature, kPlain);
+    step.store(note.step, kPlain);
+    waits_for.store(note.waits_for, kPlain);
+    blamed.store(note.blamed, kPlain);
+    blamed_in.store(note.blamed_in, kPlain);
+    failed.store(note.failed, std::memory_order_seq_cst);
+  }
 };
 
 // Board::failed
@@ -83,10 +102,18 @@ struct RankControl {  // all that is one rank's
 class ControlBlock {
  public:
   ControlBlock(void* memory, int ranks) : memory_{static_cast<std::byte*>(memory)}, ranks_{ranks} {}
-  static std::size_t bytes(int ranks);
+  static std::size_t bytes(int ranks) {
+    const auto n = static_cast<std::size_t>(ranks);
+    return n * sizeof(RankControl) + n * n * sizeof(Channel);
+  }
 
-  RankControl& desk(Rank rank) const;
-  Channel& channel(Rank from, Rank to) const;
+  RankControl& desk(Rank rank) const {
+    return reinterpret_cast<RankControl*>(memory_)[rank];  // NOLINT: typed view of shared memory
+  }
+  Channel& channel(Rank from, Rank to) const {
+    auto* const channels = memory_ + static_cast<std::size_t>(ranks_) * sizeof(RankControl);
+    return reinterpret_cast<Channel*>(channels)[from * ranks_ + to];  // NOLINT: as above
+  }
 
  private:
   std::byte* memory_;

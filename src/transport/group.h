@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "transport/control.h"
-#include "transport/memory.h"
+#include "transport/memory/memory.h"
 #include "transport/network.h"
 
 namespace sluice::transport {

@@ -12,6 +12,10 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <memory>
+
+#include "base/fd.h"
+#include "sluice/status.h"
 
 namespace sluice::transport {
 
@@ -34,6 +38,30 @@ class Sleeper {
   // Sleeps until the bell has rung since `rings` was read, until anything else that the rank waits
   // for may have happened, or until the time is over. True: it is time to look after the peers.
   virtual bool sleep(Doorbell& bell, std::uint32_t rings, Clock::time_point until);
+};
+
+// Sleeps on all sockets to peers of other nodes at once, and on a descriptor by which the peers of
+// this node wake the rank. Sockets are edge-triggered: the rank has read every socket it can use
+// before it sleeps, so data that waits in others does not wake it again.
+// Thread-safety: one thread at a time.
+class EpollSleeper final : public Sleeper {
+ public:
+  // `waker` becomes readable when a peer of this node rings; it must outlive the sleeper's use.
+  static Result<std::shared_ptr<EpollSleeper>> make(int waker);
+
+  std::uint32_t kind() const override { return kOnDescriptor; }
+  bool sleep(Doorbell& bell, std::uint32_t rings, Clock::time_point until) override;
+
+  // A socket wakes from now on, until it is closed. What comes on one of notes is for who looks
+  // after the peers.
+  void watch(int socket, bool of_notes);
+
+ private:
+  EpollSleeper(base::Fd epoll, int waker) : epoll_{std::move(epoll)}, waker_{waker} {}
+
+  base::Fd epoll_;
+  int waker_;
+  Clock::time_point last_look_ = Clock::now();
 };
 
 // Wakes a rank that sleeps on its futex. True: it sleeps otherwise, and must be woken so.

@@ -7,7 +7,6 @@
 #include <set>
 
 #include "base/text.h"
-#include "bootstrap/slurm_list.h"
 
 namespace sluice::bootstrap {
 namespace {

@@ -11,7 +11,7 @@
 
 #include "bootstrap/rendezvous/rendezvous_message.h"
 #include "tests/base/has.h"
-#include "transport/tcp/socket_address.h"
+#include "transport/tcp/tcp_socket.h"
 
 namespace sluice::bootstrap {
 namespace {

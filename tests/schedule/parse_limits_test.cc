@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "schedule/text_limits.h"
+#include "schedule/text_form.h"
 #include "sluice/schedule_text.h"
 
 namespace sluice::schedule {

@@ -9,7 +9,7 @@
 #include "base/format.h"
 #include "tests/base/has.h"
 #include "tests/transport/processes.h"
-#include "transport/memory/shm.h"
+#include "transport/memory/memory.h"
 
 namespace sluice::transport {
 namespace {

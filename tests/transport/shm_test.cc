@@ -1,6 +1,4 @@
 // Memory shared by real processes: what one writes the others read, and who of them is alive.
-#include "transport/memory/shm.h"
-
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
@@ -11,6 +9,7 @@
 
 #include "base/format.h"
 #include "tests/transport/processes.h"
+#include "transport/memory/memory.h"
 
 namespace sluice::transport {
 namespace {

@@ -10,7 +10,7 @@
 #include <thread>
 
 #include "tests/transport/network_conformance.h"
-#include "transport/tcp/socket_address.h"
+#include "transport/tcp/tcp_socket.h"
 
 namespace sluice::transport {
 namespace {

@@ -2,25 +2,73 @@
 
 #include <poll.h>
 #include <sys/random.h>
+#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <csignal>
 #include <cstring>
 
+#include "base/fd.h"
 #include "base/format.h"
 #include "bootstrap/environment.h"
-#include "bootstrap/launch/cores.h"
-#include "bootstrap/launch/find_program.h"
-#include "bootstrap/launch/launch_signals.h"
-#include "bootstrap/launch/orphan_reaper.h"
+#include "bootstrap/host.h"
 #include "bootstrap/launch/rank_process.h"
-#include "transport/tcp/socket_address.h"
+#include "transport/tcp/tcp_socket.h"
 #include "transport/wait.h"
 
 namespace sluice::bootstrap {
 namespace {
+
+// Blocks SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2 and SIGPIPE while it lives and makes
+// them readable here. SIGCHLD has its default action meanwhile, so that children can be waited for.
+// The destructor drops signals that were not read.
+class LaunchSignals {
+ public:
+  LaunchSignals();
+  ~LaunchSignals();
+  LaunchSignals(const LaunchSignals&) = delete;
+  LaunchSignals& operator=(const LaunchSignals&) = delete;
+
+  const sigset_t& before() const { return before_; }  // the mask that held till then
+  int fd() const { return fd_.number(); }
+  int next() const;  // 0: none
+
+ private:
+  sigset_t before_{};
+  struct sigaction child_before_ {};
+  base::Fd fd_;
+};
+
+LaunchSignals::LaunchSignals() {
+  sigset_t taken;
+  sigemptyset(&taken);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGPIPE})
+    sigaddset(&taken, signal);
+  pthread_sigmask(SIG_BLOCK, &taken, &before_);
+  fd_.reset(signalfd(-1, &taken, SFD_CLOEXEC | SFD_NONBLOCK));
+  struct sigaction standard {};
+  standard.sa_handler = SIG_DFL;
+  sigaction(SIGCHLD, &standard, &child_before_);
+}
+
+LaunchSignals::~LaunchSignals() {
+  while (next() != 0) continue;  // else they would strike now
+  sigaction(SIGCHLD, &child_before_, nullptr);
+  pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+}
+
+int LaunchSignals::next() const {
+  signalfd_siginfo info{};
+  return read(fd_.number(), &info, sizeof info) == sizeof info ? static_cast<int>(info.ssi_signo)
+                                                               : 0;
+}
+
+bool asks_to_end(int signal) {
+  return signal == SIGINT || signal == SIGTERM || signal == SIGHUP || signal == SIGQUIT;
+}
 
 Result<std::string> random_hex(std::size_t bytes) {
   std::string random(bytes, '\0');

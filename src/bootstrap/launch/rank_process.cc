@@ -2,8 +2,10 @@
 
 #include <fcntl.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <array>
 #include <cerrno>
@@ -11,7 +13,7 @@
 
 #include "base/format.h"
 #include "base/text.h"
-#include "bootstrap/launch/cores.h"
+#include "bootstrap/host.h"
 
 namespace sluice::bootstrap {
 namespace {
@@ -72,7 +74,62 @@ base::Fd without_blocking(base::Fd fd) {
   return fd;
 }
 
+bool runnable(const std::string& path) {
+  struct stat found {};
+  return access(path.c_str(), X_OK) == 0 && stat(path.c_str(), &found) == 0 &&
+         S_ISREG(found.st_mode);
+}
+
+constexpr std::size_t kMostGroups = 4096;
+constexpr pid_t kDismissed = 0;
+
+// Runs in a fork, so it keeps to what is async-signal-safe.
+[[noreturn]] void guard(int pipe) {
+  setpgid(0, 0);  // what a terminal sends to the launcher's group is not for the guardian
+  sigset_t all;
+  sigfillset(&all);
+  sigprocmask(SIG_SETMASK, &all, nullptr);
+  static std::array<pid_t, kMostGroups> groups;
+  std::size_t count = 0;
+  while (true) {
+    pid_t group = kDismissed;
+    const ssize_t got = read(pipe, &group, sizeof group);
+    if (got < 0 && errno == EINTR) continue;
+    if (got == static_cast<ssize_t>(sizeof group)) {
+      if (group == kDismissed) _exit(0);
+      if (count < kMostGroups) groups[count++] = group;
+      continue;
+    }
+    for (std::size_t i = 0; i < count; ++i) kill(-groups[i], SIGKILL);
+    _exit(0);
+  }
+}
+
 }  // namespace
+
+Result<std::string> find_program(const std::string& name, const Environment& environment) {
+  if (name.find('/') != std::string::npos) {
+    if (runnable(name)) return name;
+    const bool there = access(name.c_str(), F_OK) == 0;
+    return Status{Code::InvalidArgument,
+                  base::format("{} {}", base::quote(name),
+                               there ? "is not a program that can be run" : "does not exist")};
+  }
+  const std::string folders =
+      environment.text(variable::kPath).value_or(std::string{variable::kPath.fallback});
+  for (std::string_view rest = folders; !name.empty();) {
+    const std::string_view folder = rest.substr(0, rest.find(':'));
+    std::string path = base::format("{}/{}", folder.empty() ? "." : folder, name);
+    if (runnable(path)) return path;
+    if (folder.size() == rest.size()) break;
+    rest.remove_prefix(folder.size() + 1);
+  }
+  return Status{
+      Code::InvalidArgument,
+      base::format(
+          "there is no program {} on PATH{}", base::quote(name),
+          !name.empty() && runnable("./" + name) ? base::format(": write ./{}", name) : "")};
+}
 
 std::string signal_name(int signal) {
   const char* const name = sigabbrev_np(signal);
@@ -157,6 +214,31 @@ bool RankProcess::look_for_end() {
     return false;
   end_ = RankEnd{info.si_code != CLD_EXITED, info.si_status};
   return true;
+}
+
+OrphanReaper::OrphanReaper() {
+  std::array<int, 2> ends{-1, -1};
+  if (pipe2(ends.data(), O_CLOEXEC) != 0) return;
+  base::Fd read_end{ends[0]};
+  pipe_.reset(ends[1]);
+  process_ = fork();
+  if (process_ == 0) {
+    close(ends[1]);
+    guard(ends[0]);
+  }
+  if (process_ < 0) pipe_.reset();
+}
+
+OrphanReaper::~OrphanReaper() {
+  if (process_ <= 0) return;
+  watch(kDismissed);
+  pipe_.reset();
+  while (waitpid(process_, nullptr, 0) < 0 && errno == EINTR) continue;
+}
+
+void OrphanReaper::watch(pid_t group) {
+  // A pipe this short never blocks. A guardian that was killed is no reason to fail.
+  if (pipe_.open()) (void)!write(pipe_.number(), &group, sizeof group);
 }
 
 }  // namespace sluice::bootstrap

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/fd.h"
+#include "bootstrap/environment.h"
 #include "bootstrap/launch/line_relay.h"
 #include "sluice/schedule.h"
 #include "sluice/status.h"
@@ -72,6 +73,30 @@ class RankProcess {
   LineRelay err_;
   std::optional<RankEnd> end_;
 };
+
+// Kills what the ranks have started if the launcher is killed.
+//
+// A rank dies with its launcher (PR_SET_PDEATHSIG), but what the rank has started, say from a shell
+// script, does not. A child process knows the process groups of all ranks and kills them when the
+// launcher ends without destroying this object.
+class OrphanReaper {
+ public:
+  // Forks. If that fails there is no such child, and the ranks themselves still die.
+  OrphanReaper();
+  ~OrphanReaper();
+  OrphanReaper(const OrphanReaper&) = delete;
+  OrphanReaper& operator=(const OrphanReaper&) = delete;
+
+  void watch(pid_t group);
+
+ private:
+  base::Fd pipe_;
+  pid_t process_ = -1;
+};
+
+// Finds a program as a shell does: a name with a slash is a path, any other is looked up on PATH.
+// The error says what to write instead.
+Result<std::string> find_program(const std::string& name, const Environment& environment);
 
 // "SIGTERM".
 std::string signal_name(int signal);

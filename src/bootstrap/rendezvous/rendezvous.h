@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "base/fd.h"
-#include "bootstrap/rendezvous/host.h"  // node_identity(), host_name()
+#include "bootstrap/host.h"  // node_identity()
 #include "sluice/schedule.h"
 #include "sluice/status.h"
 #include "transport/wait.h"

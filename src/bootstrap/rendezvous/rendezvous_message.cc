@@ -6,7 +6,7 @@
 #include <array>
 #include <cerrno>
 
-#include "transport/tcp/socket_address.h"
+#include "transport/tcp/tcp_socket.h"
 
 namespace sluice::bootstrap {
 namespace {

@@ -15,7 +15,7 @@
 #include "base/format.h"
 #include "base/text.h"
 #include "bootstrap/environment.h"
-#include "bootstrap/launch/cores.h"
+#include "bootstrap/host.h"
 #include "bootstrap/launch/launch.h"
 #include "bootstrap/placement.h"
 #include "cli/arguments.h"
@@ -24,7 +24,7 @@
 #include "cli/bench/memory_info.h"
 #include "cli/command.h"
 #include "sluice/algorithms.h"
-#include "transport/tcp/socket_address.h"
+#include "transport/tcp/tcp_socket.h"
 
 namespace sluice::cli {
 namespace {

@@ -16,7 +16,7 @@
 #include "base/format.h"
 #include "base/text.h"
 #include "bootstrap/environment.h"
-#include "bootstrap/launch/cores.h"
+#include "bootstrap/host.h"
 #include "bootstrap/launch/launch.h"
 #include "cli/command.h"
 #include "cli/terminal.h"

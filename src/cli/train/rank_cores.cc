@@ -7,7 +7,7 @@
 #include <string>
 
 #include "base/text.h"
-#include "bootstrap/launch/cores.h"
+#include "bootstrap/host.h"
 
 namespace sluice::cli {
 

@@ -7,7 +7,7 @@
 #include "base/format.h"
 #include "base/refuse.h"
 #include "base/text.h"
-#include "bootstrap/launch/cores.h"
+#include "bootstrap/host.h"
 #include "bootstrap/launch/launch.h"
 #include "cli/train/recorded_run.h"
 #include "cli/train/run_folder.h"

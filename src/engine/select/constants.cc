@@ -9,7 +9,7 @@
 #include <limits>
 
 #include "base/format.h"
-#include "bootstrap/rendezvous/host.h"
+#include "bootstrap/host.h"
 #include "cluster/cluster.h"
 #include "engine/select/timing.h"
 #include "sluice/algorithms.h"

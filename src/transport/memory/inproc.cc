@@ -1,5 +1,4 @@
-#include "transport/memory/inproc.h"
-
+// inproc.cc - shared memory for ranks that are threads of one process.
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 
@@ -9,6 +8,7 @@
 
 #include "base/fd.h"
 #include "base/format.h"
+#include "transport/group.h"
 
 namespace sluice::transport {
 namespace {

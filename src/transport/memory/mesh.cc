@@ -13,13 +13,73 @@
 
 #include "base/format.h"
 #include "base/text.h"
-#include "transport/memory/packet.h"
 
 #ifndef SO_PEERPIDFD
 #define SO_PEERPIDFD 77  // Linux 6.5; libc headers lag
 #endif
 
 namespace sluice::transport {
+
+void Packet::set_words(std::string_view words) {
+  text.fill('\0');
+  std::copy_n(words.begin(), std::min(words.size(), text.size() - 1), text.begin());
+}
+
+bool send_packet(int socket, const Packet& packet, const SharedDescriptors* gift) {
+  iovec data{const_cast<Packet*>(&packet), sizeof packet};  // NOLINT: sendmsg() only reads it
+  msghdr message{};
+  message.msg_iov = &data;
+  message.msg_iovlen = 1;
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(SharedDescriptors))> control{};
+  if (gift != nullptr) {
+    message.msg_control = control.data();
+    message.msg_controllen = control.size();
+    cmsghdr* const header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(sizeof(SharedDescriptors));
+    std::memcpy(CMSG_DATA(header), gift->data(), sizeof *gift);
+  }
+  ssize_t sent = 0;
+  do {
+    sent = sendmsg(socket, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+  } while (sent < 0 && errno == EINTR);
+  return sent == static_cast<ssize_t>(sizeof packet);
+}
+
+ReceivedPacket receive_packet(int socket) {
+  ReceivedPacket arrival;
+  iovec data{&arrival.packet, sizeof arrival.packet};
+  msghdr message{};
+  message.msg_iov = &data;
+  message.msg_iovlen = 1;
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(SharedDescriptors))> control{};
+  message.msg_control = control.data();
+  message.msg_controllen = control.size();
+  ssize_t received = 0;
+  do {
+    // A reset is told once, before what the peer had sent; then come the packets, then the end.
+    received = recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+  } while (received < 0 && (errno == EINTR || errno == ECONNRESET));
+  if (received < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return arrival;
+
+  for (cmsghdr* header = received > 0 ? CMSG_FIRSTHDR(&message) : nullptr; header != nullptr;
+       header = CMSG_NXTHDR(&message, header)) {
+    if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
+    const std::size_t fds =
+        std::min((header->cmsg_len - CMSG_LEN(0)) / sizeof(int), SharedDescriptors{}.size());
+    for (std::size_t i = 0; i < fds; ++i) {
+      int fd = -1;
+      std::memcpy(&fd, CMSG_DATA(header) + i * sizeof fd, sizeof fd);
+      arrival.fds[i].reset(fd);
+    }
+  }
+  const bool ours = received == static_cast<ssize_t>(sizeof(Packet)) &&
+                    arrival.packet.magic == Packet::kMagic && arrival.packet.text.back() == '\0';
+  arrival.state = ours ? ReceivedPacket::State::Packet : ReceivedPacket::State::Closed;
+  return arrival;
+}
+
 namespace {
 
 constexpr auto kRetry = std::chrono::milliseconds{5};  // between calls to a rank that is not up
@@ -68,7 +128,7 @@ base::Fd process_at(int socket, pid_t pid) {
 
 class Joining {
  public:
-  Joining(const MeshJoin& join, const SharedDescriptors& gift, std::uint64_t word)
+  Joining(const ShmJoin& join, const SharedDescriptors& gift, std::uint64_t word)
       : join_{join}, gift_{gift}, word_{word}, peers_(static_cast<std::size_t>(join.ranks)) {}
 
   Status run() {
@@ -339,7 +399,7 @@ class Joining {
   Clock::time_point deadline() const { return std::min(join_.deadline, parting_); }
   static std::size_t index(Rank rank) { return static_cast<std::size_t>(rank); }
 
-  const MeshJoin& join_;
+  const ShmJoin& join_;
   SharedDescriptors gift_;
   std::uint64_t word_;
   std::vector<Peer> peers_;  // by rank; the own one stays absent
@@ -352,7 +412,7 @@ class Joining {
 
 }  // namespace
 
-Result<std::vector<MeshLink>> join_mesh(const MeshJoin& join, const SharedDescriptors& gift,
+Result<std::vector<MeshLink>> join_mesh(const ShmJoin& join, const SharedDescriptors& gift,
                                         std::uint64_t word) {
   constexpr int kMostRanks = 4096;
   constexpr std::size_t kLongestToken = 255;  // what a Packet holds

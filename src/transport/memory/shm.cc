@@ -1,5 +1,10 @@
-#include "transport/memory/shm.h"
-
+// shm.cc - shared memory for ranks that are processes of one machine.
+//
+// Processes meet through mesh.h and hand each other their arena (arena.h). A segment's id says
+// which pages of the arena it has, so a new segment needs no announcement: a peer maps it when a
+// message first names it. A released segment's pages are free at once; a peer drops its mapping
+// when a new segment takes the same pages. Nothing has a name in the file system, so a crash leaves
+// nothing behind.
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -13,8 +18,9 @@
 #include <utility>
 
 #include "base/format.h"
+#include "transport/group.h"
 #include "transport/memory/arena.h"
-#include "transport/memory/packet.h"
+#include "transport/memory/mesh.h"
 
 namespace sluice::transport {
 namespace {
@@ -226,7 +232,7 @@ Result<std::shared_ptr<Memory>> connect_shm(const ShmJoin& join) {
   return std::shared_ptr<Memory>{std::move(memory).value()};
 }
 
-Result<JoinedMemory> enter_shm_room(const ShmJoin& join) {
+Result<JoinedMemory> join_shm(const ShmJoin& join) {
   auto memory = ShmMemory::join(join, join.rank == 0 ? ControlBlock::bytes(join.ranks) : 0);
   if (!memory.ok()) return memory.status();
   const auto control = memory.value()->address(0, {memory.value()->first_segment(0), 0});
@@ -235,7 +241,7 @@ Result<JoinedMemory> enter_shm_room(const ShmJoin& join) {
 }
 
 Result<std::unique_ptr<Group>> make_shm_group(const ShmJoin& join) {
-  auto room = enter_shm_room(join);
+  auto room = join_shm(join);
   if (!room.ok()) return room.status();
   return std::make_unique<Group>(room.value().memory, room.value().control);
 }

@@ -14,8 +14,7 @@
 
 #include "base/format.h"
 #include "transport/control.h"
-#include "transport/tcp/epoll_sleeper.h"
-#include "transport/tcp/tcp_window.h"
+#include "transport/tcp/tcp_socket.h"
 
 namespace sluice::transport {
 namespace {

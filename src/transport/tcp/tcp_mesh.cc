@@ -1,12 +1,10 @@
 #include "transport/tcp/tcp_mesh.h"
 
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstring>
 #include <optional>
@@ -14,7 +12,7 @@
 
 #include "base/format.h"
 #include "base/secret.h"
-#include "transport/tcp/socket_address.h"
+#include "transport/tcp/tcp_socket.h"
 
 namespace sluice::transport {
 namespace {
@@ -22,38 +20,6 @@ namespace {
 constexpr auto kRetry = std::chrono::milliseconds{20};
 constexpr auto kSilentCaller = std::chrono::seconds{5};
 constexpr std::size_t kMostStrangers = 64;  // callers that have not said who they are
-
-void set(int socket, int level, int option, int value) {
-  setsockopt(socket, level, option, &value, sizeof value);
-}
-
-// BBR all but stops for 200 ms every 10 s, to measure the delay; a collective would wait for each
-// of its connections in turn. Where it is the system's choice, and another may be had, it is not
-// ours.
-void avoid_bbr(int socket) {
-  std::array<char, 16> name{};
-  socklen_t bytes = name.size() - 1;
-  if (getsockopt(socket, IPPROTO_TCP, TCP_CONGESTION, name.data(), &bytes) != 0) return;
-  if (!std::string_view{name.data()}.starts_with("bbr")) return;
-  for (const std::string_view other : {"cubic", "reno"}) {
-    const auto length = static_cast<socklen_t>(other.size());
-    if (setsockopt(socket, IPPROTO_TCP, TCP_CONGESTION, other.data(), length) == 0) return;
-  }
-}
-
-// A host that is gone is noticed though nothing is sent, and though it never says so.
-void make_watchful(int socket) {
-  constexpr int kIdleSeconds = 5;
-  constexpr int kBetweenSeconds = 2;
-  constexpr int kProbes = 5;
-  constexpr int kUnacknowledgedMs = 15'000;
-  set(socket, IPPROTO_TCP, TCP_NODELAY, 1);
-  set(socket, SOL_SOCKET, SO_KEEPALIVE, 1);
-  set(socket, IPPROTO_TCP, TCP_KEEPIDLE, kIdleSeconds);
-  set(socket, IPPROTO_TCP, TCP_KEEPINTVL, kBetweenSeconds);
-  set(socket, IPPROTO_TCP, TCP_KEEPCNT, kProbes);
-  set(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, kUnacknowledgedMs);
-}
 
 // As much of it as a hello has room for.
 bool knows_token(const TcpHello& hello, std::string_view token) {
@@ -122,7 +88,7 @@ class Joining {
       }
       // What leaves goes through the interface that was chosen.
       if (own_) {
-        set(call.socket.number(), IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1);
+        set_option(call.socket.number(), IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1);
         (void)bind(call.socket.number(), own_->address(), own_->bytes());
       }
       if (connect(call.socket.number(), to->address(), to->bytes()) == 0 || errno == EINPROGRESS)
@@ -231,8 +197,7 @@ class Joining {
   }
 
   void link(Rank peer, TcpUse use, base::Fd socket) {
-    make_watchful(socket.number());
-    avoid_bbr(socket.number());
+    set_mesh_options(socket.number());
     socket_of(peer, use) = std::move(socket);
   }
 

@@ -1,4 +1,4 @@
-#include "transport/tcp/tcp_window.h"
+#include "transport/tcp/tcp_socket.h"
 
 #include <gtest/gtest.h>
 #include <sys/ioctl.h>
@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "base/fd.h"
-#include "transport/tcp/socket_address.h"
 
 namespace sluice::transport {
 namespace {

@@ -1,4 +1,4 @@
-#include "bootstrap/rendezvous/roster.h"
+#include "bootstrap/rendezvous/rendezvous_server.h"
 
 #include <gtest/gtest.h>
 

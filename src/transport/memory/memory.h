@@ -7,12 +7,17 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "sluice/schedule.h"
 #include "sluice/status.h"
+#include "transport/wait.h"
 
 namespace sluice::transport {
+
+class Group;
 
 // Where bytes lie: in which of a rank's segments, and how far in.
 struct MemoryLocation {
@@ -50,5 +55,36 @@ class Memory {
   // "" while the peer may run, else what holds it up from outside.
   virtual std::string standstill_of(Rank peer) = 0;
 };
+
+// inproc: ranks are threads of one process, which sees every rank's memory.
+
+// One Group for each rank; each is then used by one thread.
+std::vector<std::unique_ptr<Group>> make_inproc_groups(int ranks);
+
+// The memory of a rank that is alone on its node.
+std::shared_ptr<Memory> make_lone_memory();
+
+// shm: ranks are processes of one machine, and each maps what it needs of its peers' memory.
+
+struct ShmJoin {
+  Rank rank = 0;
+  int ranks = 1;
+  std::string job;    // the same on all ranks, another one for every job of the user
+  std::string token;  // what only ranks of this job know
+  Clock::time_point deadline;
+};
+
+// Returns when all ranks have joined. The error names the ranks that have not.
+Result<std::shared_ptr<Memory>> connect_shm(const ShmJoin& join);
+
+// The same, with a control block (control.h) for all ranks, which rank 0 has made.
+struct JoinedMemory {
+  std::shared_ptr<Memory> memory;
+  std::byte* control = nullptr;
+};
+Result<JoinedMemory> join_shm(const ShmJoin& join);
+
+// The same as a group.
+Result<std::unique_ptr<Group>> make_shm_group(const ShmJoin& join);
 
 }  // namespace sluice::transport

@@ -1,11 +1,15 @@
-#include "transport/tcp/socket_address.h"
+#include "transport/tcp/tcp_socket.h"
 
 #include <arpa/inet.h>
 #include <netdb.h>
+#include <netinet/tcp.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <fstream>
+#include <string_view>
 
 #include "base/format.h"
 #include "base/text.h"
@@ -40,6 +44,33 @@ const sockaddr_in& as_v4(const sockaddr_storage& storage) {
 }
 const sockaddr_in6& as_v6(const sockaddr_storage& storage) {
   return reinterpret_cast<const sockaddr_in6&>(storage);  // NOLINT: likewise
+}
+
+// BBR all but stops for 200 ms every 10 s to measure the delay, and a collective would wait for
+// each of its connections in turn. If BBR is the system's default, use another algorithm.
+void avoid_bbr(int socket) {
+  std::array<char, 16> name{};
+  socklen_t bytes = name.size() - 1;
+  if (getsockopt(socket, IPPROTO_TCP, TCP_CONGESTION, name.data(), &bytes) != 0) return;
+  if (!std::string_view{name.data()}.starts_with("bbr")) return;
+  for (const std::string_view other : {"cubic", "reno"}) {
+    const auto length = static_cast<socklen_t>(other.size());
+    if (setsockopt(socket, IPPROTO_TCP, TCP_CONGESTION, other.data(), length) == 0) return;
+  }
+}
+
+// Notices a host that is gone even if nothing is sent and no reset arrives.
+void enable_keepalive(int socket) {
+  constexpr int kIdleSeconds = 5;
+  constexpr int kBetweenSeconds = 2;
+  constexpr int kProbes = 5;
+  constexpr int kUnacknowledgedMs = 15'000;
+  set_option(socket, IPPROTO_TCP, TCP_NODELAY, 1);
+  set_option(socket, SOL_SOCKET, SO_KEEPALIVE, 1);
+  set_option(socket, IPPROTO_TCP, TCP_KEEPIDLE, kIdleSeconds);
+  set_option(socket, IPPROTO_TCP, TCP_KEEPINTVL, kBetweenSeconds);
+  set_option(socket, IPPROTO_TCP, TCP_KEEPCNT, kProbes);
+  set_option(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, kUnacknowledgedMs);
 }
 
 }  // namespace
@@ -137,8 +168,7 @@ base::Fd listen_at(const SocketAddress& address) {
   constexpr int kBacklog = 1024;  // all ranks may call at once
   base::Fd listener = new_stream_socket(address.family());
   if (!listener.open()) return listener;
-  const int yes = 1;
-  setsockopt(listener.number(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+  set_option(listener.number(), SOL_SOCKET, SO_REUSEADDR, 1);
   if (bind(listener.number(), address.address(), address.bytes()) != 0 ||
       listen(listener.number(), kBacklog) != 0) {
     const int error = errno;
@@ -146,6 +176,34 @@ base::Fd listen_at(const SocketAddress& address) {
     errno = error;
   }
   return listener;
+}
+
+void set_option(int socket, int level, int option, int value) {
+  (void)setsockopt(socket, level, option, &value, sizeof value);
+}
+
+void set_mesh_options(int socket) {
+  enable_keepalive(socket);
+  avoid_bbr(socket);
+}
+
+std::size_t receive_buffer_for(const Link& link, std::size_t most) {
+  constexpr double kLeastBytes = 64 * 1024;
+  constexpr double kLeastSeconds = 1e-3;  // for a queue on the path, a late core
+  constexpr double kLatencies = 8;        // four round trips
+  const double seconds = std::max(kLeastSeconds, kLatencies * link.latency_s);
+  const double bytes = std::max(kLeastBytes, seconds * link.bandwidth_bytes_per_s);
+  return bytes <= static_cast<double>(most) ? static_cast<std::size_t>(bytes) : 0;
+}
+
+std::size_t most_receive_buffer() {
+  std::size_t most = 0;
+  std::ifstream{"/proc/sys/net/core/rmem_max"} >> most;
+  return most;
+}
+
+void set_receive_buffer(int socket, std::size_t bytes) {
+  set_option(socket, SOL_SOCKET, SO_RCVBUF, static_cast<int>(bytes));
 }
 
 }  // namespace sluice::transport

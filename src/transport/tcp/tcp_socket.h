@@ -1,4 +1,4 @@
-// socket_address.h - where a TCP socket is: an IPv4 or IPv6 address and a port.
+// tcp_socket.h - TCP sockets: their addresses, how they are opened, and their options.
 #pragma once
 
 #include <netinet/in.h>
@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/fd.h"
+#include "sluice/cost.h"
 #include "sluice/status.h"
 
 namespace sluice::transport {
@@ -53,5 +54,26 @@ base::Fd new_stream_socket(int family);
 
 // Listens there, and there only; port 0 takes a free one. Not open where errno says why.
 base::Fd listen_at(const SocketAddress& address);
+
+void set_option(int socket, int level, int option, int value);
+// No delay for short messages, keep-alive, and a congestion control that does not pause.
+void set_mesh_options(int socket);
+
+// The receive buffer bounds what a connection takes in before anybody reads it.
+//
+// A fast rank sends the next step's message while its peer still waits for another rank's last one.
+// That message takes bandwidth from the awaited one, so the slow rank falls further behind; TCP's
+// window would grow to megabytes. The buffer needs to hold only what keeps the link busy. A rank
+// that receives from one peer only, as in a ring, is better off with TCP's own window: a thread
+// that comes late to its core then finds more.
+
+// The size for SO_RCVBUF, where the system grants at most `most`. 0: leave it to the system.
+std::size_t receive_buffer_for(const Link& link, std::size_t most);
+
+// What this system grants.
+std::size_t most_receive_buffer();
+
+// Final: the system no longer sizes this socket's buffer.
+void set_receive_buffer(int socket, std::size_t bytes);
 
 }  // namespace sluice::transport

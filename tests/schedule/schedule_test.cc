@@ -1,6 +1,6 @@
-#include <gtest/gtest.h>
-
 #include "sluice/schedule.h"
+
+#include <gtest/gtest.h>
 
 namespace sluice::schedule {
 namespace {

@@ -1,4 +1,4 @@
-#include "bootstrap/launch/cores.h"
+#include "bootstrap/host.h"
 
 #include <gtest/gtest.h>
 
