@@ -126,7 +126,7 @@ Result<std::unique_ptr<transport::Group>> join_by_tcp(const bootstrap::Environme
                        .interface = placement.interface,
                        .node = node_of(environment),
                        .deadline = deadline,
-                       .tell = base::log});
+                       .tell = base::log_info});
   if (!met.ok()) return met.status();
   bootstrap::RendezvousResult company = std::move(met).value();
   std::vector<std::string> nodes;

@@ -10,7 +10,21 @@ namespace sluice::schedule {
 namespace {
 
 constexpr std::size_t kBlockBytes = std::size_t{1} << 16;
+
+bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r'; }
+bool is_name_part(char c) {
+  return is_letter(c) || is_digit(c) || c == '_' || c == '-' || c == ':';
 }
+
+// 0 to 15, or 16 for what is no digit. Lower case only, so that one hash has one spelling.
+unsigned hexadecimal_digit(char c) {
+  if (is_digit(c)) return static_cast<unsigned>(c - '0');
+  return c >= 'a' && c <= 'f' ? static_cast<unsigned>(c - 'a') + 10 : 16;
+}
+
+}  // namespace
 
 bool LineReader::next() {
   if (!status_.ok()) return false;
@@ -66,21 +80,8 @@ bool LineReader::fill() {
 bool LineReader::fail(std::int64_t column, std::string_view what) {
   status_ =
       Status{Code::InvalidInput, base::format("line {}, column {}: {}", number_, column, what)};
-
-  bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
-  bool is_digit(char c) { return c >= '0' && c <= '9'; }
-  bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r'; }
-  bool is_name_part(char c) {
-    return is_letter(c) || is_digit(c) || c == '_' || c == '-' || c == ':';
-  }
-
-  // 0 to 15, or 16 for what is no digit. Lower case only, so that one hash has one spelling.
-  unsigned hexadecimal_digit(char c) {
-    if (is_digit(c)) return static_cast<unsigned>(c - '0');
-    return c >= 'a' && c <= 'f' ? static_cast<unsigned>(c - 'a') + 10 : 16;
-  }
-
-}  // namespace
+  return false;
+}
 
 bool is_name(std::string_view text) {
   return !text.empty() && text.size() <= static_cast<std::size_t>(kMaxNameBytes) &&

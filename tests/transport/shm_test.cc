@@ -9,6 +9,7 @@
 
 #include "base/format.h"
 #include "tests/transport/processes.h"
+#include "transport/group.h"
 #include "transport/memory/memory.h"
 
 namespace sluice::transport {
