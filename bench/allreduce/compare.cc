@@ -25,8 +25,7 @@
 #include "bench/allreduce/temporary_folder.h"
 #include "bench/program.h"
 #include "cli/arguments.h"
-#include "cli/bench/bench_pattern.h"
-#include "cli/bench/memory_info.h"
+#include "cli/bench/bench_allreduce.h"
 #include "sluice/status.h"
 
 namespace sluice::bench {

@@ -9,7 +9,7 @@
 #include <stdexcept>
 
 #include "base/format.h"
-#include "cli/bench/bench_pattern.h"
+#include "cli/bench/bench_allreduce.h"
 
 namespace sluice::bench {
 namespace {

@@ -25,7 +25,7 @@
 #include "bench/program.h"
 #include "data/loader/batcher.h"
 #include "data/loader/epoch_sampler.h"
-#include "engine/same_everywhere.h"
+#include "engine/internal_collectives.h"
 #include "libtorch/weights.h"
 #include "recipe/learning_rate.h"
 #include "sluice/communicator.h"

@@ -11,7 +11,7 @@
 #include "base/text.h"
 #include "bench/allreduce/median.h"
 #include "bench/network/stolen_time.h"
-#include "engine/same_everywhere.h"
+#include "engine/internal_collectives.h"
 
 namespace sluice::bench {
 namespace {

@@ -7,7 +7,7 @@
 #include "base/text.h"
 #include "bench/allreduce/median.h"
 #include "bench/network/stolen_time.h"
-#include "cli/bench/bench_pattern.h"
+#include "cli/bench/bench_allreduce.h"
 #include "sluice/status.h"
 
 namespace sluice::bench {

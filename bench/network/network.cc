@@ -19,7 +19,6 @@
 #include "bench/network/roster.h"
 #include "bench/program.h"
 #include "cli/arguments.h"
-#include "cli/bench/memory_info.h"
 #include "sluice/status.h"
 
 namespace sluice::bench {

@@ -1,4 +1,5 @@
-// arguments.h - the values that several commands take. All throw Error with one sentence.
+// arguments.h - the values that several commands take, and the memory they need. All throw Error
+// with one sentence.
 #pragma once
 
 #include <chrono>
@@ -45,5 +46,11 @@ std::vector<std::int64_t> parse_sizes(std::string_view text, std::size_t unit);
 
 // Each a power of two.
 std::vector<int> parse_segments(std::string_view text);
+
+// A line of /proc/meminfo, as "MemAvailable"; 0 where there is none.
+double memory_bytes(const char* key);
+
+// Throws Error where the machine has less than that available.
+void require_memory(double bytes);
 
 }  // namespace sluice::cli

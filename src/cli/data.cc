@@ -95,21 +95,22 @@ void report(const Options& options, const data::PackSummary& summary) {
   base::print("train on it with --data pack:{}\n", options.file);
 }
 
+Result<data::PackSummary> pack(const data::Data& data, const Options& options) {
+  const int threads =
+      options.threads > 0 ? options.threads : static_cast<int>(bootstrap::usable_cores().size());
+  ProgressBar bar;
+  return data::pack_images(
+      data, options.file,
+      {.resize = options.resize,
+       .raw = options.raw,
+       .threads = threads,
+       .progress = [&bar](std::size_t done, std::size_t of) { bar.show(done, of); }});
+}
+
 int run(const Options& options) {
   refuse_to_overwrite(options.file);
   const data::Data data = open_source(options.source);
-  const int threads =
-      options.threads > 0 ? options.threads : static_cast<int>(bootstrap::usable_cores().size());
-  Result<data::PackSummary> summary = Status{};
-  {
-    ProgressBar bar;
-    summary = data::pack_images(
-        data, options.file,
-        {.resize = options.resize,
-         .raw = options.raw,
-         .threads = threads,
-         .progress = [&bar](std::size_t done, std::size_t of) { bar.show(done, of); }});
-  }
+  const Result<data::PackSummary> summary = pack(data, options);
   if (summary.status().code() == Code::NoMemory) {
     base::print(stderr, "sluice: {}\n", summary.status().message());
     return kExitMachine;

@@ -10,7 +10,7 @@
 #include "base/format.h"
 #include "base/text.h"
 #include "bootstrap/host.h"
-#include "cli/bench/memory_info.h"
+#include "cli/arguments.h"
 #include "cli/command.h"
 #include "sluice/algorithms.h"
 #include "sluice/version.h"

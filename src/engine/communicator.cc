@@ -1,6 +1,8 @@
 #include "sluice/communicator.h"
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <optional>
 #include <string>
 #include <utility>
@@ -12,7 +14,7 @@
 #include "bootstrap/placement.h"
 #include "engine/communicator_state.h"
 #include "engine/join.h"
-#include "engine/select/agreement.h"
+#include "engine/select/choices.h"
 #include "engine/select/constants.h"
 #include "transport/memory/memory.h"
 
@@ -199,3 +201,22 @@ Communicator Communicator::split(int colour, int key) {
 }
 
 }  // namespace sluice
+
+namespace sluice::engine {
+
+Work all_reduce_in_background(Communicator& communicator, void* data, std::size_t count,
+                              const CollectiveOptions& options, ProgressHooks* errand) {
+  const std::shared_ptr<CommunicatorState>& state = communicator.state();
+  return {state, state->hand_over(Collective::AllReduce, data, count, options, errand).value()};
+}
+
+bool same_everywhere(Communicator& communicator, std::uint64_t value) {
+  const auto own = std::bit_cast<std::int64_t>(value);
+  // ~ turns the order round: one call finds the smallest and the largest.
+  std::array<std::int64_t, 2> ends{own, ~own};
+  communicator.all_reduce(ends.data(), ends.size(), {.type = DataType::I64, .op = ReduceOp::Min})
+      .wait();
+  return ends[0] == ~ends[1];
+}
+
+}  // namespace sluice::engine

@@ -1,7 +1,5 @@
 #include "engine/communicator_state.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <utility>
 
@@ -9,12 +7,6 @@
 #include "base/mix.h"
 
 namespace sluice::engine {
-
-RankContext::RankContext(int ranks_on_node) : sleeper{std::make_shared<transport::Sleeper>()} {
-  // Those of the machine: a rank may itself be pinned to one of them.
-  if (ranks_on_node > sysconf(_SC_NPROCESSORS_ONLN))
-    patience = transport::WaitPolicy::with_shared_cores();
-}
 
 PoolState::PoolState(std::shared_ptr<CommunicatorState> communicator,
                      transport::MemoryBlock segment)

@@ -15,13 +15,13 @@
 #include <string>
 #include <vector>
 
-#include "engine/background.h"
+#include "engine/collective.h"
 #include "engine/eager.h"
 #include "engine/endpoint.h"
 #include "engine/execution.h"
 #include "engine/failure/failure_detector.h"
+#include "engine/internal_collectives.h"
 #include "engine/rank_context.h"
-#include "engine/request.h"
 #include "engine/select/choices.h"
 #include "sluice/communicator.h"
 

@@ -6,9 +6,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "engine/collective.h"
 #include "engine/endpoint.h"
-#include "engine/request.h"
-#include "engine/running_collective.h"
 #include "sluice/status.h"
 
 namespace sluice::engine {

@@ -15,10 +15,9 @@
 #include <memory>
 #include <vector>
 
+#include "engine/collective.h"
 #include "engine/endpoint.h"
 #include "engine/plan.h"
-#include "engine/request.h"
-#include "engine/running_collective.h"
 #include "kernels/reduce.h"
 #include "sluice/status.h"
 

@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "base/format.h"
-#include "engine/same_everywhere.h"
+#include "engine/internal_collectives.h"
 
 namespace sluice::gradient {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "gradient/gradient_spec.h"
+#include "gradient/layout.h"
 #include "sluice/communicator.h"
 #include "sluice/gradients.h"
 

@@ -1,3 +1,5 @@
+// gradient_spec.h - a gradient tensor, as all ranks must know it.
+//
 // layout.h - where each gradient lies in the pool.
 //
 // Slots follow each other in `order`, each from a multiple of 64 bytes on, so that any run of slots
@@ -7,12 +9,22 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "buckets/buckets.h"
-#include "gradient/gradient_spec.h"
+#include "sluice/types.h"
 
 namespace sluice::gradient {
+
+struct GradientSpec {
+  std::string name;
+  std::size_t count = 0;  // elements
+  DataType type = DataType::F32;
+  bool may_be_sparse = true;  // false: a bias or the like, always sent whole
+  std::string strides = {};   // "": its elements lie in order
+  bool operator==(const GradientSpec&) const = default;
+};
 
 inline constexpr std::size_t kSlotAlignment = 64;
 

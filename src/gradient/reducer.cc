@@ -23,10 +23,9 @@
 #include "gradient/description.h"
 #include "gradient/in_flight_step.h"
 #include "gradient/layout.h"
-#include "gradient/readiness.h"
 #include "gradient/sparse/sparse_gradients.h"
 #include "gradient/verdict.h"
-#include "gradient/wire/scales.h"
+#include "gradient/wire/wire.h"
 
 namespace sluice::gradient {
 namespace {

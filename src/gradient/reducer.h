@@ -27,7 +27,7 @@
 #include <span>
 #include <vector>
 
-#include "gradient/gradient_spec.h"
+#include "gradient/layout.h"
 #include "gradient/reducer_state.h"
 #include "sluice/communicator.h"
 #include "sluice/gradients.h"

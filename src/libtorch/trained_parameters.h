@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "gradient/gradient_spec.h"
+#include "gradient/layout.h"
 #include "libtorch/weights.h"
 
 namespace sluice::libtorch {

@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "base/format.h"
-#include "engine/same_everywhere.h"
+#include "engine/internal_collectives.h"
 #include "gradient/description.h"
 #include "sluice/status.h"
 

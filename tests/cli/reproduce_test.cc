@@ -5,8 +5,7 @@
 #include <set>
 #include <string>
 
-#include "cli/simulate/calibrate.h"
-#include "cli/simulate/reproduction.h"
+#include "cli/reproduce/reproduction.h"
 
 namespace sluice::cli {
 namespace {

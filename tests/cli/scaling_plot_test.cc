@@ -1,8 +1,8 @@
-#include "cli/bench/scaling_plot.h"
-
 #include <gtest/gtest.h>
 
 #include <string>
+
+#include "cli/bench/scaling.h"
 
 namespace sluice::cli {
 namespace {

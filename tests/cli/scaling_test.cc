@@ -1,8 +1,9 @@
+#include "cli/bench/scaling.h"
+
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 
-#include "cli/bench/bench_train.h"
 #include "sluice/status.h"
 
 namespace sluice::cli {

@@ -4,7 +4,6 @@
 
 #include <filesystem>
 
-#include "engine/select/algorithm_override.h"
 #include "engine/select/constants.h"
 
 namespace sluice::engine {

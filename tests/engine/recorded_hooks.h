@@ -9,7 +9,7 @@
 #include <memory>
 #include <vector>
 
-#include "engine/background.h"
+#include "engine/internal_collectives.h"
 
 namespace sluice::engine {
 

@@ -5,7 +5,7 @@
 #include <ctime>
 #include <thread>
 
-#include "engine/background.h"
+#include "engine/internal_collectives.h"
 #include "tests/engine/counted_new.h"
 #include "tests/engine/in_process.h"
 

@@ -2,6 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <random>
 #include <vector>
 
 namespace sluice::gradient {
@@ -88,6 +93,130 @@ TEST(Sparsity, WithoutItAllIsWhole) {
     sparsity.complete(false, {});
     EXPECT_EQ(arrived(sparsity, 0), (Parts{{0, 30, 1}}));
   }
+}
+
+struct Selected {
+  std::size_t elements;
+  Flags selected;
+};
+
+Selected select(const SparseChunks& chunks, const std::vector<float>& norms, double sparsity) {
+  std::vector<std::uint32_t> order(chunks.size());
+  Flags selected(chunks.size(), 7);
+  const std::size_t elements = select_chunks(chunks, norms, sparsity, order, selected);
+  return {elements, selected};
+}
+
+// Sorts all chunks and walks down.
+Selected naive(const SparseChunks& chunks, const std::vector<float>& norms, double sparsity) {
+  std::vector<std::size_t> order(chunks.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return norms[a] > norms[b]; });
+  Selected result{0, Flags(chunks.size(), 0)};
+  const auto all = static_cast<double>(chunks.elements());
+  for (const std::size_t chunk : order) {
+    if (all - static_cast<double>(result.elements) <= sparsity * all) break;
+    result.selected[chunk] = 1;
+    result.elements += chunks[chunk].count;
+  }
+  return result;
+}
+
+SparseChunks equal_chunks(std::size_t count) {
+  return {std::vector<GradientSpec>{{.name = "g", .count = 10 * count}}, 10};
+}
+
+TEST(Selection, TakesTheLargestUntilItsShareIsReached) {
+  const SparseChunks chunks = equal_chunks(5);
+  const std::vector<float> norms = {3, 1, 5, 2, 4};
+  EXPECT_EQ(select(chunks, norms, 0.6).selected, (Flags{0, 0, 1, 0, 1}));
+  // Half a chunk more is a chunk more.
+  EXPECT_EQ(select(chunks, norms, 0.59).selected, (Flags{1, 0, 1, 0, 1}));
+  EXPECT_EQ(select(chunks, norms, 0.59).elements, 30U);
+}
+
+TEST(Selection, TakesAllWithoutSparsity) {
+  EXPECT_EQ(select(equal_chunks(4), {0, 0, 1, 0}, 0).selected, (Flags{1, 1, 1, 1}));
+}
+
+TEST(Selection, TakesOneWhenAlmostAllIsHeldBack) {
+  EXPECT_EQ(select(equal_chunks(4), {1, 0, 2, 0}, 0.9999).selected, (Flags{0, 0, 1, 0}));
+}
+
+TEST(Selection, BreaksTiesByNumber) {
+  EXPECT_EQ(select(equal_chunks(4), {1, 2, 1, 1}, 0.5).selected, (Flags{1, 1, 0, 0}));
+  EXPECT_EQ(select(equal_chunks(4), {0, 0, 0, 0}, 0.5).selected, (Flags{1, 1, 0, 0}));
+}
+
+TEST(Selection, TakesWhatIsNotANumberFirst) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const float inf = std::numeric_limits<float>::infinity();
+  EXPECT_EQ(select(equal_chunks(4), {1, 2, nan, 3}, 0.75).selected, (Flags{0, 0, 1, 0}));
+  EXPECT_EQ(select(equal_chunks(4), {1, inf, nan, 3}, 0.75).selected, (Flags{0, 1, 0, 0}));
+}
+
+TEST(Selection, OfNothingIsNothing) {
+  const SparseChunks chunks{
+      std::vector<GradientSpec>{{.name = "b", .count = 9, .may_be_sparse = false}}, 4};
+  EXPECT_EQ(select(chunks, {}, 0.85).elements, 0U);
+}
+
+TEST(Selection, AgreesWithSortingThemAll) {
+  std::mt19937 random{5};
+  for (int round = 0; round < 200; ++round) {
+    std::vector<GradientSpec> gradients;
+    for (std::size_t i = 0; i < 1 + random() % 20; ++i) {
+      gradients.push_back(
+          {.name = "g", .count = 1 + random() % 500, .may_be_sparse = random() % 4 != 0});
+    }
+    const SparseChunks chunks{gradients, 1 + random() % 60};
+    std::vector<float> norms(chunks.size());
+    for (float& norm : norms) norm = static_cast<float>(random() % 40);  // with many ties
+    const double sparsity = static_cast<double>(random() % 1000) / 1000;
+    const Selected got = select(chunks, norms, sparsity);
+    const Selected expected = naive(chunks, norms, sparsity);
+    ASSERT_EQ(got.elements, expected.elements);
+    ASSERT_EQ(got.selected, expected.selected);
+  }
+}
+
+TEST(Selection, SendsAtMostSeventeenPercentOfALargeModel) {
+  // The shape of ResNet-50's worst part, ten million elements and vectors beside it.
+  std::vector<GradientSpec> gradients;
+  std::size_t vectors = 0;
+  for (std::size_t all = 0; all < 10'000'000;) {
+    const std::size_t count = 64 * 64 * 9 * (1 + gradients.size() % 17);
+    gradients.push_back({.name = "weight", .count = count});
+    gradients.push_back({.name = "bias", .count = 512, .may_be_sparse = false});
+    all += count;
+    vectors += 512;
+  }
+  const SparseOptions options{.sparsity = 0.85};
+  const SparseChunks chunks{gradients, options.chunk};
+  std::vector<float> norms(chunks.size());
+  for (std::size_t c = 0; c < norms.size(); ++c) norms[c] = std::sin(static_cast<float>(c * c));
+  const std::size_t sent = select(chunks, norms, sparsity_at(options, 0)).elements;
+  EXPECT_GE(sent, static_cast<std::size_t>(0.15 * static_cast<double>(chunks.elements())));
+  for (const double element_bytes : {2.0, 4.0}) {
+    const double bytes = static_cast<double>(sent + vectors) * element_bytes +
+                         static_cast<double>(chunks.size() * sizeof(float));
+    const double dense = static_cast<double>(chunks.elements() + vectors) * element_bytes;
+    EXPECT_LE(bytes / dense, 0.17);
+  }
+}
+
+TEST(SparsityAt, IsDenseThenRisesThenStays) {
+  const SparseOptions options{.sparsity = 0.8, .dense_steps = 2, .ramp_steps = 3};
+  const std::vector<double> expected = {0, 0, 0.2, 0.4, 0.6, 0.8, 0.8};
+  for (std::size_t step = 0; step < expected.size(); ++step) {
+    EXPECT_NEAR(sparsity_at(options, static_cast<std::int64_t>(step)), expected[step], 1e-15);
+  }
+  EXPECT_EQ(sparsity_at(options, 1'000'000), 0.8);
+}
+
+TEST(SparsityAt, IsItsValueAtOnceWithoutWarmUp) {
+  EXPECT_EQ(sparsity_at({.sparsity = 0.85}, 0), 0.85);
 }
 
 }  // namespace

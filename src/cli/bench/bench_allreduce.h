@@ -1,12 +1,15 @@
 // bench_allreduce.h - one rank of `sluice bench allreduce`: times all-reduces and checks each.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "sluice/communicator.h"
+#include "sluice/schedule.h"
 #include "sluice/types.h"
 
 namespace sluice::cli {
@@ -36,5 +39,40 @@ struct AllReduceRow {
 void bench_all_reduce(Communicator& comm, const AllReduceBench& bench,
                       const std::function<void(const AllReduceRow&)>& report,
                       const std::function<void(const std::string&)>& complain);
+
+class BenchPattern {
+ public:
+  BenchPattern(DataType type, ReduceOp op, int ranks);
+
+  // How many all-reduces may follow one another before a value leaves the type's range, or the
+  // tolerance grows past telling right from wrong.
+  int most_operations() const { return most_operations_; }
+
+  void fill(void* data, std::size_t count, Rank rank) const;
+
+  struct Wrong {
+    std::size_t element = 0;
+    double found = 0;
+    double expected = 0;
+  };
+  // The first element that is not what `operations` all-reduces make of it.
+  std::optional<Wrong> check(const void* data, std::size_t count, int operations) const;
+
+ private:
+  template <class T>
+  void fill_values(T* values, std::size_t first, std::size_t count, Rank rank) const;
+  template <class T>
+  std::optional<Wrong> check_values(const T* values, std::size_t first, std::size_t count,
+                                    int operations) const;
+  std::int64_t whole_result(std::int64_t start) const;
+
+  DataType type_;
+  ReduceOp op_;
+  int ranks_;
+  std::int64_t modulus_;
+  double scale_;
+  double tolerance_ = 0;  // of one operation; 0: exact
+  int most_operations_;
+};
 
 }  // namespace sluice::cli

@@ -1,5 +1,3 @@
-#include "cli/bench/bench_train.h"
-
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -18,6 +16,7 @@
 #include "bootstrap/environment.h"
 #include "bootstrap/host.h"
 #include "bootstrap/launch/launch.h"
+#include "cli/bench/scaling.h"
 #include "cli/command.h"
 #include "cli/terminal.h"
 #include "cli/train/train_options.h"

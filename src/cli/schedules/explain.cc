@@ -13,7 +13,7 @@
 #include "cli/schedules/draw.h"
 #include "cli/train/sparse_outlook.h"
 #include "cluster/cluster.h"
-#include "engine/select/algorithm_override.h"
+#include "engine/select/choices.h"
 #include "engine/select/constants.h"
 #include "sluice/gradients.h"
 #include "sluice/schedule_text.h"

@@ -1,13 +1,13 @@
 // simulate.cc - `sluice simulate`: what a collective, or a training, would take on a cluster that
 // nobody has here.
 
+#include "cli/simulate/simulate.h"
+
 #include "base/format.h"
 #include "base/refuse.h"
 #include "base/text.h"
 #include "cli/arguments.h"
 #include "cli/command.h"
-#include "cli/simulate/simulate_allreduce.h"
-#include "cli/simulate/simulate_training.h"
 #include "cluster/cluster.h"
 #include "engine/select/constants.h"
 #include "simulate/what_if.h"

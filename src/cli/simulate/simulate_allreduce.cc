@@ -1,11 +1,10 @@
-#include "cli/simulate/simulate_allreduce.h"
-
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
 
 #include "base/format.h"
 #include "base/text.h"
+#include "cli/simulate/simulate.h"
 #include "simulate/collective.h"
 #include "simulate/jitter.h"
 #include "simulate/uncertainty.h"

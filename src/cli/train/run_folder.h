@@ -1,10 +1,12 @@
-// run_folder.h - where a training keeps what it writes, and that none is written over.
+// run_folder.h - a run's folder: a fresh one for each run, and what its run.json recorded.
 #pragma once
 
 #include <ctime>
 #include <filesystem>
+#include <span>
 #include <string>
 
+#include "recipe/recipe.h"
 #include "sluice/status.h"
 
 namespace sluice::cli {
@@ -22,5 +24,18 @@ Status check_run_folder(const std::filesystem::path& folder, bool resume);
 
 // The run under `place`/runs that was written last; empty: there is none.
 std::filesystem::path newest_run(const std::filesystem::path& place);
+
+struct RecordedRun {
+  recipe::Recipe recipe;
+  std::string data;
+};
+
+// Of the folder's run.json; `overrides`, "key=value" each, on top of its recipe.
+Result<RecordedRun> recorded_run(const std::filesystem::path& folder,
+                                 std::span<const std::string> overrides);
+
+// The data that the run was trained with which a checkpoint, or a run's folder, belongs to; Error
+// where there is no run.json near it.
+std::string data_of_checkpoint(const std::filesystem::path& checkpoint);
 
 }  // namespace sluice::cli

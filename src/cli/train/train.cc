@@ -20,7 +20,6 @@
 #include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/terminal.h"
-#include "cli/train/rank_cores.h"
 #include "cli/train/run_folder.h"
 #include "cli/train/train_dry_run.h"
 #include "cli/train/train_options.h"

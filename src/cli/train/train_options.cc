@@ -9,7 +9,6 @@
 #include "base/text.h"
 #include "bootstrap/host.h"
 #include "bootstrap/launch/launch.h"
-#include "cli/train/recorded_run.h"
 #include "cli/train/run_folder.h"
 #include "sluice/status.h"
 

@@ -3,13 +3,126 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstdio>
+#include <vector>
 
 #include "base/format.h"
 #include "cli/terminal.h"
-#include "cli/train/figures.h"
 
 namespace sluice::cli {
+namespace {
+
+constexpr std::string_view kGreen = "\033[32m";
+constexpr std::string_view kDim = "\033[2m";
+constexpr std::string_view kPlain = "\033[0m";
+
+// A part of the line; the one with the largest `spare` is left out first.
+struct Part {
+  std::string text;
+  int spare = 0;
+};
+
+std::string epoch_text(const train::StepReport& step) {
+  const auto epochs = static_cast<std::int64_t>(std::ceil(step.epochs));
+  const auto passed = static_cast<std::int64_t>(std::floor(step.epoch));
+  return base::format("epoch {}/{}",
+                      std::clamp<std::int64_t>(passed + 1, 1, std::max(epochs, std::int64_t{1})),
+                      epochs);
+}
+
+std::string step_text(const train::StepReport& step) {
+  return base::format("step {}/{}", with_commas(step.step), with_commas(step.steps));
+}
+
+std::string rate_text(const train::StepReport& step) {
+  return base::format("rate {:.3g}", step.rate);
+}
+
+std::string wait_text(const train::StepReport& step) {
+  return base::format("network {:.1f}%", 100 * step.exposed_comm_fraction);
+}
+
+double part_done(const train::StepReport& step) {
+  if (step.steps <= 0) return 0;
+  return std::clamp(static_cast<double>(step.step) / static_cast<double>(step.steps), 0.0, 1.0);
+}
+
+std::vector<Part> parts_after_bar(const BarState& state) {
+  const train::StepReport& step = state.step;
+  std::vector<Part> parts{{base::format("{:.0f}%", std::floor(100 * part_done(step))), 1},
+                          {step_text(step), 6}};
+  if (state.evaluating) {
+    parts.push_back({base::format("evaluating {:.0f}%", 100 * *state.evaluating), 2});
+  } else {
+    parts.push_back({base::format("{} images/s", speed_text(step.images_per_s)), 2});
+  }
+  parts.push_back({base::format("loss {:.4f}", step.loss), 3});
+  if (state.accuracy)
+    parts.push_back({base::format("accuracy {}", percent_text(*state.accuracy)), 4});
+  parts.push_back({rate_text(step), 7});
+  parts.push_back({wait_text(step), 8});
+  parts.push_back({base::format("{} left", span_text(step.left_s)), 5});
+  return parts;
+}
+
+std::size_t columns_of_all(const std::vector<Part>& parts) {
+  constexpr std::size_t kGap = 2;
+  std::size_t columns = 0;
+  for (const Part& part : parts) columns += kGap + columns_of(part.text);
+  return columns;
+}
+
+std::string drawn_bar(double done, std::size_t columns, bool colour) {
+  const auto filled = static_cast<std::size_t>(done * static_cast<double>(columns));
+  std::string text;
+  if (colour) text += kGreen;
+  for (std::size_t i = 0; i < filled; ++i) text += "━";
+  if (colour) text += kPlain;
+  if (colour) text += kDim;
+  for (std::size_t i = filled; i < columns; ++i) text += "─";
+  if (colour) text += kPlain;
+  return text;
+}
+
+}  // namespace
+
+std::string bar_line(const BarState& state, const BarLook& look) {
+  constexpr std::size_t kLeastBar = 10;
+  constexpr std::size_t kMostBar = 30;
+  constexpr std::size_t kGap = 2;
+  const auto width = static_cast<std::size_t>(std::max(look.width - 1, 0));
+  const std::string epoch = epoch_text(state.step);
+  const std::size_t head = epoch.size() + kGap;
+  std::vector<Part> parts = parts_after_bar(state);
+  while (!parts.empty() && head + kLeastBar + columns_of_all(parts) > width) {
+    parts.erase(std::max_element(parts.begin(), parts.end(),
+                                 [](const Part& a, const Part& b) { return a.spare < b.spare; }));
+  }
+  if (head + kLeastBar > width) return epoch.substr(0, width);
+  const std::size_t bar = std::min(kMostBar, width - head - columns_of_all(parts));
+  std::string line = epoch + "  " + drawn_bar(part_done(state.step), bar, look.colour);
+  for (const Part& part : parts) line += "  " + part.text;
+  return line;
+}
+
+std::string progress_line(const BarState& state) {
+  std::string line = epoch_text(state.step);
+  for (const Part& part : parts_after_bar(state)) line += "  " + part.text;
+  return line;
+}
+
+std::string evaluation_line(const train::EvaluationReport& evaluation,
+                            const train::StepReport& step) {
+  std::string line = base::format("epoch {:.4g}/{:.4g}  accuracy {}", evaluation.epoch, step.epochs,
+                                  percent_text(evaluation.accuracy));
+  if (evaluation.top5) line += base::format(" (top-5 {})", percent_text(*evaluation.top5));
+  return line + base::format("  loss {:.4f} ({:.4f} in training)  {} images/s  {}{}",
+                             evaluation.loss, step.loss, speed_text(step.images_per_s),
+                             span_text(evaluation.elapsed_s), evaluation.best ? "  best" : "");
+}
+
 namespace {
 
 constexpr auto kBetweenBars = std::chrono::milliseconds{100};

@@ -7,7 +7,7 @@
 
 #include "base/format.h"
 #include "base/text.h"
-#include "cli/train/figures.h"
+#include "cli/terminal.h"
 
 namespace sluice::cli {
 namespace {

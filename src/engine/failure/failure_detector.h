@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/running_collective.h"
+#include "engine/collective.h"
 #include "transport/group.h"
 
 namespace sluice::engine {

@@ -1,13 +1,11 @@
-#include "engine/select/agreement.h"
-
 #include <algorithm>
 #include <utility>
 
 #include "base/format.h"
 #include "base/log.h"
 #include "cluster/cluster.h"
+#include "engine/select/choices.h"
 #include "engine/select/constants.h"
-#include "engine/select/network_constants.h"
 
 namespace sluice::engine {
 namespace {
@@ -39,6 +37,17 @@ std::vector<std::int32_t> switches_of(const transport::Group& group,
     switches.push_back(cluster ? cluster->switch_of(place.host, place.address) : 0);
   }
   return switches;
+}
+
+// Rank 0's links, at every rank.
+CostConstants hand_out_links(Communicator& communicator, const CostConstants& constants) {
+  double numbers[] = {constants.inside.latency_s, constants.inside.bandwidth_bytes_per_s,
+                      constants.between.latency_s, constants.between.bandwidth_bytes_per_s,
+                      constants.reduce_s_per_byte};
+  communicator.broadcast(numbers, std::size(numbers), {.type = DataType::F64}).wait();
+  return {.inside = {numbers[0], numbers[1]},
+          .between = {numbers[2], numbers[3]},
+          .reduce_s_per_byte = numbers[4]};
 }
 
 Choices agree_between_nodes(Communicator& communicator, const transport::Group& group,

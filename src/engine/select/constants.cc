@@ -11,7 +11,6 @@
 #include "base/format.h"
 #include "bootstrap/host.h"
 #include "cluster/cluster.h"
-#include "engine/select/timing.h"
 #include "sluice/algorithms.h"
 #include "transport/control.h"
 

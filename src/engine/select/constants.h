@@ -3,8 +3,11 @@
 //
 // The file is a cluster file (docs/clusters.md). Whoever cannot read or write it measures again, or
 // goes by the built-in cluster shared-memory.
+//
+// What messages between nodes cost is measured as a job starts (network_constants.cc).
 #pragma once
 
+#include <chrono>
 #include <filesystem>
 #include <optional>
 #include <span>
@@ -14,6 +17,7 @@
 #include "bootstrap/environment.h"
 #include "sluice/communicator.h"
 #include "sluice/cost.h"
+#include "transport/wait.h"
 
 namespace sluice::engine {
 
@@ -38,5 +42,18 @@ bool plausible(const CostConstants& constants);
 
 // Rank 0's, at every rank.
 CostConstants hand_out(Communicator& communicator, const CostConstants& constants);
+
+// Of one, when `repeats` follow each other after a barrier. Every rank must call it.
+inline double seconds_of(Communicator& communicator, float* data, std::size_t count,
+                         const CollectiveOptions& options, int repeats) {
+  communicator.barrier();
+  const auto begin = transport::Clock::now();
+  for (int i = 0; i < repeats; ++i) communicator.all_reduce(data, count, options).wait();
+  return std::chrono::duration<double>(transport::Clock::now() - begin).count() / repeats;
+}
+
+// Times a ring long enough to tell the bandwidth, and one short all-reduce of every algorithm.
+// Every rank must call it; all return rank 0's figures.
+CostConstants measure_network(Communicator& communicator, const Topology& topology);
 
 }  // namespace sluice::engine

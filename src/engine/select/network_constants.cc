@@ -1,11 +1,8 @@
-#include "engine/select/network_constants.h"
-
 #include <algorithm>
 #include <string>
 #include <vector>
 
 #include "engine/select/constants.h"
-#include "engine/select/timing.h"
 #include "sluice/select.h"
 
 namespace sluice::engine {
@@ -184,16 +181,6 @@ class Measurement {
 
 CostConstants measure_network(Communicator& communicator, const Topology& topology) {
   return Measurement{communicator, topology}.run();
-}
-
-CostConstants hand_out_links(Communicator& communicator, const CostConstants& constants) {
-  double numbers[] = {constants.inside.latency_s, constants.inside.bandwidth_bytes_per_s,
-                      constants.between.latency_s, constants.between.bandwidth_bytes_per_s,
-                      constants.reduce_s_per_byte};
-  communicator.broadcast(numbers, std::size(numbers), kNumbers).wait();
-  return {.inside = {numbers[0], numbers[1]},
-          .between = {numbers[2], numbers[3]},
-          .reduce_s_per_byte = numbers[4]};
 }
 
 }  // namespace sluice::engine

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cassert>
 #include <cmath>
 #include <cstring>
 
@@ -21,6 +22,22 @@ std::uint64_t not_finite(const float* from, std::size_t count) {
 }
 
 }  // namespace
+
+SparseChunks::SparseChunks(std::span<const GradientSpec> gradients, std::size_t size)
+    : chunk_{size} {
+  assert(size > 0);
+  begins_.reserve(gradients.size() + 1);
+  for (std::size_t i = 0; i < gradients.size(); ++i) {
+    begins_.push_back(chunks_.size());
+    if (!gradients[i].may_be_sparse || gradients[i].type != DataType::F32) continue;
+    for (std::size_t first = 0; first < gradients[i].count; first += size) {
+      const std::size_t count = std::min(size, gradients[i].count - first);
+      chunks_.push_back({.gradient = i, .first = first, .count = count, .offset = elements_});
+      elements_ += count;
+    }
+  }
+  begins_.push_back(chunks_.size());
+}
 
 float* Residual::compact(std::size_t i, const kernels::Addend& addend, const SparseStep& step,
                          float* to) {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "engine/background.h"
+#include "engine/internal_collectives.h"
 
 namespace sluice::train {
 namespace {

@@ -1,0 +1,235 @@
+#include "cli/reproduce/reproduction.h"
+
+#include <map>
+#include <sstream>
+
+#include "base/format.h"
+
+namespace sluice::cli {
+namespace {
+
+// Simulated once, however many figures a run has.
+class Runs {
+ public:
+  Result<simulate::TrainingTime> time(const PublishedRun& run, int ranks) {
+    const std::pair key{run.row, ranks};
+    if (const auto known = known_.find(key); known != known_.end()) return known->second;
+    Result<simulate::TrainingQuestion> question = question_of(run);
+    if (!question.ok()) return question.status();
+    question.value().ranks = ranks;
+    Result<simulate::TrainingTime> time = simulate::simulate_training(question.value());
+    if (time.ok()) known_.emplace(key, time.value());
+    return time;
+  }
+
+ private:
+  std::map<std::pair<std::string_view, int>, simulate::TrainingTime> known_;
+};
+
+}  // namespace
+
+Result<simulate::TrainingQuestion> question_of(const PublishedRun& run) {
+  Result<cluster::Cluster> cluster = cluster::find_cluster(std::string{run.cluster});
+  if (!cluster.ok()) return cluster.status();
+  std::istringstream words{std::string{run.settings}};
+  std::vector<std::string> settings;
+  for (std::string word; words >> word;) settings.push_back(word);
+  Result<recipe::Recipe> recipe = recipe::load_recipe(run.recipe, settings);
+  if (!recipe.ok()) return recipe.status();
+  return simulate::TrainingQuestion{
+      .world = {.cluster = std::move(cluster).value(), .grid_rows = run.grid_rows},
+      .recipe = std::move(recipe).value(),
+      .framework = std::string{run.framework},
+      .ranks = run.ranks};
+}
+
+double figure_of(Metric metric, const simulate::TrainingTime& time) {
+  switch (metric) {
+    case Metric::Seconds:
+      return time.time_to_train_s;
+    case Metric::ImagesPerSecond:
+      return time.images_per_s;
+    case Metric::Speedup:
+      return time.speedup;
+    case Metric::Efficiency:
+      return time.efficiency;
+  }
+  return 0;
+}
+
+Result<std::vector<Reproduction>> reproduce() {
+  std::vector<Reproduction> all;
+  Runs runs;
+  for (const PublishedFigure& figure : published_figures()) {
+    const PublishedRun& run = run_of(figure.row);
+    const Result<simulate::TrainingTime> time = runs.time(run, run.ranks);
+    if (!time.ok()) return time.status();
+    Reproduction each{
+        .figure = figure, .run = run, .simulated = figure_of(figure.metric, time.value())};
+    if (figure.base_ranks > 1) {
+      const Result<simulate::TrainingTime> base = runs.time(run, figure.base_ranks);
+      if (!base.ok()) return base.status();
+      each.simulated /= figure_of(figure.metric, base.value());
+    }
+    each.error = each.simulated / figure.published - 1;
+    if (figure.calibrated()) {
+      const Result<double> constant = constant_in_use(figure);
+      if (!constant.ok()) return constant.status();
+      each.constant = constant.value();
+    }
+    all.push_back(each);
+  }
+  return all;
+}
+
+Result<std::vector<CrossChecked>> cross_checks() {
+  std::vector<CrossChecked> all;
+  for (const CrossCheck& check : published_cross_checks()) {
+    Result<simulate::TrainingQuestion> question = question_of(run_of(check.row));
+    if (!question.ok()) return question.status();
+    Result<simulate::TrainingSimulator> simulator =
+        simulate::TrainingSimulator::of(question.value());
+    if (!simulator.ok()) return simulator.status();
+    question.value().framework = check.framework;
+    const Result<cluster::DeviceSpeed> other = simulate::speed_of(question.value());
+    if (!other.ok()) return other.status();
+    cluster::DeviceSpeed speed = simulator.value().speed();  // its own start-up and the like
+    speed.curve = other.value().curve;
+    const Result<simulate::TrainingTime> time =
+        simulator.value().time(speed, simulator.value().spread());
+    if (!time.ok()) return time.status();
+    all.push_back(
+        {check, time.value().time_to_train_s, time.value().time_to_train_s / check.published - 1});
+  }
+  return all;
+}
+
+namespace {
+
+double value_of(Constant kind, const cluster::DeviceSpeed& speed, const simulate::WhatIf& world) {
+  switch (kind) {
+    case Constant::Speed:
+      return speed.curve.front().images_per_s;
+    case Constant::StartUp:
+      return speed.startup_s;
+    case Constant::LinkEfficiency:
+      return world.cluster.between_efficiency;
+    case Constant::Spread:
+      return simulate::spread_of(world).fixed_s;
+    case Constant::None:
+      break;
+  }
+  return 0;
+}
+
+// A figure as a function of its free constant.
+class Trial {
+ public:
+  static Result<Trial> of(const PublishedFigure& figure) {
+    Result<simulate::TrainingQuestion> question = question_of(run_of(figure.row));
+    if (!question.ok()) return question.status();
+    Result<simulate::TrainingSimulator> simulator =
+        simulate::TrainingSimulator::of(question.value());
+    if (!simulator.ok()) return simulator.status();
+    return Trial{figure, std::move(question).value(), std::move(simulator).value()};
+  }
+
+  double in_use() const {
+    return value_of(figure_.solved.kind, simulator_.speed(), question_.world);
+  }
+
+  Result<double> with(double constant) {
+    cluster::DeviceSpeed speed = simulator_.speed();
+    simulate::Spread spread = simulator_.spread();
+    switch (figure_.solved.kind) {
+      case Constant::Speed: {
+        const double times = constant / speed.curve.front().images_per_s;
+        for (cluster::SpeedPoint& point : speed.curve) point.images_per_s *= times;
+        break;
+      }
+      case Constant::StartUp:
+        speed.startup_s = constant;
+        break;
+      case Constant::Spread:
+        spread.fixed_s = constant;
+        break;
+      case Constant::LinkEfficiency: {
+        const std::string setting = base::format("between.efficiency={}", constant);
+        if (Status status = simulate::apply(question_.world, {setting}, false); !status.ok())
+          return status;
+        Result<simulate::TrainingSimulator> changed = simulate::TrainingSimulator::of(question_);
+        if (!changed.ok()) return changed.status();
+        simulator_ = std::move(changed).value();
+        break;
+      }
+      case Constant::None:
+        break;
+    }
+    const Result<simulate::TrainingTime> time = simulator_.time(speed, spread);
+    if (!time.ok()) return time.status();
+    return figure_of(figure_.metric, time.value());
+  }
+
+ private:
+  Trial(const PublishedFigure& figure, simulate::TrainingQuestion question,
+        simulate::TrainingSimulator simulator)
+      : figure_{figure}, question_{std::move(question)}, simulator_{std::move(simulator)} {}
+
+  PublishedFigure figure_;
+  simulate::TrainingQuestion question_;
+  simulate::TrainingSimulator simulator_;
+};
+
+// By bisection: a figure rises or falls with its constant.
+Result<Calibration> solve(const PublishedFigure& figure) {
+  constexpr int kHalvings = 40;
+  constexpr double kAnyTimes = 2;  // where nothing is known to be plausible
+  Result<Trial> trial = Trial::of(figure);
+  if (!trial.ok()) return trial.status();
+  Calibration answer{.figure = figure, .in_use = trial.value().in_use()};
+  const bool ranged = figure.solved.most > 0;
+  double low = ranged ? figure.solved.least : answer.in_use / kAnyTimes;
+  double high = ranged ? figure.solved.most : answer.in_use * kAnyTimes;
+  const Result<double> at_low = trial.value().with(low);
+  if (!at_low.ok()) return at_low.status();
+  const Result<double> at_high = trial.value().with(high);
+  if (!at_high.ok()) return at_high.status();
+  const bool rises = at_high.value() > at_low.value();
+  if ((at_low.value() > figure.published) == (at_high.value() > figure.published)) {
+    answer.at_edge = true;
+    const bool lower = (at_low.value() > figure.published) == rises;
+    answer.solved = lower ? low : high;
+    return answer;
+  }
+  for (int i = 0; i < kHalvings; ++i) {
+    const double middle = (low + high) / 2;
+    const Result<double> there = trial.value().with(middle);
+    if (!there.ok()) return there.status();
+    ((there.value() < figure.published) == rises ? low : high) = middle;
+  }
+  answer.solved = (low + high) / 2;
+  return answer;
+}
+
+}  // namespace
+
+Result<std::vector<Calibration>> calibrate() {
+  std::vector<Calibration> all;
+  for (const PublishedFigure& figure : published_figures()) {
+    if (!figure.calibrated()) continue;
+    Result<Calibration> solved = solve(figure);
+    if (!solved.ok()) return solved.status();
+    all.push_back(solved.value());
+  }
+  return all;
+}
+
+Result<double> constant_in_use(const PublishedFigure& figure) {
+  const Result<simulate::TrainingQuestion> question = question_of(run_of(figure.row));
+  if (!question.ok()) return question.status();
+  const Result<cluster::DeviceSpeed> speed = simulate::speed_of(question.value());
+  if (!speed.ok()) return speed.status();
+  return value_of(figure.solved.kind, speed.value(), question.value().world);
+}
+
+}  // namespace sluice::cli
