@@ -1,5 +1,5 @@
 # Writes a source file that holds the FOLDER/*.toml of an explicit list of names, as the function
-# embedded_FOLDER() that base/embedded_files.h declares.
+# embedded_FOLDER() that base/file.h declares.
 #
 #   sluice_embed(clusters abci generic)      # OUTPUT: embedded_clusters.cc in the binary folder
 
@@ -11,7 +11,7 @@ function(sluice_embed folder)
     file(READ "${file}" text)
     string(APPEND rows "    {\"${name}\", R\"toml(${text})toml\"},\n")
   endforeach()
-  set(head "#include \"base/embedded_files.h\"\n\nnamespace sluice::base {\nnamespace {\n\n")
+  set(head "#include \"base/file.h\"\n\nnamespace sluice::base {\nnamespace {\n\n")
   string(APPEND head "constexpr EmbeddedFile kFiles[] = {\n")
   set(tail "};\n\n}  // namespace\n\n")
   string(APPEND tail "std::span<const EmbeddedFile> embedded_${folder}() { return kFiles; }\n\n")

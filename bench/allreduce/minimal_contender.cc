@@ -9,7 +9,7 @@
 #include <stdexcept>
 #include <thread>
 
-#include "base/fd.h"
+#include "base/file.h"
 #include "bench/allreduce/contender.h"
 #include "bench/kernels/minimal.h"
 #include "bootstrap/host.h"

@@ -9,7 +9,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "base/fd.h"
+#include "base/file.h"
 #include "base/format.h"
 #include "bootstrap/host.h"
 

@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/fd.h"
+#include "base/file.h"
 #include "bench/allreduce/contender.h"
 #include "bench/program.h"
 

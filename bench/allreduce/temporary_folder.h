@@ -5,8 +5,8 @@
 #include <filesystem>
 #include <string>
 
+#include "base/file.h"
 #include "base/format.h"
-#include "base/remove_folder.h"
 #include "sluice/status.h"
 
 namespace sluice::bench {

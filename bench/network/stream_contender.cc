@@ -17,7 +17,7 @@
 #include <stdexcept>
 #include <thread>
 
-#include "base/fd.h"
+#include "base/file.h"
 #include "base/format.h"
 #include "bench/allreduce/contender.h"
 

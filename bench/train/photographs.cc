@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "base/format.h"
-#include "base/mix.h"
 #include "base/random.h"
 #include "data/image/jpeg.h"
 #include "sluice/status.h"

@@ -17,7 +17,6 @@
 #include <vector>
 
 #include "base/format.h"
-#include "base/mix.h"
 #include "base/random.h"
 #include "bench/allreduce/median.h"
 #include "bench/program.h"

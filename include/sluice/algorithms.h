@@ -8,8 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "sluice/cost.h"
-#include "sluice/fraction.h"
+#include "sluice/analysis/cost.h"
 #include "sluice/schedule.h"
 #include "sluice/status.h"
 #include "sluice/verify.h"

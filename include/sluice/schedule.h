@@ -20,10 +20,13 @@
 #pragma once
 
 #include <cstdint>
+#include <iosfwd>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "sluice/status.h"
 
 namespace sluice {
 
@@ -105,7 +108,7 @@ struct Write {
 
 class Program {
  public:
-  explicit Program(Chunking layout, std::vector<std::string> scratch = {});
+  explicit Program(Chunking chunking, std::vector<std::string> scratch = {});
 
   // Writing: begin_step(), then the step's operations in any order of kinds. Messages between a
   // pair of ranks are matched in the order in which each side lists them.
@@ -117,7 +120,7 @@ class Program {
   void local_reduce(Range range, std::span<const BufferId> sources);
 
   // Reading.
-  const Chunking& layout() const { return layout_; }
+  const Chunking& chunking() const { return chunking_; }
   const std::vector<std::string>& scratch() const { return scratch_; }
   int buffers() const { return 1 + static_cast<int>(scratch_.size()); }
   int steps() const { return static_cast<int>(steps_.size()); }
@@ -135,7 +138,7 @@ class Program {
   };
   Write write(Combine combine, Range range, std::span<const std::int32_t> sources);
 
-  Chunking layout_;
+  Chunking chunking_;
   std::vector<std::string> scratch_;
   std::vector<StepBegin> steps_;
   std::vector<Send> sends_;
@@ -154,8 +157,8 @@ struct Schedule {
 };
 
 // Chunks of reduce_scatter and all_gather belong to ranks: rank r has the r-th n-th of them.
-// REQUIRES: layout.chunks() is a multiple of ranks.
-Rank owner_of_chunk(const Chunking& layout, int ranks, int chunk);
+// REQUIRES: chunking.chunks() is a multiple of ranks.
+Rank owner_of_chunk(const Chunking& chunking, int ranks, int chunk);
 
 // Whether the collective combines what ranks bring: not all_gather and broadcast.
 bool is_reduction(Collective collective);
@@ -164,7 +167,21 @@ bool has_root(Collective collective);
 // Whether parts of the buffer belong to ranks: reduce_scatter and all_gather.
 bool has_owners(Collective collective);
 // Whether a rank brings something for a chunk, and whether it is promised the result.
-bool brings(const Shape& shape, const Chunking& layout, Rank rank, int chunk);
-bool is_promised(const Shape& shape, const Chunking& layout, Rank rank, int chunk);
+bool brings(const Shape& shape, const Chunking& chunking, Rank rank, int chunk);
+bool is_promised(const Shape& shape, const Chunking& chunking, Rank rank, int chunk);
+
+// Writes a schedule as text (docs/schedule-format.md): header, hash, and a line for every send,
+// receive and local operation. parse_schedule() returns an equal schedule. Throws Error
+// (InvalidArgument) before it writes anything if the text form cannot express the schedule:
+// programs that differ in chunks or scratch, or a rank, buffer or chunk that does not exist.
+void print_schedule(std::ostream& out, const Schedule& schedule);
+
+// Reads the text form. An error names line and column; memory is bounded whatever the input. The
+// hash line may be absent (a file written by hand); when present it must agree.
+Result<Schedule> parse_schedule(std::istream& in);
+
+// The hash of the schedule's canonical text: equal schedules, equal hashes. Throws as
+// print_schedule does.
+std::uint64_t hash_schedule(const Schedule& schedule);
 
 }  // namespace sluice

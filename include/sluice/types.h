@@ -1,4 +1,4 @@
-// types.h - what elements are and how collectives combine them.
+// types.h - element types, reductions, and where optimizers apply the learning rate.
 #pragma once
 
 #include <cstddef>
@@ -72,5 +72,11 @@ constexpr std::string_view name(ReduceOp op) {
   }
   return "";
 }
+
+// Where a momentum optimizer applies the learning rate.
+enum class LearningRateMode : std::uint8_t {
+  Outside,  // u = m u + d, w -= lr u
+  Folded,   // u = m u + lr d, w -= u: a new learning rate leaves older terms of u as they are
+};
 
 }  // namespace sluice

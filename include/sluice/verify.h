@@ -1,13 +1,56 @@
 // verify.h - is a schedule right, under every order that the execution model allows?
 #pragma once
 
+#include <compare>
 #include <cstdint>
+#include <numeric>
 #include <string>
 
-#include "sluice/fraction.h"
 #include "sluice/schedule.h"
 
 namespace sluice {
+
+// An exact ratio, for shares of a buffer. Closed forms such as 2(n-1)/n are compared with counted
+// schedules; doubles would need a tolerance, which would hide an off-by-one at large n. Always in
+// lowest terms, with a positive denominator. REQUIRES: values stay within 64 bits.
+class Fraction {
+ public:
+  constexpr Fraction(std::int64_t numerator = 0, std::int64_t denominator = 1)
+      : numerator_{numerator}, denominator_{denominator} {
+    const std::int64_t divisor = std::gcd(numerator, denominator);
+    if (divisor > 1) {
+      numerator_ /= divisor;
+      denominator_ /= divisor;
+    }
+  }
+
+  constexpr std::int64_t numerator() const { return numerator_; }
+  constexpr std::int64_t denominator() const { return denominator_; }
+  constexpr double value() const {
+    return static_cast<double>(numerator_) / static_cast<double>(denominator_);
+  }
+
+  friend constexpr Fraction operator+(Fraction a, Fraction b) {
+    return {a.numerator_ * b.denominator_ + b.numerator_ * a.denominator_,
+            a.denominator_ * b.denominator_};
+  }
+  friend constexpr Fraction operator*(Fraction a, Fraction b) {
+    const Fraction x{a.numerator_, b.denominator_};
+    const Fraction y{b.numerator_, a.denominator_};
+    return {x.numerator_ * y.numerator_, x.denominator_ * y.denominator_};
+  }
+  friend constexpr bool operator==(Fraction a, Fraction b) = default;
+  friend constexpr std::strong_ordering operator<=>(Fraction a, Fraction b) {
+    return a.numerator_ * b.denominator_ <=> b.numerator_ * a.denominator_;
+  }
+
+ private:
+  std::int64_t numerator_;
+  std::int64_t denominator_;
+};
+
+// "3/2", or "2" when the denominator is 1.
+std::string to_string(Fraction fraction);
 
 struct Proof {
   bool proven = false;

@@ -11,7 +11,7 @@ void embed_step(Program& outer, const Program& inner, int step, const Embedding&
   };
   // A range that wraps round the inner chunks is two ranges of the outer ones, on both sides.
   const auto for_pieces = [&](const Range& range, auto&& transfer) {
-    const int chunks = inner.layout().chunks();
+    const int chunks = inner.chunking().chunks();
     const int each = embedding.chunks_each;
     const int before_wrap = std::min(range.count, chunks - range.first);
     const int first = embedding.first_chunk;

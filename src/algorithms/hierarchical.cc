@@ -100,7 +100,7 @@ Program hierarchical(const Shape& shape, Rank rank, const Algorithm& inner) {
   const Node node = node_of(shape, rank);
   const int local = rank - node.first_rank;
   const Program between = inner.program(inner_shape(shape, inner), node.index);
-  const int chunks_a_slice = between.layout().chunks();
+  const int chunks_a_slice = between.chunking().chunks();
   const auto part_of = [&](int i) {  // what the node's i-th rank owns
     const int first = slices.first_of(node.ranks, i);
     const int end = i + 1 < node.ranks ? slices.first_of(node.ranks, i + 1) : slices.count();

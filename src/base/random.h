@@ -1,12 +1,11 @@
 // random.h - random numbers that are the same on every machine and with every standard library.
 //
-// Seed it with mixed({seed, epoch, sample}) and the like: what is random is then a function of what
-// it is for, whichever rank draws it and in whichever order.
+// Seed it with mixed({seed, epoch, sample}) and the like: the draw then depends on its purpose
+// alone, not on the rank that makes it or on the order of draws.
 #pragma once
 
 #include <cstdint>
-
-#include "base/mix.h"
+#include <initializer_list>
 
 namespace sluice::base {
 
@@ -23,7 +22,7 @@ class Random {
     return bits ^ (bits >> 31U);
   }
 
-  // Each of 0 .. bound - 1 alike. REQUIRES: bound > 0.
+  // Uniform in 0 .. bound - 1. REQUIRES: bound > 0.
   constexpr std::uint64_t below(std::uint64_t bound) {
     const std::uint64_t uneven = (0 - bound) % bound;  // 2^64 mod bound
     while (true) {
@@ -35,5 +34,17 @@ class Random {
  private:
   std::uint64_t state_;
 };
+
+// Hashes some numbers into one (the finaliser of splitmix64), so that nearby inputs do not collide.
+constexpr std::uint64_t mixed(std::initializer_list<std::uint64_t> parts) {
+  std::uint64_t hash = 0;
+  for (const std::uint64_t part : parts) {
+    hash = (hash ^ part) + 0x9E3779B97F4A7C15ULL;
+    hash = (hash ^ (hash >> 30U)) * 0xBF58476D1CE4E5B9ULL;
+    hash = (hash ^ (hash >> 27U)) * 0x94D049BB133111EBULL;
+    hash ^= hash >> 31U;
+  }
+  return hash;
+}
 
 }  // namespace sluice::base

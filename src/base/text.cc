@@ -8,6 +8,7 @@
 #include "base/format.h"
 
 namespace sluice::base {
+
 namespace {
 
 std::size_t edit_distance(std::string_view a, std::string_view b) {

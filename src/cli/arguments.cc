@@ -9,7 +9,6 @@
 
 #include "base/bits.h"
 #include "base/format.h"
-#include "base/refuse.h"
 #include "base/text.h"
 #include "sluice/status.h"
 

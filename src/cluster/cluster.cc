@@ -5,8 +5,6 @@
 #include "base/format.h"
 #include "base/text.h"
 #include "base/toml.h"
-#include "base/toml_file.h"
-#include "base/toml_table.h"
 #include "cluster/cluster_network.h"
 
 namespace sluice::cluster {

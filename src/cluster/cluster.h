@@ -10,7 +10,7 @@
 
 #include "cluster/device_speed.h"
 #include "cluster/network_shape.h"
-#include "sluice/cost.h"
+#include "sluice/analysis/cost.h"
 #include "sluice/status.h"
 
 namespace sluice::cluster {

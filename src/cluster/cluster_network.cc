@@ -4,7 +4,7 @@
 #include <array>
 
 #include "base/format.h"
-#include "base/toml_table.h"
+#include "base/toml.h"
 
 namespace sluice::cluster {
 namespace {

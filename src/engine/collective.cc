@@ -1,7 +1,7 @@
 #include "engine/collective.h"
 
 #include "base/format.h"
-#include "base/mix.h"
+#include "base/random.h"
 #include "sluice/algorithms.h"
 
 namespace sluice::engine {

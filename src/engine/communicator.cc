@@ -138,10 +138,10 @@ void Communicator::barrier() {
 }
 
 Communicator::Slice Communicator::slice(std::size_t count, Rank rank) const {
-  const Chunking layout{size()};
+  const Chunking chunking{size()};
   const auto elements = static_cast<std::int64_t>(count);
-  const auto first = static_cast<std::size_t>(layout.begin(rank, elements));
-  return {first, static_cast<std::size_t>(layout.begin(rank + 1, elements)) - first};
+  const auto first = static_cast<std::size_t>(chunking.begin(rank, elements));
+  return {first, static_cast<std::size_t>(chunking.begin(rank + 1, elements)) - first};
 }
 
 Communicator Communicator::split(int colour, int key) {

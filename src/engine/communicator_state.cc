@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "base/format.h"
-#include "base/mix.h"
+#include "base/random.h"
 
 namespace sluice::engine {
 

@@ -60,31 +60,31 @@ std::byte* Execution::buffer(BufferId id) const {
 }
 
 std::uint64_t Execution::bytes_of(const Range& range) const {
-  const Chunking& layout = plan_->layout();
+  const Chunking& chunking = plan_->chunking();
   const auto count = static_cast<std::int64_t>(request_.count);
   const int end = range.first + range.count;
-  const auto to = [&](int chunk) { return layout.begin(chunk, count); };
-  const std::int64_t elements = end <= layout.chunks()
+  const auto to = [&](int chunk) { return chunking.begin(chunk, count); };
+  const std::int64_t elements = end <= chunking.chunks()
                                     ? to(end) - to(range.first)
-                                    : count - to(range.first) + to(end - layout.chunks());
+                                    : count - to(range.first) + to(end - chunking.chunks());
   return static_cast<std::uint64_t>(elements) * element_;
 }
 
 Execution::Piece Execution::piece(const Range& range, std::uint64_t bytes_in) const {
-  const Chunking& layout = plan_->layout();
+  const Chunking& chunking = plan_->chunking();
   const auto count = static_cast<std::int64_t>(request_.count);
   const auto to = [&](int chunk) {
-    return static_cast<std::uint64_t>(layout.begin(chunk, count)) * element_;
+    return static_cast<std::uint64_t>(chunking.begin(chunk, count)) * element_;
   };
   const int end = range.first + range.count;
-  const std::uint64_t first_end = to(std::min(end, layout.chunks()));
+  const std::uint64_t first_end = to(std::min(end, chunking.chunks()));
   const std::uint64_t first_bytes = first_end - to(range.first);
   if (bytes_in < first_bytes) {
     const std::uint64_t offset = to(range.first) + bytes_in;
     return {buffer(range.buffer) + offset, offset, first_end - offset};
   }
   const std::uint64_t offset = bytes_in - first_bytes;  // it wraps to the beginning
-  const std::uint64_t wrapped = end > layout.chunks() ? to(end - layout.chunks()) : 0;
+  const std::uint64_t wrapped = end > chunking.chunks() ? to(end - chunking.chunks()) : 0;
   return {buffer(range.buffer) + offset, offset, wrapped - offset};
 }
 

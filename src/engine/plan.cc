@@ -73,7 +73,7 @@ struct RankView {
 }  // namespace
 
 Plan::Plan(const Schedule& schedule, Rank rank)
-    : layout_{schedule.programs[static_cast<std::size_t>(rank)].layout()},
+    : chunking_{schedule.programs[static_cast<std::size_t>(rank)].chunking()},
       scratch_buffers_{schedule.programs[static_cast<std::size_t>(rank)].buffers() - 1},
       sends_to_(schedule.programs.size()),
       receives_from_(schedule.programs.size()) {
@@ -149,7 +149,7 @@ void Plan::link_followers(const std::vector<Indices>& before) {
 
 void Plan::find_whole_sums(const Schedule& schedule, Rank rank, schedule::EventGraph& graph) {
   if (!is_reduction(schedule.shape.collective)) return;
-  const auto chunks = static_cast<std::size_t>(layout_.chunks());
+  const auto chunks = static_cast<std::size_t>(chunking_.chunks());
   const auto buffers = static_cast<std::size_t>(scratch_buffers_) + 1;
   // How many contributions every place of every rank holds, as the schedule runs.
   std::vector<int> held(schedule.programs.size() * buffers * chunks, 0);

@@ -48,7 +48,7 @@ class Plan {
   // The same for ranks that have other numbers: ranks[place] is who has a place of the schedule.
   Plan renumbered(const std::vector<Rank>& ranks) const;
 
-  const Chunking& layout() const { return layout_; }
+  const Chunking& chunking() const { return chunking_; }
   int scratch_buffers() const { return scratch_buffers_; }
   std::span<const Instruction> instructions() const { return instructions_; }
   std::span<const std::int32_t> sources(const Instruction& of) const {
@@ -74,7 +74,7 @@ class Plan {
   void find_whole_sums(const Schedule& schedule, Rank rank, schedule::EventGraph& graph);
   void find_pushes(const Schedule& schedule, Rank rank, const schedule::EventGraph& graph);
 
-  Chunking layout_;
+  Chunking chunking_;
   int scratch_buffers_;
   std::vector<Instruction> instructions_;
   std::vector<std::int32_t> sources_;

@@ -15,7 +15,7 @@
 #include "gradient/layout.h"
 #include "gradient/verdict.h"
 #include "gradient/wire/wire.h"
-#include "sluice/timeline.h"
+#include "sluice/analysis/timeline.h"
 
 namespace sluice::gradient {
 

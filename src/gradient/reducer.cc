@@ -18,7 +18,7 @@
 
 #include "base/format.h"
 #include "base/log.h"
-#include "base/refuse.h"
+#include "base/text.h"
 #include "gradient/bucket_list.h"
 #include "gradient/description.h"
 #include "gradient/in_flight_step.h"

@@ -29,10 +29,10 @@
 
 #include "gradient/layout.h"
 #include "gradient/reducer_state.h"
+#include "sluice/analysis/timeline.h"
 #include "sluice/communicator.h"
 #include "sluice/gradients.h"
 #include "sluice/status.h"
-#include "sluice/timeline.h"
 
 namespace sluice::gradient {
 

@@ -1,4 +1,4 @@
-#include "sluice/timeline.h"
+#include "sluice/analysis/timeline.h"
 
 #include <algorithm>
 #include <iterator>

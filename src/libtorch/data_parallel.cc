@@ -24,7 +24,7 @@
 
 #include "base/format.h"
 #include "base/log.h"
-#include "base/refuse.h"
+#include "base/text.h"
 #include "gradient/reducer.h"
 #include "libtorch/trained_parameters.h"
 #include "libtorch/weights.h"

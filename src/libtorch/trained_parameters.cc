@@ -5,7 +5,7 @@
 #include <unordered_set>
 
 #include "base/format.h"
-#include "base/refuse.h"
+#include "base/text.h"
 #include "libtorch/scalar_type.h"
 
 namespace sluice::libtorch {

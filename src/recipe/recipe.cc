@@ -5,7 +5,7 @@
 
 #include "base/format.h"
 #include "base/text.h"
-#include "base/toml_file.h"
+#include "base/toml.h"
 #include "recipe/recipe_check.h"
 #include "recipe/recipe_keys.h"
 #include "recipe/recipe_value.h"

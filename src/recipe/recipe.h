@@ -16,8 +16,8 @@
 
 #include "recipe/learning_rate.h"
 #include "sluice/gradients.h"
-#include "sluice/learning_rate_mode.h"
 #include "sluice/status.h"
+#include "sluice/types.h"
 
 namespace sluice::recipe {
 

@@ -15,7 +15,7 @@ namespace sluice::schedule {
 class AccessHistory {
  public:
   explicit AccessHistory(const Program& program)
-      : chunks_{static_cast<std::size_t>(program.layout().chunks())},
+      : chunks_{static_cast<std::size_t>(program.chunking().chunks())},
         places_(static_cast<std::size_t>(program.buffers()) * chunks_) {}
 
   // Operations are told in program order. Calls wait_for(operation) for each that must be done

@@ -1,4 +1,4 @@
-#include "sluice/cost.h"
+#include "sluice/analysis/cost.h"
 
 #include <algorithm>
 #include <map>
@@ -68,16 +68,16 @@ Load count_load(const Schedule& schedule, const Topology& topology) {
     for (Rank rank = 0; rank < schedule.shape.ranks; ++rank) {
       const Program& program = schedule.programs[static_cast<std::size_t>(rank)];
       if (step >= program.steps()) continue;
-      const Chunking& layout = program.layout();
-      const auto total = static_cast<double>(layout.total_weight());
+      const Chunking& chunking = program.chunking();
+      const auto total = static_cast<double>(chunking.total_weight());
       std::map<Rank, double> to_peer;  // all transfers to one peer are one message
       for (const Send& send : program.sends(step)) {
-        to_peer[send.peer] += static_cast<double>(layout.weight(send.range)) / total;
+        to_peer[send.peer] += static_cast<double>(chunking.weight(send.range)) / total;
       }
       for (const auto& [peer, share] : to_peer) traffic.message(rank, peer, share);
       for (const auto& writes : {program.receives(step), program.locals(step)}) {
         for (const Write& write : writes) {
-          const auto share = static_cast<double>(layout.weight(write.range)) / total;
+          const auto share = static_cast<double>(chunking.weight(write.range)) / total;
           traffic.reduce(rank, share * (write.source_count - 1));
         }
       }
@@ -106,9 +106,9 @@ double predict_seconds(const Load& load, double bytes, int lanes, const CostCons
 Fraction sent_share(const Program& program) {
   std::int64_t sent = 0;
   for (int step = 0; step < program.steps(); ++step) {
-    for (const Send& send : program.sends(step)) sent += program.layout().weight(send.range);
+    for (const Send& send : program.sends(step)) sent += program.chunking().weight(send.range);
   }
-  return {sent, program.layout().total_weight()};
+  return {sent, program.chunking().total_weight()};
 }
 
 CostConstants CostConstants::for_algorithm(std::string_view name) const {

@@ -91,7 +91,7 @@ void EventGraph::match() {
     }
   }
 
-  const int chunks = schedule_.programs.front().layout().chunks();
+  const int chunks = schedule_.programs.front().chunking().chunks();
   for (std::size_t rank = 0; rank < ranks && mismatch_.empty(); ++rank) {
     const std::vector<Side>& sent = sent_to[rank];
     const std::vector<Side> received = grouped_by_peer(std::move(received_by[rank]));
@@ -238,7 +238,7 @@ std::string EventGraph::describe(const Event& event) const {
     if (operand.rank != event.rank)
       from += base::format("{}{}", from.empty() ? "" : ", ", operand.rank);
   }
-  const int chunks = schedule_.programs.front().layout().chunks();
+  const int chunks = schedule_.programs.front().chunking().chunks();
   return base::format("rank {}, step {}, {} ({})", event.rank, event.step + 1,
                       chunks_of(event.write->range, chunks),
                       from.empty() ? "a local operation" : "received from rank " + from);

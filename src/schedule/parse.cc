@@ -11,7 +11,7 @@
 #include "schedule/line_reader.h"
 #include "schedule/parse_header.h"
 #include "schedule/text_form.h"
-#include "sluice/schedule_text.h"
+#include "sluice/schedule.h"
 
 namespace sluice {
 namespace {
@@ -98,10 +98,10 @@ void Parser::end_header(schedule::LineCursor& line) {
   in_header_ = false;
   const schedule::ScheduleHeader& header = header_.header();
   const auto ranks = static_cast<std::size_t>(header.shape.ranks);
-  const Chunking layout =
+  const Chunking chunking =
       header.weights.empty() ? Chunking{header.chunks} : Chunking{header.weights};
   schedule_ = {header.algorithm, header.shape, header.ordered,
-               std::vector<Program>(ranks, Program{layout, header.scratch})};
+               std::vector<Program>(ranks, Program{chunking, header.scratch})};
   chunks_ = header.chunks;
   buffers_.push_back(schedule::kUserBufferName);
   buffers_.insert(buffers_.end(), header.scratch.begin(), header.scratch.end());

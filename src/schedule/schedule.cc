@@ -36,8 +36,8 @@ std::string_view name(Collective collective) {
   return "unknown";
 }
 
-Program::Program(Chunking layout, std::vector<std::string> scratch)
-    : layout_{std::move(layout)}, scratch_{std::move(scratch)} {}
+Program::Program(Chunking chunking, std::vector<std::string> scratch)
+    : chunking_{std::move(chunking)}, scratch_{std::move(scratch)} {}
 
 void Program::begin_step() {
   steps_.push_back({static_cast<std::uint32_t>(sends_.size()),
@@ -86,7 +86,8 @@ bool operator==(const Program& a, const Program& b) {
     return x.combine == y.combine && x.range == y.range &&
            std::ranges::equal(a.sources(x), b.sources(y));
   };
-  if (a.layout_ != b.layout_ || a.scratch_ != b.scratch_ || a.steps() != b.steps()) return false;
+  if (a.chunking_ != b.chunking_ || a.scratch_ != b.scratch_ || a.steps() != b.steps())
+    return false;
   for (int step = 0; step < a.steps(); ++step) {
     const bool same = std::ranges::equal(a.sends(step), b.sends(step)) &&
                       std::ranges::equal(a.receives(step), b.receives(step), same_write) &&
@@ -135,8 +136,8 @@ std::int64_t Chunking::begin(int chunk, std::int64_t count) const {
   return static_cast<std::int64_t>(Wide{count} * before / total_weight());
 }
 
-Rank owner_of_chunk(const Chunking& layout, int ranks, int chunk) {
-  return chunk / (layout.chunks() / ranks);
+Rank owner_of_chunk(const Chunking& chunking, int ranks, int chunk) {
+  return chunk / (chunking.chunks() / ranks);
 }
 
 bool is_reduction(Collective collective) {
@@ -151,10 +152,10 @@ bool has_owners(Collective collective) {
   return collective == Collective::ReduceScatter || collective == Collective::AllGather;
 }
 
-bool brings(const Shape& shape, const Chunking& layout, Rank rank, int chunk) {
+bool brings(const Shape& shape, const Chunking& chunking, Rank rank, int chunk) {
   switch (shape.collective) {
     case Collective::AllGather:
-      return rank == owner_of_chunk(layout, shape.ranks, chunk);
+      return rank == owner_of_chunk(chunking, shape.ranks, chunk);
     case Collective::Broadcast:
       return rank == shape.root;
     default:
@@ -162,10 +163,10 @@ bool brings(const Shape& shape, const Chunking& layout, Rank rank, int chunk) {
   }
 }
 
-bool is_promised(const Shape& shape, const Chunking& layout, Rank rank, int chunk) {
+bool is_promised(const Shape& shape, const Chunking& chunking, Rank rank, int chunk) {
   switch (shape.collective) {
     case Collective::ReduceScatter:
-      return rank == owner_of_chunk(layout, shape.ranks, chunk);
+      return rank == owner_of_chunk(chunking, shape.ranks, chunk);
     case Collective::Reduce:
       return rank == shape.root;
     default:

@@ -1,5 +1,3 @@
-#include "sluice/schedule_text.h"
-
 #include <xxhash.h>
 
 #include <algorithm>
@@ -13,6 +11,7 @@
 #include "base/format.h"
 #include "schedule/line_reader.h"
 #include "schedule/text_form.h"
+#include "sluice/schedule.h"
 
 namespace sluice {
 namespace {
@@ -35,15 +34,15 @@ class SayableCheck {
     if (!grid_fits()) return unsayable("its grid does not hold its ranks");
 
     const Program& first = schedule_.programs.front();
-    if (first.layout().chunks() < 1 || !weights_are_positive(first.layout())) {
+    if (first.chunking().chunks() < 1 || !weights_are_positive(first.chunking())) {
       return unsayable("a chunk has no weight");
     }
     if (!schedule::are_scratch_names(first.scratch()))
       return unsayable("scratch names are not proper names");
     for (int rank = 0; rank < shape.ranks; ++rank) {
       const Program& program = schedule_.programs[static_cast<std::size_t>(rank)];
-      if (program.layout() != first.layout() || program.scratch() != first.scratch()) {
-        return unsayable(base::format("ranks 0 and {} differ in layout or scratch", rank));
+      if (program.chunking() != first.chunking() || program.scratch() != first.scratch()) {
+        return unsayable(base::format("ranks 0 and {} differ in chunks or scratch", rank));
       }
       for (int step = 0; step < program.steps(); ++step) {
         if (!is_sayable(program, step)) {
@@ -71,9 +70,9 @@ class SayableCheck {
     return schedule_.shape.grid.empty() || ranks == schedule_.shape.ranks;
   }
 
-  static bool weights_are_positive(const Chunking& layout) {
-    for (int chunk = 0; chunk < layout.chunks(); ++chunk) {
-      if (layout.weight(chunk) < 1) return false;
+  static bool weights_are_positive(const Chunking& chunking) {
+    for (int chunk = 0; chunk < chunking.chunks(); ++chunk) {
+      if (chunking.weight(chunk) < 1) return false;
     }
     return true;
   }
@@ -82,7 +81,7 @@ class SayableCheck {
     const auto is_rank = [&](Rank rank) { return rank >= 0 && rank < schedule_.shape.ranks; };
     const auto is_buffer = [&](BufferId id) { return id >= 0 && id < program.buffers(); };
     const auto is_range = [&](const Range& range) {
-      const int chunks = program.layout().chunks();
+      const int chunks = program.chunking().chunks();
       return is_buffer(range.buffer) && range.first >= 0 && range.first < chunks &&
              range.count >= 1 && range.count <= chunks;
     };
@@ -140,11 +139,11 @@ class Printer {
     const Shape& shape = schedule_.shape;
     const Program& first = schedule_.programs.front();
     add("algorithm {}\ncollective {}\n", schedule_.algorithm, name(shape.collective));
-    add("ranks {}\nchunks {}\n", shape.ranks, first.layout().chunks());
-    if (!first.layout().uniform()) {
+    add("ranks {}\nchunks {}\n", shape.ranks, first.chunking().chunks());
+    if (!first.chunking().uniform()) {
       add("weights");
-      for (int chunk = 0; chunk < first.layout().chunks(); ++chunk) {
-        add(" {}", first.layout().weight(chunk));
+      for (int chunk = 0; chunk < first.chunking().chunks(); ++chunk) {
+        add(" {}", first.chunking().weight(chunk));
       }
       add("\n");
     }
@@ -208,7 +207,7 @@ class Printer {
 
   void add_range(const Program& program, const Range& range) {
     add("{}[{}", schedule::buffer_name(program.scratch(), range.buffer), range.first);
-    if (range.count > 1) add("..{}", (range.first + range.count - 1) % program.layout().chunks());
+    if (range.count > 1) add("..{}", (range.first + range.count - 1) % program.chunking().chunks());
     add("]");
   }
 

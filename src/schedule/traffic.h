@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "sluice/cost.h"
+#include "sluice/analysis/cost.h"
 
 namespace sluice::schedule {
 

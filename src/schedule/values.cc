@@ -102,7 +102,7 @@ class ChunkRun {
   ChunkRun(const Schedule& schedule, const EventGraph& graph)
       : schedule_{schedule},
         graph_{graph},
-        layout_{schedule.programs.front().layout()},
+        chunking_{schedule.programs.front().chunking()},
         ranks_{schedule.shape.ranks},
         buffers_{schedule.programs.front().buffers()},
         expressions_{ranks_, !schedule.ordered},
@@ -139,7 +139,7 @@ class ChunkRun {
     reads_.clear();
     read_end_.clear();
     for (Rank rank = 0; rank < ranks_; ++rank) {
-      if (brings(schedule_.shape, layout_, rank, chunk_))
+      if (brings(schedule_.shape, chunking_, rank, chunk_))
         place(rank, kUserBuffer).value = expressions_.leaf(rank);
     }
   }
@@ -180,13 +180,13 @@ class ChunkRun {
     const Collective collective = schedule_.shape.collective;
     const bool reduction = is_reduction(collective);
     const Rank source = collective == Collective::AllGather
-                            ? owner_of_chunk(layout_, ranks_, chunk_)
+                            ? owner_of_chunk(chunking_, ranks_, chunk_)
                             : schedule_.shape.root;
     ExpressionId expected = reduction ? kNothing : expressions_.leaf(source);
     const ExpressionId declared = schedule_.ordered ? in_rank_order() : kNothing;
     Rank expected_by = 0;
     for (Rank rank = 0; rank < ranks_ && why_.empty(); ++rank) {
-      if (!is_promised(schedule_.shape, layout_, rank, chunk_)) continue;
+      if (!is_promised(schedule_.shape, chunking_, rank, chunk_)) continue;
       const ExpressionId value = place(rank, kUserBuffer).value;
       if (value == kNothing) {
         refuse_output(rank, "holds nothing");
@@ -216,7 +216,8 @@ class ChunkRun {
       if (writer != kInitial) used_[static_cast<std::size_t>(writer)] = true;
     };
     for (Rank rank = 0; rank < ranks_; ++rank) {
-      if (is_promised(schedule_.shape, layout_, rank, chunk_)) use(place(rank, kUserBuffer).writer);
+      if (is_promised(schedule_.shape, chunking_, rank, chunk_))
+        use(place(rank, kUserBuffer).writer);
     }
     for (std::size_t i = events.size(); i-- > 0;) {
       if (!used_[i]) {
@@ -241,7 +242,7 @@ class ChunkRun {
 
   const Schedule& schedule_;
   const EventGraph& graph_;
-  const Chunking& layout_;
+  const Chunking& chunking_;
   int ranks_;
   int buffers_;
   int chunk_ = 0;
@@ -257,7 +258,7 @@ class ChunkRun {
 
 std::string why_wrong_values(const Schedule& schedule, const EventGraph& graph,
                              std::span<const std::uint32_t> order) {
-  const int chunks = schedule.programs.front().layout().chunks();
+  const int chunks = schedule.programs.front().chunking().chunks();
   const auto for_chunks = [&](std::uint32_t event, auto&& visit) {
     const Range& range = graph.events()[event].write->range;
     for (int i = 0; i < range.count; ++i)

@@ -21,21 +21,21 @@ std::string why_malformed_shape(const Schedule& schedule) {
     return base::format("root {} is not one of {} ranks", shape.root, shape.ranks);
   }
   const Program& first = schedule.programs.front();
-  if (first.layout().chunks() < 1) return "it has no chunks";
+  if (first.chunking().chunks() < 1) return "it has no chunks";
   for (Rank rank = 0; rank < shape.ranks; ++rank) {
     const Program& program = schedule.programs[static_cast<std::size_t>(rank)];
-    if (program.layout() != first.layout()) {
+    if (program.chunking() != first.chunking()) {
       return base::format("rank {} cuts the buffer into other chunks than rank 0", rank);
     }
     if (program.scratch() != first.scratch()) {
       return base::format("rank {} has other scratch buffers than rank 0", rank);
     }
   }
-  if (has_owners(shape.collective) && first.layout().chunks() % shape.ranks != 0) {
+  if (has_owners(shape.collective) && first.chunking().chunks() % shape.ranks != 0) {
     return base::format(
         "{} needs the same number of chunks for every rank, but {} chunks are not a "
         "multiple of {} ranks",
-        name(shape.collective), first.layout().chunks(), shape.ranks);
+        name(shape.collective), first.chunking().chunks(), shape.ranks);
   }
   return {};
 }
@@ -47,7 +47,7 @@ class ProgramCheck {
       : program_{schedule.programs[static_cast<std::size_t>(rank)]},
         ranks_{schedule.shape.ranks},
         rank_{rank},
-        chunks_{program_.layout().chunks()},
+        chunks_{program_.chunking().chunks()},
         seen_(static_cast<std::size_t>(std::max(ranks_, program_.buffers())), 0),
         read_(static_cast<std::size_t>(program_.buffers()) * static_cast<std::size_t>(chunks_), 0),
         written_(read_.size(), 0) {}
@@ -196,6 +196,12 @@ std::string why_not_proven(const Schedule& schedule) {
 }  // namespace sluice::schedule
 
 namespace sluice {
+
+std::string to_string(Fraction fraction) {
+  std::string text = std::to_string(fraction.numerator());
+  if (fraction.denominator() != 1) text += "/" + std::to_string(fraction.denominator());
+  return text;
+}
 
 Proof verify(const Schedule& schedule) {
   Proof proof;

@@ -34,7 +34,7 @@ class Builder {
   };
 
   void add_rank(Rank rank, const Program& program) {
-    const auto chunks = static_cast<std::size_t>(program.layout().chunks());
+    const auto chunks = static_cast<std::size_t>(program.chunking().chunks());
     chunks_.assign(static_cast<std::size_t>(program.buffers()) * chunks, {});
     for (int step = 0; step < program.steps(); ++step) {
       for (const Send& send : program.sends(step)) {
@@ -68,8 +68,8 @@ class Builder {
   }
 
   static double share_of(const Program& program, const Range& range) {
-    return static_cast<double>(program.layout().weight(range)) /
-           static_cast<double>(program.layout().total_weight());
+    return static_cast<double>(program.chunking().weight(range)) /
+           static_cast<double>(program.chunking().total_weight());
   }
 
   std::uint32_t begin_operation(Rank rank) {
@@ -79,7 +79,7 @@ class Builder {
 
   void touch(const Program& program, const Range& range, BufferId buffer, std::uint32_t id,
              bool writes) {
-    const int count = program.layout().chunks();
+    const int count = program.chunking().chunks();
     const std::size_t base = static_cast<std::size_t>(buffer) * static_cast<std::size_t>(count);
     for (int i = 0; i < range.count; ++i) {
       Chunk& chunk = chunks_[base + static_cast<std::size_t>((range.first + i) % count)];

@@ -1,6 +1,5 @@
 #include "simulate/jitter.h"
 
-#include "base/mix.h"
 #include "base/random.h"
 
 namespace sluice::simulate {

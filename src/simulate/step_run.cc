@@ -83,7 +83,7 @@ class StepRun {
         network_{network},
         share_{network.bytes_per_s()},
         ranks_{static_cast<std::size_t>(table.ranks)},
-        chunks_{static_cast<std::size_t>(table.layout.chunks())},
+        chunks_{static_cast<std::size_t>(table.chunking.chunks())},
         skewed_{table.single_chunks && chunks_ == ranks_ && table.buffers == 1},
         lane_bytes_{options.bytes / options.lanes},
         done_{options.starts_s} {
@@ -91,8 +91,8 @@ class StepRun {
     chunk_bytes_.resize(chunks_);
     for (std::size_t c = 0; c < chunks_; ++c) {
       chunk_bytes_[c] = lane_bytes_ *
-                        static_cast<double>(table.layout.weight(static_cast<int>(c))) /
-                        static_cast<double>(table.layout.total_weight());
+                        static_cast<double>(table.chunking.weight(static_cast<int>(c))) /
+                        static_cast<double>(table.chunking.total_weight());
     }
     lanes_.resize(static_cast<std::size_t>(options.lanes));
     for (std::vector<Place>& lane : lanes_) {

@@ -4,7 +4,7 @@
 #include <map>
 #include <utility>
 
-#include "base/mix.h"
+#include "base/random.h"
 
 namespace sluice::simulate {
 namespace {
@@ -128,7 +128,7 @@ std::optional<StepTable> pack_steps(const Algorithm& algorithm, const Shape& sha
   for (Rank rank = 0; rank < shape.ranks; ++rank) {
     const Program program = algorithm.program(shape, rank);
     if (rank == 0) {
-      table.layout = program.layout();
+      table.chunking = program.chunking();
       const auto ranks = static_cast<std::size_t>(shape.ranks);
       table.receives.reserve(ranks * static_cast<std::size_t>(program.steps()));
       table.sources.reserve(ranks * static_cast<std::size_t>(program.steps()));

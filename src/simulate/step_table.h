@@ -42,7 +42,7 @@ struct StepTable {
   int steps = 0;
   int buffers = 1;
   bool single_chunks = true;  // every receive is of one chunk
-  Chunking layout{1};
+  Chunking chunking{1};
   // Step by step, and rank by rank within one: runs read them from front to back.
   std::vector<StepReceive> receives;
   std::vector<std::size_t> receive_ends;  // of each step

@@ -18,7 +18,7 @@
 #include <string>
 #include <vector>
 
-#include "sluice/cost.h"
+#include "sluice/analysis/cost.h"
 #include "sluice/schedule.h"
 #include "sluice/status.h"
 #include "transport/wait.h"

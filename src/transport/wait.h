@@ -14,7 +14,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "base/fd.h"
+#include "base/file.h"
 #include "sluice/status.h"
 
 namespace sluice::transport {

@@ -67,7 +67,7 @@ TEST(DoubleTree, ReceivesAtMostTwoBuffers) {
           for (const Rank source : program.sources(receive)) received += source == kOwn ? 0 : 1;
         }
       }
-      EXPECT_LE(received, 2 * program.layout().chunks());
+      EXPECT_LE(received, 2 * program.chunking().chunks());
     }
   }
 }
@@ -125,14 +125,14 @@ TEST(Direct, AddsInRankOrderAtEveryRank) {
 
 TEST(Hierarchical, RaggedNodesCutSlicesWhereAnyNodeCuts) {
   const Schedule schedule = build("hierarchical:ring", {.ranks = 5, .grid = {2, 3}});
-  const Chunking& layout = schedule.programs[0].layout();
+  const Chunking& chunking = schedule.programs[0].chunking();
   // Slices of 2, 1, 1 and 2 sixths, each in the ring's two chunks.
-  ASSERT_EQ(layout.chunks(), 8);
-  EXPECT_EQ(layout.total_weight(), 12);
-  EXPECT_EQ(layout.weight(0), 2);
-  EXPECT_EQ(layout.weight(2), 1);
-  EXPECT_EQ(layout.weight(4), 1);
-  EXPECT_EQ(layout.weight(6), 2);
+  ASSERT_EQ(chunking.chunks(), 8);
+  EXPECT_EQ(chunking.total_weight(), 12);
+  EXPECT_EQ(chunking.weight(0), 2);
+  EXPECT_EQ(chunking.weight(2), 1);
+  EXPECT_EQ(chunking.weight(4), 1);
+  EXPECT_EQ(chunking.weight(6), 2);
 }
 
 TEST(MostSquareGrid, IsTheMostSquareOne) {

@@ -1,4 +1,4 @@
-#include "sluice/select.h"
+#include "sluice/analysis/select.h"
 
 #include <gtest/gtest.h>
 

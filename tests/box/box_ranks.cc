@@ -12,7 +12,7 @@
 #include <cstdlib>
 #include <stdexcept>
 
-#include "base/fd.h"
+#include "base/file.h"
 #include "base/format.h"
 
 namespace sluice::box {

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "base/fd.h"
+#include "base/file.h"
 #include "sluice/status.h"
 
 namespace sluice::box {

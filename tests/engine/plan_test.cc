@@ -16,7 +16,7 @@ TEST(Plan, AShapeThatIsNotProvenHasNone) {
   broken.name = "ring without its last step";
   broken.program = [](const Shape& shape, Rank rank) {
     const Program whole = find_algorithm("ring").value()->program(shape, rank);
-    Program cut{whole.layout()};
+    Program cut{whole.chunking()};
     for (int step = 0; step + 1 < whole.steps(); ++step) {
       cut.begin_step();
       for (const Send& send : whole.sends(step)) cut.send(send.peer, send.range);

@@ -7,7 +7,7 @@
 #include <sstream>
 #include <string>
 
-#include "sluice/schedule_text.h"
+#include "sluice/schedule.h"
 #include "sluice/verify.h"
 
 namespace {
@@ -29,7 +29,7 @@ bool is_small(const sluice::Schedule& schedule) {
   constexpr std::int64_t kMaxPlaces = 1 << 16;
   const auto& first = schedule.programs.front();
   std::int64_t places =
-      std::int64_t{schedule.shape.ranks} * first.layout().chunks() * first.buffers();
+      std::int64_t{schedule.shape.ranks} * first.chunking().chunks() * first.buffers();
   for (const auto& program : schedule.programs) places += program.steps();
   return places <= kMaxPlaces;
 }

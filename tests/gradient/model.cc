@@ -7,7 +7,7 @@
 #include <cstring>
 #include <numeric>
 
-#include "base/mix.h"
+#include "base/random.h"
 #include "tests/kernels/reference.h"
 
 namespace sluice::gradient {

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "sluice/schedule_text.h"
+#include "sluice/schedule.h"
 #include "sluice/verify.h"
 
 namespace sluice::mutation {

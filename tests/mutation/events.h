@@ -75,7 +75,7 @@ inline Events events_of(const Schedule& schedule, bool window_of_one) {
       for (const Send& send : schedule.programs[rank].sends(step))
         sent[{rank, send.peer}].push_back({rank, send.range, {step, 0}});
 
-  Events events{schedule.programs[0].layout().chunks()};
+  Events events{schedule.programs[0].chunking().chunks()};
   std::map<std::pair<Rank, Rank>, int> last;  // event of a pair
   for (Rank rank = 0; rank < schedule.shape.ranks; ++rank) {
     const Program& program = schedule.programs[rank];

@@ -6,7 +6,7 @@
 #include <fstream>
 #include <set>
 
-#include "sluice/schedule_text.h"
+#include "sluice/schedule.h"
 #include "tests/mutation/values.h"
 
 namespace sluice::mutation {

@@ -37,7 +37,7 @@ std::vector<Operation> operations_of(const Program& program) {
 
 // REQUIRES: operations are in the order of their steps.
 Program program_of(const std::vector<Operation>& operations, int steps, const Program& like) {
-  Program program{like.layout(), like.scratch()};
+  Program program{like.chunking(), like.scratch()};
   auto next = operations.begin();
   for (int step = 0; step < steps; ++step) {
     program.begin_step();
@@ -89,7 +89,7 @@ class RankMutants {
   void change_sources(std::size_t at);
   void move(std::size_t at);
 
-  int chunks() const { return original_.layout().chunks(); }
+  int chunks() const { return original_.chunking().chunks(); }
   std::string describe(std::size_t at, const std::string& change) const;
   // Hands over the program of these operations, or of the original ones with one replaced.
   void yield(const std::vector<Operation>& operations, std::size_t at, const std::string& change);

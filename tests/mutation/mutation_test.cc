@@ -21,7 +21,7 @@
 #include <vector>
 
 #include "sluice/algorithms.h"
-#include "sluice/schedule_text.h"
+#include "sluice/schedule.h"
 #include "sluice/verify.h"
 #include "tests/mutation/interpreter.h"
 #include "tests/mutation/mutants.h"

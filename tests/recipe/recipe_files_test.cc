@@ -8,8 +8,8 @@
 #include <set>
 #include <sstream>
 
-#include "base/embedded_files.h"
 #include "base/format.h"
+#include "base/toml.h"
 #include "recipe/epoch_table.h"
 #include "recipe/recipe.h"
 #include "recipe/recipe_keys.h"

@@ -1,4 +1,4 @@
-#include "sluice/cost.h"
+#include "sluice/analysis/cost.h"
 
 #include <gtest/gtest.h>
 

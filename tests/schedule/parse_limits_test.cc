@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "schedule/text_form.h"
-#include "sluice/schedule_text.h"
+#include "sluice/schedule.h"
 
 namespace sluice::schedule {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "sluice/schedule_text.h"
+#include "sluice/schedule.h"
 
 namespace sluice::schedule {
 namespace {

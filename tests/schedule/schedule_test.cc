@@ -6,11 +6,11 @@ namespace sluice::schedule {
 namespace {
 
 // Chunks must lie end to end over the whole buffer, whatever its length.
-void expect_covers(const Chunking& layout, std::int64_t count) {
-  EXPECT_EQ(layout.begin(0, count), 0);
-  EXPECT_EQ(layout.begin(layout.chunks(), count), count);
-  for (int chunk = 0; chunk < layout.chunks(); ++chunk) {
-    EXPECT_LE(layout.begin(chunk, count), layout.begin(chunk + 1, count)) << chunk;
+void expect_covers(const Chunking& chunking, std::int64_t count) {
+  EXPECT_EQ(chunking.begin(0, count), 0);
+  EXPECT_EQ(chunking.begin(chunking.chunks(), count), count);
+  for (int chunk = 0; chunk < chunking.chunks(); ++chunk) {
+    EXPECT_LE(chunking.begin(chunk, count), chunking.begin(chunk + 1, count)) << chunk;
   }
 }
 
@@ -25,27 +25,28 @@ TEST(Chunking, CoversEveryElementOfAnyCount) {
 }
 
 TEST(Chunking, EqualChunksDifferByOneElementAtMost) {
-  const Chunking layout{7};
+  const Chunking chunking{7};
   for (int chunk = 0; chunk < 7; ++chunk) {
-    const auto size = layout.begin(chunk + 1, 100) - layout.begin(chunk, 100);
+    const auto size = chunking.begin(chunk + 1, 100) - chunking.begin(chunk, 100);
     EXPECT_TRUE(size == 14 || size == 15) << size;
   }
 }
 
 TEST(Chunking, WeightsAreShares) {
-  const Chunking layout{std::vector<std::int64_t>{1, 2, 3}};
-  EXPECT_EQ(layout.total_weight(), 6);
-  EXPECT_EQ(layout.weight(1), 2);
-  EXPECT_EQ(layout.begin(1, 600), 100);
-  EXPECT_EQ(layout.begin(2, 600), 300);
-  EXPECT_EQ(layout.weight(Range{.first = 2, .count = 2}), 3 + 1) << "a range may wrap";
-  EXPECT_EQ(layout.weight(Range{.first = 0, .count = 3}), 6);
+  const Chunking chunking{std::vector<std::int64_t>{1, 2, 3}};
+  EXPECT_EQ(chunking.total_weight(), 6);
+  EXPECT_EQ(chunking.weight(1), 2);
+  EXPECT_EQ(chunking.begin(1, 600), 100);
+  EXPECT_EQ(chunking.begin(2, 600), 300);
+  EXPECT_EQ(chunking.weight(Range{.first = 2, .count = 2}), 3 + 1) << "a range may wrap";
+  EXPECT_EQ(chunking.weight(Range{.first = 0, .count = 3}), 6);
 }
 
 TEST(Chunking, DoesNotOverflowOnHugeBuffers) {
   const std::int64_t huge = std::int64_t{1} << 50;
-  const Chunking layout{std::vector<std::int64_t>{std::int64_t{1} << 39, 1, std::int64_t{1} << 39}};
-  expect_covers(layout, huge);
+  const Chunking chunking{
+      std::vector<std::int64_t>{std::int64_t{1} << 39, 1, std::int64_t{1} << 39}};
+  expect_covers(chunking, huge);
 }
 
 TEST(Chunking, EqualWeightsAreTheUniformLayout) {

@@ -1,5 +1,3 @@
-#include "sluice/schedule_text.h"
-
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -7,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "sluice/schedule.h"
 #include "sluice/verify.h"
 
 namespace sluice::schedule {
@@ -89,9 +88,9 @@ TEST(ScheduleText, ReadsBackEveryKindOfOperation) { expect_round_trip(doubling()
 TEST(ScheduleText, ReadsBackEveryHeaderField) {
   const Shape shape{
       .collective = Collective::Broadcast, .ranks = 8, .grid = {3, 5}, .root = 7, .segments = 4};
-  const Chunking layout{std::vector<std::int64_t>{3, std::int64_t{1} << 33, 1}};
+  const Chunking chunking{std::vector<std::int64_t>{3, std::int64_t{1} << 33, 1}};
   const Schedule schedule{"double_tree:left-1", shape, true,
-                          std::vector<Program>(8, Program{layout, {"a"}})};
+                          std::vector<Program>(8, Program{chunking, {"a"}})};
   expect_round_trip(schedule);
   const std::string text = printed(schedule);
   EXPECT_NE(text.find("weights 3 8589934592 1\ngrid 3+5\nroot 7\nsegments 4\nordered\nscratch a\n"),
@@ -263,7 +262,7 @@ TEST(ScheduleText, RefusesToPrintWhatItCannotSay) {
                    }),
                    "scratch names are not proper names");
   expect_unsayable(changed([](Schedule& s) { s.programs[1] = Program{Chunking{3}}; }),
-                   "ranks 0 and 1 differ in layout or scratch");
+                   "ranks 0 and 1 differ in chunks or scratch");
   const std::string missing = "rank 1, step 1 names a rank, buffer or chunk that is not there";
   expect_unsayable(changed([](Schedule& s) { s.programs[1].send(2, {}); }), missing);
   expect_unsayable(changed([](Schedule& s) { s.programs[1].send(0, {.count = 4}); }), missing);

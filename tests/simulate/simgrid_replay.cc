@@ -111,7 +111,7 @@ class Replay {
     for (std::size_t rank = 0; rank < operations_.size(); ++rank) {
       const Program& program = schedule.programs[rank];
       list_operations(static_cast<Rank>(rank), program, bytes);
-      order(operations_[rank], program.layout().chunks());
+      order(operations_[rank], program.chunking().chunks());
     }
   }
 
@@ -147,13 +147,13 @@ class Replay {
  private:
   void list_operations(Rank rank, const Program& program, double bytes) {
     std::vector<std::unique_ptr<Operation>>& own = operations_[static_cast<std::size_t>(rank)];
-    const Chunking& layout = program.layout();
+    const Chunking& chunking = program.chunking();
     for (int step = 0; step < program.steps(); ++step) {
       for (const Send& send : program.sends(step)) {
         own.push_back(std::make_unique<Operation>(Operation{step, false, send.range}));
         sent_[{rank, send.peer}].emplace_back(
-            own.back().get(), bytes * static_cast<double>(layout.weight(send.range)) /
-                                  static_cast<double>(layout.total_weight()));
+            own.back().get(), bytes * static_cast<double>(chunking.weight(send.range)) /
+                                  static_cast<double>(chunking.total_weight()));
       }
       for (const Write& receive : program.receives(step)) {
         own.push_back(std::make_unique<Operation>(Operation{step, true, receive.range, 0}));

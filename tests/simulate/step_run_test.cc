@@ -7,7 +7,7 @@
 
 #include "simulate/collective.h"
 #include "simulate/uncertainty.h"
-#include "sluice/select.h"
+#include "sluice/analysis/select.h"
 #include "tests/simulate/fabrics.h"
 
 namespace sluice::simulate {

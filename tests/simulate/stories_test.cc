@@ -6,7 +6,7 @@
 
 #include "base/format.h"
 #include "simulate/training.h"
-#include "sluice/select.h"
+#include "sluice/analysis/select.h"
 
 namespace sluice::simulate {
 namespace {

@@ -5,7 +5,7 @@
 #include <fstream>
 #include <set>
 
-#include "base/remove_folder.h"
+#include "base/file.h"
 #include "bench/allreduce/temporary_folder.h"
 #include "train/checkpoint/mean_part.h"
 #include "train/checkpoint/sections.h"

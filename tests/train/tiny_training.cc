@@ -6,7 +6,6 @@
 #include <atomic>
 #include <optional>
 
-#include "base/mix.h"
 #include "base/random.h"
 #include "data/formats/memory_dataset.h"
 #include "tests/libtorch/torch_ranks.h"

@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "base/fd.h"
+#include "base/file.h"
 
 namespace sluice::transport {
 namespace {

@@ -24,9 +24,9 @@
 #include <memory>
 #include <string>
 
+#include "sluice/analysis/timeline.h"
 #include "sluice/communicator.h"
 #include "sluice/gradients.h"
-#include "sluice/timeline.h"
 #include "sluice/torch/arrivals.h"
 
 namespace sluice {

@@ -24,8 +24,8 @@
 #include <utility>
 #include <vector>
 
-#include "sluice/learning_rate_mode.h"
 #include "sluice/torch/arrivals.h"
+#include "sluice/types.h"
 
 namespace sluice {
 

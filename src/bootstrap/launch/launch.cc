@@ -11,7 +11,7 @@
 #include <csignal>
 #include <cstring>
 
-#include "base/fd.h"
+#include "base/file.h"
 #include "base/format.h"
 #include "bootstrap/environment.h"
 #include "bootstrap/host.h"

@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-#include "base/fd.h"
+#include "base/file.h"
 
 namespace sluice::bootstrap {
 

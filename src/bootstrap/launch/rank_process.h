@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "base/fd.h"
+#include "base/file.h"
 #include "bootstrap/environment.h"
 #include "bootstrap/launch/line_relay.h"
 #include "sluice/schedule.h"

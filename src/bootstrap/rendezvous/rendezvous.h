@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "base/fd.h"
+#include "base/file.h"
 #include "bootstrap/host.h"  // node_identity()
 #include "sluice/schedule.h"
 #include "sluice/status.h"

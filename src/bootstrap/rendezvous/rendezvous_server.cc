@@ -8,7 +8,7 @@
 #include <map>
 
 #include "base/format.h"
-#include "base/secret.h"
+#include "base/text.h"
 
 namespace sluice::bootstrap {
 namespace {
@@ -243,7 +243,8 @@ std::string RendezvousServer::reason_to_refuse(const RendezvousMessage& message,
         message.version, kRendezvousVersion);
   }
   if (!hello) return "it does not speak as a rank does";
-  if (!base::same_secret(hello->token, meeting_.token)) return "its token is not that of this job";
+  if (!base::equal_in_constant_time(hello->token, meeting_.token))
+    return "its token is not that of this job";
   if (hello->ranks != meeting_.ranks)
     return base::format("it counts {} ranks, not {}", hello->ranks, meeting_.ranks);
   if (hello->rank >= meeting_.ranks)

@@ -10,7 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "base/fd.h"
+#include "base/file.h"
 #include "base/format.h"
 #include "base/text.h"
 #include "bootstrap/environment.h"

@@ -18,13 +18,13 @@ class Holdings {
   explicit Holdings(const Schedule& schedule) : schedule_{schedule} {
     const Shape& shape = schedule.shape;
     const Program& first = schedule.programs.front();
-    chunks_ = first.layout().chunks();
+    chunks_ = first.chunking().chunks();
     held_.assign(schedule.programs.size(),
                  std::vector(static_cast<std::size_t>(first.buffers()),
                              std::vector<Contributions>(static_cast<std::size_t>(chunks_))));
     for (Rank rank = 0; rank < shape.ranks; ++rank) {
       for (int chunk = 0; chunk < chunks_; ++chunk) {
-        if (brings(shape, first.layout(), rank, chunk))
+        if (brings(shape, first.chunking(), rank, chunk))
           at(rank, kUserBuffer, chunk).set(static_cast<std::size_t>(rank));
       }
     }
@@ -117,7 +117,7 @@ void add_chunks(std::string& list, const Range& range, int chunks) {
 std::vector<std::string> cell_lines(const Program& program, int step) {
   std::vector<std::string> lines;
   if (step >= program.steps()) return lines;
-  const int chunks = program.layout().chunks();
+  const int chunks = program.chunking().chunks();
   std::string chunk_list;
   const auto sends = program.sends(step);
   for (std::size_t i = 0; i < sends.size(); ++i) {
@@ -155,7 +155,7 @@ std::size_t shown_width(std::string_view text) {
 std::string draw(const Schedule& schedule) {
   int steps = 0;
   for (const Program& program : schedule.programs) steps = std::max(steps, program.steps());
-  const int chunks = schedule.programs.front().layout().chunks();
+  const int chunks = schedule.programs.front().chunking().chunks();
 
   // All cells first: the widest one sets the width of the columns.
   Holdings holdings{schedule};

@@ -6,7 +6,6 @@
 #include <nlohmann/json.hpp>
 
 #include "base/format.h"
-#include "base/refuse.h"
 #include "base/text.h"
 #include "cli/arguments.h"
 #include "cli/command.h"
@@ -15,9 +14,9 @@
 #include "cluster/cluster.h"
 #include "engine/select/choices.h"
 #include "engine/select/constants.h"
+#include "sluice/analysis/select.h"
 #include "sluice/gradients.h"
-#include "sluice/schedule_text.h"
-#include "sluice/select.h"
+#include "sluice/schedule.h"
 
 namespace sluice::cli {
 namespace {

@@ -18,7 +18,7 @@
 #include "cli/command.h"
 #include "cli/terminal.h"
 #include "sluice/algorithms.h"
-#include "sluice/schedule_text.h"
+#include "sluice/schedule.h"
 
 namespace sluice::cli {
 namespace {

@@ -4,7 +4,6 @@
 #include "cli/simulate/simulate.h"
 
 #include "base/format.h"
-#include "base/refuse.h"
 #include "base/text.h"
 #include "cli/arguments.h"
 #include "cli/command.h"

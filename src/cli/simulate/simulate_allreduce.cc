@@ -8,7 +8,7 @@
 #include "simulate/collective.h"
 #include "simulate/jitter.h"
 #include "simulate/uncertainty.h"
-#include "sluice/select.h"
+#include "sluice/analysis/select.h"
 
 namespace sluice::cli {
 namespace {

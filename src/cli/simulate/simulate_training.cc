@@ -11,7 +11,7 @@
 #include "cli/terminal.h"
 #include "simulate/backward.h"
 #include "simulate/uncertainty.h"
-#include "sluice/timeline.h"
+#include "sluice/analysis/timeline.h"
 
 namespace sluice::cli {
 namespace {

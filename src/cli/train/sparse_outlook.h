@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "sluice/select.h"
+#include "sluice/analysis/select.h"
 
 namespace sluice::cli {
 

@@ -5,7 +5,6 @@
 #include <cmath>
 
 #include "base/format.h"
-#include "base/refuse.h"
 #include "base/text.h"
 #include "bootstrap/host.h"
 #include "bootstrap/launch/launch.h"

@@ -5,7 +5,6 @@
 #include <cassert>
 #include <cmath>
 
-#include "base/mix.h"
 #include "base/random.h"
 
 namespace sluice::data {

@@ -7,7 +7,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "base/fd.h"
+#include "base/file.h"
 #include "base/format.h"
 
 namespace sluice::data {

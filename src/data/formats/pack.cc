@@ -13,7 +13,7 @@
 #include <cstring>
 #include <utility>
 
-#include "base/fd.h"
+#include "base/file.h"
 #include "base/format.h"
 #include "base/text.h"
 #include "data/image/image_decoder.h"

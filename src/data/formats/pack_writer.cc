@@ -7,7 +7,7 @@
 #include <cstring>
 #include <utility>
 
-#include "base/fd.h"
+#include "base/file.h"
 #include "base/format.h"
 
 namespace sluice::data {

@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "base/format.h"
-#include "base/mix.h"
 #include "base/random.h"
 #include "base/text.h"
 #include "data/formats/memory_dataset.h"

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cassert>
 
-#include "base/mix.h"
 #include "base/random.h"
 
 namespace sluice::data {

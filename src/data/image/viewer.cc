@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/format.h"
-#include "base/mix.h"
+#include "base/random.h"
 #include "data/image/augment.h"
 
 namespace sluice::data {

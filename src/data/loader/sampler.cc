@@ -5,7 +5,6 @@
 #include <numeric>
 #include <utility>
 
-#include "base/mix.h"
 #include "base/random.h"
 
 namespace sluice::data {

@@ -4,7 +4,7 @@
 
 #include "base/format.h"
 #include "base/text.h"
-#include "sluice/select.h"
+#include "sluice/analysis/select.h"
 
 namespace sluice::engine {
 namespace {

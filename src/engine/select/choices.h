@@ -26,8 +26,8 @@
 #include "engine/plan.h"
 #include "engine/select/rank_order.h"
 #include "sluice/algorithms.h"
+#include "sluice/analysis/cost.h"
 #include "sluice/communicator.h"
-#include "sluice/cost.h"
 #include "sluice/status.h"
 #include "transport/group.h"
 

@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "bootstrap/environment.h"
+#include "sluice/analysis/cost.h"
 #include "sluice/communicator.h"
-#include "sluice/cost.h"
 #include "transport/wait.h"
 
 namespace sluice::engine {

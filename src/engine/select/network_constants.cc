@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "engine/select/constants.h"
-#include "sluice/select.h"
+#include "sluice/analysis/select.h"
 
 namespace sluice::engine {
 namespace {

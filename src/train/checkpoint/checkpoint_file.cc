@@ -13,7 +13,7 @@
 #include <system_error>
 #include <utility>
 
-#include "base/fd.h"
+#include "base/file.h"
 #include "base/format.h"
 
 namespace sluice::train {

@@ -6,8 +6,8 @@
 #include <string_view>
 #include <system_error>
 
+#include "base/file.h"
 #include "base/format.h"
-#include "base/remove_folder.h"
 
 namespace sluice::train {
 namespace {

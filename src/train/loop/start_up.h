@@ -14,9 +14,9 @@
 
 #include "data/data.h"
 #include "recipe/epoch_table.h"
+#include "sluice/analysis/timeline.h"
 #include "sluice/communicator.h"
 #include "sluice/status.h"
-#include "sluice/timeline.h"
 #include "sluice/torch/data_parallel.h"
 #include "sluice/torch/momentum_optimizer.h"
 #include "train/checkpoint/checkpoint.h"

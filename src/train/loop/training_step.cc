@@ -1,6 +1,6 @@
 #include "train/loop/training_step.h"
 
-#include "base/mix.h"
+#include "base/random.h"
 #include "gradient/reducer.h"
 #include "train/loop/batch_tensors.h"
 #include "train/loop/loss.h"

@@ -9,7 +9,7 @@
 #include <cassert>
 #include <cmath>
 
-#include "base/mix.h"
+#include "base/random.h"
 #include "train/models/build.h"
 
 namespace sluice::train {

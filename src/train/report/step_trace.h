@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <filesystem>
 
+#include "sluice/analysis/timeline.h"
 #include "sluice/status.h"
-#include "sluice/timeline.h"
 #include "train/loop/training_step.h"
 
 namespace sluice::train {

@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <map>
 
-#include "base/fd.h"
+#include "base/file.h"
 #include "sluice/status.h"
 
 namespace sluice::transport {

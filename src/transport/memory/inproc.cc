@@ -6,7 +6,7 @@
 #include <atomic>
 #include <mutex>
 
-#include "base/fd.h"
+#include "base/file.h"
 #include "base/format.h"
 #include "transport/group.h"
 

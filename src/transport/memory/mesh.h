@@ -15,7 +15,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/fd.h"
+#include "base/file.h"
 #include "sluice/schedule.h"
 #include "sluice/status.h"
 #include "transport/memory/memory.h"

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "base/fd.h"
+#include "base/file.h"
 #include "transport/network.h"
 #include "transport/tcp/tcp_mesh.h"
 

@@ -11,7 +11,7 @@
 #include <string_view>
 
 #include "base/format.h"
-#include "base/secret.h"
+#include "base/text.h"
 #include "transport/tcp/tcp_socket.h"
 
 namespace sluice::transport {
@@ -23,8 +23,8 @@ constexpr std::size_t kMostStrangers = 64;  // callers that have not said who th
 
 // As much of it as a hello has room for.
 bool knows_token(const TcpHello& hello, std::string_view token) {
-  return base::same_secret({hello.token, strnlen(hello.token, sizeof hello.token)},
-                           token.substr(0, sizeof hello.token - 1));
+  return base::equal_in_constant_time({hello.token, strnlen(hello.token, sizeof hello.token)},
+                                      token.substr(0, sizeof hello.token - 1));
 }
 
 class Joining {

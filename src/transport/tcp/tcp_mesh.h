@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "base/fd.h"
+#include "base/file.h"
 #include "sluice/schedule.h"
 #include "sluice/status.h"
 #include "transport/wait.h"

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "base/fd.h"
-#include "sluice/cost.h"
+#include "base/file.h"
+#include "sluice/analysis/cost.h"
 #include "sluice/status.h"
 
 namespace sluice::transport {

@@ -1,8 +1,8 @@
-#include "sluice/fraction.h"
-
 #include <gtest/gtest.h>
 
-namespace sluice::base {
+#include "sluice/verify.h"
+
+namespace sluice::schedule {
 namespace {
 
 TEST(Fraction, KeepsToLowestTerms) {
@@ -21,4 +21,4 @@ TEST(Fraction, AddsMultipliesAndCompares) {
 }
 
 }  // namespace
-}  // namespace sluice::base
+}  // namespace sluice::schedule

@@ -1,4 +1,4 @@
-#include "base/remove_folder.h"
+#include "base/file.h"
 
 #include <ftw.h>
 

@@ -1,9 +1,9 @@
-#include "base/remove_folder.h"
-
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <fstream>
+
+#include "base/file.h"
 
 namespace sluice::base {
 namespace {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "sluice/algorithms.h"
-#include "sluice/cost.h"
+#include "sluice/analysis/cost.h"
 
 namespace sluice {
 
