@@ -139,7 +139,7 @@ class Trainee {
         optimizer_.zero_grad();
         train::smoothed_cross_entropy(scored.scores, scored.labels, 0).backward();
         parallel_.finish();
-        optimizer_.set_lr(recipe::rate_at(schedule, taken));
+        optimizer_.set_lr(recipe::learning_rate_at(schedule, taken));
         optimizer_.step();
         taken += 1;
       }

@@ -123,7 +123,7 @@ std::int64_t EpochTable::step_at(double epoch) const {
   return first;
 }
 
-Result<EpochTable> plan_training(const Recipe& recipe, int ranks, std::int64_t samples) {
+Result<EpochTable> make_epoch_table(const Recipe& recipe, int ranks, std::int64_t samples) {
   if (ranks < 1 || samples < 1)
     return refusal(base::format("{} ranks cannot train on {} samples", ranks, samples));
   EpochTable plan{.samples = samples, .ranks = ranks, .epoch_end = recipe.epoch_end};
@@ -166,7 +166,7 @@ Result<EpochTable> plan_training(const Recipe& recipe, int ranks, std::int64_t s
   return plan;
 }
 
-LearningRateSchedule rate_schedule(const Recipe& recipe, const EpochTable& plan) {
+LearningRateSchedule learning_rate_schedule(const Recipe& recipe, const EpochTable& plan) {
   const double growth = part(plan.epochs[0].global_batch, recipe.rate_batch);
   LearningRateSchedule schedule{
       .base = recipe.rate,
@@ -184,8 +184,8 @@ LearningRateSchedule rate_schedule(const Recipe& recipe, const EpochTable& plan)
   return schedule;
 }
 
-double rate_at(const Recipe& recipe, const EpochTable& plan, std::int64_t step) {
-  return rate_at(rate_schedule(recipe, plan), plan.epoch_at(step));
+double learning_rate_at(const Recipe& recipe, const EpochTable& plan, std::int64_t step) {
+  return learning_rate_at(learning_rate_schedule(recipe, plan), plan.epoch_at(step));
 }
 
 bool evaluates_after(const Recipe& recipe, const EpochTable& plan, std::int64_t step) {

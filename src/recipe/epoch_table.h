@@ -48,12 +48,12 @@ struct EpochTable {
 };
 
 // Too few samples, or a global batch that ranks cannot share, is an error that says what fits.
-Result<EpochTable> plan_training(const Recipe& recipe, int ranks, std::int64_t samples);
+Result<EpochTable> make_epoch_table(const Recipe& recipe, int ranks, std::int64_t samples);
 
 // By epochs; scaled to the plan's first global batch by the recipe's rule.
-LearningRateSchedule rate_schedule(const Recipe& recipe, const EpochTable& plan);
+LearningRateSchedule learning_rate_schedule(const Recipe& recipe, const EpochTable& plan);
 // The rate of a step.
-double rate_at(const Recipe& recipe, const EpochTable& plan, std::int64_t step);
+double learning_rate_at(const Recipe& recipe, const EpochTable& plan, std::int64_t step);
 
 // Whether the recipe wants it once `step` is done; after the last step both.
 bool evaluates_after(const Recipe& recipe, const EpochTable& plan, std::int64_t step);

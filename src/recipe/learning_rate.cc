@@ -36,7 +36,7 @@ struct DecayFactor {
 
 }  // namespace
 
-double rate_at(const LearningRateSchedule& schedule, double position) {
+double learning_rate_at(const LearningRateSchedule& schedule, double position) {
   return schedule.base * warm_up_factor(schedule.warm_up, position) *
          std::visit(DecayFactor{position, schedule.warm_up.length}, schedule.decay);
 }

@@ -41,6 +41,6 @@ struct LearningRateSchedule {
   std::variant<ConstantLearningRate, SteppedLearningRate, PolynomialLearningRate> decay;
 };
 
-double rate_at(const LearningRateSchedule& schedule, double position);
+double learning_rate_at(const LearningRateSchedule& schedule, double position);
 
 }  // namespace sluice::recipe

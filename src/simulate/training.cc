@@ -73,7 +73,8 @@ Result<TrainingSimulator> TrainingSimulator::of(const TrainingQuestion& question
   const recipe::Recipe& recipe = question.recipe;
   Result<cluster::DeviceSpeed> speed = speed_of(question);
   if (!speed.ok()) return speed.status();
-  Result<recipe::EpochTable> plan = recipe::plan_training(recipe, question.ranks, question.samples);
+  Result<recipe::EpochTable> plan =
+      recipe::make_epoch_table(recipe, question.ranks, question.samples);
   if (!plan.ok()) return plan.status();
   Result<IterationSimulator> iterations =
       IterationSimulator::of(question.world, recipe, question.ranks);

@@ -35,7 +35,7 @@ std::vector<SampleRef> step_of(const recipe::EpochTable& plan, std::int64_t step
 TEST(Sampler, RanksShareAnEpochWithoutOverlapInEqualParts) {
   for (const int ranks : {1, 2, 3, 7}) {
     const recipe::EpochTable plan =
-        recipe::plan_training(recipe(4, 2, recipe::EpochEnd::Drop), ranks, 100).value();
+        recipe::make_epoch_table(recipe(4, 2, recipe::EpochEnd::Drop), ranks, 100).value();
     for (const recipe::EpochRow& epoch : plan.epochs) {
       EXPECT_EQ(epoch.steps, 100 / (4 * ranks));
       std::set<std::size_t> seen;
@@ -56,10 +56,10 @@ TEST(Sampler, RanksShareAnEpochWithoutOverlapInEqualParts) {
 TEST(Sampler, AStepDependsOnTheGlobalBatchAlone) {
   for (const recipe::EpochEnd end :
        {recipe::EpochEnd::Drop, recipe::EpochEnd::Fill, recipe::EpochEnd::RunOn}) {
-    const recipe::EpochTable one = recipe::plan_training(recipe(12, 3, end), 1, 50).value();
+    const recipe::EpochTable one = recipe::make_epoch_table(recipe(12, 3, end), 1, 50).value();
     for (const int ranks : {1, 2, 3, 6}) {
       const recipe::EpochTable many =
-          recipe::plan_training(recipe(2, 3, end, 12), ranks, 50).value();
+          recipe::make_epoch_table(recipe(2, 3, end, 12), ranks, 50).value();
       ASSERT_EQ(many.steps, one.steps);
       for (std::int64_t step = 0; step < one.steps; ++step) {
         EXPECT_EQ(step_of(many, step), step_of(one, step)) << ranks << " ranks, step " << step;
@@ -70,7 +70,7 @@ TEST(Sampler, AStepDependsOnTheGlobalBatchAlone) {
 
 TEST(Sampler, AnUnevenEndIsDroppedFilledOrRunOver) {
   const auto samples_of = [](recipe::EpochEnd end) {
-    const recipe::EpochTable plan = recipe::plan_training(recipe(4, 2, end), 2, 20).value();
+    const recipe::EpochTable plan = recipe::make_epoch_table(recipe(4, 2, end), 2, 20).value();
     std::vector<SampleRef> all;
     for (std::int64_t step = 0; step < plan.steps; ++step) {
       const auto samples = step_of(plan, step);
@@ -96,7 +96,7 @@ TEST(Sampler, AnUnevenEndIsDroppedFilledOrRunOver) {
 
 TEST(Sampler, EveryEpochAndSeedHasItsOwnOrder) {
   const recipe::EpochTable plan =
-      recipe::plan_training(recipe(1000, 2, recipe::EpochEnd::Drop), 1, 1000).value();
+      recipe::make_epoch_table(recipe(1000, 2, recipe::EpochEnd::Drop), 1, 1000).value();
   const auto order = [&plan](std::uint64_t seed, std::int64_t step) {
     Sampler sampler{plan, 0, seed};
     std::vector<std::size_t> samples;
@@ -112,7 +112,7 @@ TEST(Sampler, EveryEpochAndSeedHasItsOwnOrder) {
 // A resumed training starts in the middle; nothing is asked of the steps before.
 TEST(Sampler, StepsMayComeInAnyOrder) {
   const recipe::EpochTable plan =
-      recipe::plan_training(recipe(8, 5, recipe::EpochEnd::RunOn), 1, 30).value();
+      recipe::make_epoch_table(recipe(8, 5, recipe::EpochEnd::RunOn), 1, 30).value();
   Sampler forward{plan, 0, 1};
   std::vector<std::vector<SampleRef>> expected;
   for (std::int64_t step = 0; step < plan.steps; ++step) {

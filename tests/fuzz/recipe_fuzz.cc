@@ -22,13 +22,13 @@ void require(bool holds, const char* what) {
 void plan(const sluice::recipe::Recipe& recipe) {
   constexpr std::int64_t kSamples = 1000;
   for (const int ranks : {1, 3}) {
-    const auto planned = sluice::recipe::plan_training(recipe, ranks, kSamples);
+    const auto planned = sluice::recipe::make_epoch_table(recipe, ranks, kSamples);
     if (!planned.ok()) continue;
     const sluice::recipe::EpochTable& plan = planned.value();
     for (const std::int64_t step : {std::int64_t{0}, plan.steps / 2, plan.steps - 1}) {
       require(plan.first_sample(step) >= 0, "a step before the first sample");
       require(plan.epoch_at(step) <= recipe.epochs, "a step after the last epoch");
-      require(sluice::recipe::rate_at(recipe, plan, step) >= 0, "a rate below 0, or none");
+      require(sluice::recipe::learning_rate_at(recipe, plan, step) >= 0, "a rate below 0, or none");
     }
     require(sluice::recipe::evaluates_after(recipe, plan, plan.steps - 1),
             "no evaluation at the end");

@@ -17,7 +17,7 @@ Recipe recipe_with(double epochs, int batch, EpochEnd end = EpochEnd::Drop) {
 }
 
 TEST(EpochTable, DropLeavesOutWhatDoesNotFillAStep) {
-  const EpochTable plan = plan_training(recipe_with(3, 8), 2, 100).value();
+  const EpochTable plan = make_epoch_table(recipe_with(3, 8), 2, 100).value();
   EXPECT_EQ(plan.steps, 3 * 6);
   ASSERT_EQ(plan.epochs.size(), 3U);
   for (int e = 0; e < 3; ++e) {
@@ -32,7 +32,7 @@ TEST(EpochTable, DropLeavesOutWhatDoesNotFillAStep) {
 }
 
 TEST(EpochTable, FillBorrowsFromTheNextShuffle) {
-  const EpochTable plan = plan_training(recipe_with(2, 8, EpochEnd::Fill), 2, 100).value();
+  const EpochTable plan = make_epoch_table(recipe_with(2, 8, EpochEnd::Fill), 2, 100).value();
   EXPECT_EQ(plan.steps, 14);
   EXPECT_EQ(plan.first_sample(6), 96) << "4 of this epoch, 12 of the next";
   EXPECT_EQ(plan.first_sample(7), 100) << "the next epoch still begins at its begin";
@@ -43,7 +43,7 @@ TEST(EpochTable, RunOnIsOneStream) {
   for (const double epochs : {1.0, 3.0, 2.7, 7.0}) {
     for (const int batch : {1, 7, 33, 50}) {
       const EpochTable plan =
-          plan_training(recipe_with(epochs, batch, EpochEnd::RunOn), 2, 100).value();
+          make_epoch_table(recipe_with(epochs, batch, EpochEnd::RunOn), 2, 100).value();
       EXPECT_EQ(plan.steps, std::ceil(std::round(epochs * 100) / (2.0 * batch)));
       for (std::int64_t step = 0; step < plan.steps; ++step) {
         ASSERT_EQ(plan.first_sample(step), step * 2 * batch);
@@ -56,28 +56,29 @@ TEST(EpochTable, RunOnIsOneStream) {
 }
 
 TEST(EpochTable, AFractionOfAnEpochIsAFractionOfItsSteps) {
-  const EpochTable plan = plan_training(recipe_with(2.5, 5), 2, 100).value();
+  const EpochTable plan = make_epoch_table(recipe_with(2.5, 5), 2, 100).value();
   EXPECT_EQ(plan.steps, 25);
   EXPECT_EQ(plan.epoch_at(25), 2.5);
-  EXPECT_EQ(plan_training(recipe_with(0.1, 5), 2, 100).value().steps, 1);
-  EXPECT_EQ(plan_training(recipe_with(0.05, 5), 2, 100).status().message(),
+  EXPECT_EQ(make_epoch_table(recipe_with(0.1, 5), 2, 100).value().steps, 1);
+  EXPECT_EQ(make_epoch_table(recipe_with(0.05, 5), 2, 100).status().message(),
             "0.05 epochs of 100 samples are less than one step");
 }
 
 TEST(EpochTable, TheBatchGrowsAtItsEpochs) {
   Recipe recipe = recipe_with(4, 8);
   recipe.batch_phases = {{1, 16}, {3, 25}};
-  const EpochTable plan = plan_training(recipe, 2, 100).value();
+  const EpochTable plan = make_epoch_table(recipe, 2, 100).value();
   ASSERT_EQ(plan.epochs.size(), 4U);
   EXPECT_EQ(plan.epochs[0].batch, 8);
   EXPECT_EQ(plan.epochs[1].batch, 16);
   EXPECT_EQ(plan.epochs[2].batch, 16);
   EXPECT_EQ(plan.epochs[3].batch, 25);
   EXPECT_EQ(plan.steps, 6 + 3 + 3 + 2);
-  EXPECT_EQ(rate_at(recipe, plan, 0), rate_at(recipe, plan, 13)) << "the rate is the first batch's";
+  EXPECT_EQ(learning_rate_at(recipe, plan, 0), learning_rate_at(recipe, plan, 13))
+      << "the rate is the first batch's";
 
   recipe.epoch_end = EpochEnd::RunOn;
-  const EpochTable stream = plan_training(recipe, 2, 100).value();
+  const EpochTable stream = make_epoch_table(recipe, 2, 100).value();
   std::int64_t position = 0;
   for (std::int64_t step = 0; step < stream.steps; ++step) {
     const int batches[] = {8, 16, 16, 25};
@@ -93,7 +94,7 @@ TEST(EpochTable, AGlobalBatchIsReachedByAccumulation) {
   Recipe recipe = recipe_with(1, 32);
   const auto planned = [&](std::int64_t global, int ranks) {
     recipe.global_batch = global;
-    const EpochRow epoch = plan_training(recipe, ranks, 100000).value().epochs[0];
+    const EpochRow epoch = make_epoch_table(recipe, ranks, 100000).value().epochs[0];
     EXPECT_EQ(epoch.global_batch, global);
     EXPECT_EQ(std::int64_t{epoch.batch} * epoch.accumulate * ranks, global);
     EXPECT_LE(epoch.batch, 32);
@@ -110,7 +111,7 @@ TEST(EpochTable, AGlobalBatchGrowsWithTheBatch) {
   Recipe recipe = recipe_with(2, 32);
   recipe.global_batch = 256;
   recipe.batch_phases = {{1, 64}};
-  const EpochTable plan = plan_training(recipe, 2, 10000).value();
+  const EpochTable plan = make_epoch_table(recipe, 2, 10000).value();
   EXPECT_EQ(plan.epochs[1].global_batch, 512);
   EXPECT_EQ(plan.epochs[1].batch, 64);
   EXPECT_EQ(plan.epochs[1].accumulate, 4);
@@ -119,7 +120,7 @@ TEST(EpochTable, AGlobalBatchGrowsWithTheBatch) {
 TEST(EpochTable, SaysWhichBatchFits) {
   const auto why = [](Recipe recipe, std::int64_t global, int ranks, std::int64_t samples) {
     recipe.global_batch = global;
-    return plan_training(recipe, ranks, samples).status().message();
+    return make_epoch_table(recipe, ranks, samples).status().message();
   };
   const Recipe recipe = recipe_with(1, 64);
   EXPECT_EQ(why(recipe, 0, 4, 100),
@@ -142,7 +143,7 @@ TEST(EpochTable, StepsAreFoundByEpoch) {
   for (const EpochEnd end : {EpochEnd::Drop, EpochEnd::Fill, EpochEnd::RunOn}) {
     Recipe recipe = recipe_with(4, 7, end);
     recipe.batch_phases = {{2, 11}};
-    const EpochTable plan = plan_training(recipe, 2, 100).value();
+    const EpochTable plan = make_epoch_table(recipe, 2, 100).value();
     for (const double epoch : {0.0, 0.01, 0.5, 1.0, 2.3, 3.99, 9.0}) {
       std::int64_t first = 0;
       while (first < plan.steps && plan.epoch_at(first) < epoch) ++first;
@@ -157,7 +158,7 @@ TEST(EpochTable, TheRateFollowsTheGlobalBatch) {
   recipe.rate_batch = 256;
   const auto rate = [&](LearningRateScaling scaling, int ranks) {
     recipe.rate_scaling = scaling;
-    return rate_at(recipe, plan_training(recipe, ranks, 100000).value(), 0);
+    return learning_rate_at(recipe, make_epoch_table(recipe, ranks, 100000).value(), 0);
   };
   EXPECT_DOUBLE_EQ(rate(LearningRateScaling::Linear, 256), 3.2);
   EXPECT_DOUBLE_EQ(rate(LearningRateScaling::Linear, 2), 0.025);
@@ -178,17 +179,17 @@ TEST(EpochTable, WarmUpAndPolynomialGoByEpochs) {
   recipe.decay = DecayKind::Polynomial;
   recipe.poly_power = 2;
   recipe.poly_end = 0.1;
-  const EpochTable plan = plan_training(recipe, 1, 200).value();
+  const EpochTable plan = make_epoch_table(recipe, 1, 200).value();
   for (std::int64_t step = 0; step < plan.steps; ++step) {
     const double epoch =
         step < 80 ? static_cast<double>(step) / 20 : 4 + static_cast<double>(step - 80) / 10;
     const double expected = epoch < 2 ? 2 * (0.25 + 0.75 * epoch / 2)
                                       : 2 * (0.9 * std::pow(1 - (epoch - 2) / 8, 2) + 0.1);
-    ASSERT_NEAR(rate_at(recipe, plan, step), expected, 1e-12) << step;
+    ASSERT_NEAR(learning_rate_at(recipe, plan, step), expected, 1e-12) << step;
   }
   recipe.poly_epochs = 4;
-  EXPECT_NEAR(rate_at(recipe, plan, plan.step_at(4)), 2 * (0.9 * 0.25 + 0.1), 1e-12);
-  EXPECT_NEAR(rate_at(recipe, plan, plan.step_at(7)), 0.2, 1e-12);
+  EXPECT_NEAR(learning_rate_at(recipe, plan, plan.step_at(4)), 2 * (0.9 * 0.25 + 0.1), 1e-12);
+  EXPECT_NEAR(learning_rate_at(recipe, plan, plan.step_at(7)), 0.2, 1e-12);
 }
 
 TEST(EpochTable, ATrainingShorterThanItsWarmUpOnlyWarmsUp) {
@@ -197,8 +198,8 @@ TEST(EpochTable, ATrainingShorterThanItsWarmUpOnlyWarmsUp) {
   recipe.decay = DecayKind::Polynomial;
   recipe.rate_scaling = LearningRateScaling::None;
   recipe.rate = 36;
-  const EpochTable plan = plan_training(recipe, 1, 100).value();
-  EXPECT_DOUBLE_EQ(rate_at(recipe, plan, 5), 0.5);
+  const EpochTable plan = make_epoch_table(recipe, 1, 100).value();
+  EXPECT_DOUBLE_EQ(learning_rate_at(recipe, plan, 5), 0.5);
 }
 
 std::vector<std::int64_t> evaluations(const Recipe& recipe, const EpochTable& plan) {
@@ -211,7 +212,7 @@ std::vector<std::int64_t> evaluations(const Recipe& recipe, const EpochTable& pl
 
 TEST(EpochTable, EvaluatesByEpochsAndAtTheEnd) {
   Recipe recipe = recipe_with(5, 10);
-  const EpochTable plan = plan_training(recipe, 1, 100).value();
+  const EpochTable plan = make_epoch_table(recipe, 1, 100).value();
   EXPECT_EQ(evaluations(recipe, plan), (std::vector<std::int64_t>{10, 20, 30, 40, 50}));
   recipe.evaluate_every = 2;
   EXPECT_EQ(evaluations(recipe, plan), (std::vector<std::int64_t>{20, 40, 50}));
@@ -227,7 +228,7 @@ TEST(EpochTable, EvaluatesByEpochsAndAtTheEnd) {
   EXPECT_TRUE(checkpoints_after(recipe, plan, 49));
 
   recipe = recipe_with(3, 30, EpochEnd::RunOn);
-  EXPECT_EQ(evaluations(recipe, plan_training(recipe, 1, 100).value()),
+  EXPECT_EQ(evaluations(recipe, make_epoch_table(recipe, 1, 100).value()),
             (std::vector<std::int64_t>{4, 7, 10}));
 }
 

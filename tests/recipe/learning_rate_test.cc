@@ -9,16 +9,17 @@ namespace sluice::recipe {
 namespace {
 
 TEST(LearningRateSchedule, IsConstantUnlessToldOtherwise) {
-  for (const double position : {0, 1, 1000}) EXPECT_EQ(rate_at({.base = 0.3}, position), 0.3);
+  for (const double position : {0, 1, 1000})
+    EXPECT_EQ(learning_rate_at({.base = 0.3}, position), 0.3);
 }
 
 TEST(LearningRateSchedule, WarmsUpInEqualParts) {
   const LearningRateSchedule schedule{.base = 8, .warm_up = {.length = 4, .from = 0.25}};
-  EXPECT_DOUBLE_EQ(rate_at(schedule, 0), 2);
-  EXPECT_DOUBLE_EQ(rate_at(schedule, 1), 3.5);
-  EXPECT_DOUBLE_EQ(rate_at(schedule, 3), 6.5);
-  EXPECT_DOUBLE_EQ(rate_at(schedule, 4), 8);
-  EXPECT_DOUBLE_EQ(rate_at(schedule, 400), 8);
+  EXPECT_DOUBLE_EQ(learning_rate_at(schedule, 0), 2);
+  EXPECT_DOUBLE_EQ(learning_rate_at(schedule, 1), 3.5);
+  EXPECT_DOUBLE_EQ(learning_rate_at(schedule, 3), 6.5);
+  EXPECT_DOUBLE_EQ(learning_rate_at(schedule, 4), 8);
+  EXPECT_DOUBLE_EQ(learning_rate_at(schedule, 400), 8);
 }
 
 TEST(LearningRateSchedule, DropsAtItsSteps) {
@@ -26,12 +27,12 @@ TEST(LearningRateSchedule, DropsAtItsSteps) {
       .base = 2,
       .warm_up = {.length = 10},
       .decay = SteppedLearningRate{{{30, 0.1}, {60, 0.01}, {80, 0.5}}}};
-  EXPECT_DOUBLE_EQ(rate_at(schedule, 5), 1);
-  EXPECT_DOUBLE_EQ(rate_at(schedule, 29), 2);
-  EXPECT_DOUBLE_EQ(rate_at(schedule, 30), 0.2);
-  EXPECT_DOUBLE_EQ(rate_at(schedule, 59), 0.2);
-  EXPECT_DOUBLE_EQ(rate_at(schedule, 60), 0.02);
-  EXPECT_DOUBLE_EQ(rate_at(schedule, 1000), 1);
+  EXPECT_DOUBLE_EQ(learning_rate_at(schedule, 5), 1);
+  EXPECT_DOUBLE_EQ(learning_rate_at(schedule, 29), 2);
+  EXPECT_DOUBLE_EQ(learning_rate_at(schedule, 30), 0.2);
+  EXPECT_DOUBLE_EQ(learning_rate_at(schedule, 59), 0.2);
+  EXPECT_DOUBLE_EQ(learning_rate_at(schedule, 60), 0.02);
+  EXPECT_DOUBLE_EQ(learning_rate_at(schedule, 1000), 1);
 }
 
 // Fujitsu's MLPerf run: rate 13, warm-up 540 steps, power 2.2 over 780 steps, end 0.0325.
@@ -45,9 +46,9 @@ TEST(LearningRateSchedule, FollowsThePolynomialOfAPublishedRun) {
     const double p = std::min(s - 540, 780.0) / 780;
     const double expected =
         step < 540 ? 13 * s / 540 : 13 * ((1 - 0.0025) * std::pow(1 - p, 2.2) + 0.0025);
-    ASSERT_NEAR(rate_at(schedule, s), expected, 1e-12) << step;
+    ASSERT_NEAR(learning_rate_at(schedule, s), expected, 1e-12) << step;
   }
-  EXPECT_DOUBLE_EQ(rate_at(schedule, 1349), 0.0325);
+  EXPECT_DOUBLE_EQ(learning_rate_at(schedule, 1349), 0.0325);
 }
 
 }  // namespace

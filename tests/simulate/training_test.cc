@@ -186,7 +186,7 @@ TEST(Training, EvaluationsAreCountedAsTheTrainerTakesThem) {
     cluster::Cluster cluster = timed_fabric();
     cluster.speeds[0].evaluation_s = 1;
     constexpr std::int64_t kSamples = 20000;
-    const recipe::EpochTable plan = recipe::plan_training(recipe, 4, kSamples).value();
+    const recipe::EpochTable plan = recipe::make_epoch_table(recipe, 4, kSamples).value();
     double evaluations = 0;
     for (std::int64_t step = 0; step < plan.steps; ++step)
       evaluations += recipe::evaluates_after(recipe, plan, step) ? 1 : 0;

@@ -37,7 +37,7 @@ DryRun dry_run(const TrainJob& job, int ranks) {
                                              .channels = run.data.channels,
                                              .image = cropped ? job.recipe.image : run.data.image})
           .value();
-  run.plan = recipe::plan_training(job.recipe, ranks, run.data.samples).value();
+  run.plan = recipe::make_epoch_table(job.recipe, ranks, run.data.samples).value();
   return run;
 }
 
@@ -109,7 +109,7 @@ std::string rates_text(const recipe::Recipe& recipe, const recipe::EpochTable& p
   std::string lines = base::format("  {:>10} {:>9} {:>12}\n", "step", "epoch", "rate");
   for (const std::int64_t step : key_steps(recipe, plan)) {
     lines += base::format("  {:>10} {:>9.2f} {:>12.6g}\n", with_commas(step + 1),
-                          plan.epoch_at(step), recipe::rate_at(recipe, plan, step));
+                          plan.epoch_at(step), recipe::learning_rate_at(recipe, plan, step));
   }
   return lines;
 }
@@ -157,7 +157,7 @@ Json dry_run_json(const DryRun& run) {
   for (const std::int64_t step : key_steps(recipe, run.plan)) {
     rates.push_back({{"step", step + 1},
                      {"epoch", run.plan.epoch_at(step)},
-                     {"rate", recipe::rate_at(recipe, run.plan, step)}});
+                     {"rate", recipe::learning_rate_at(recipe, run.plan, step)}});
   }
   const double target = run.job.target > 0 ? run.job.target : recipe.target;
   return {{"recipe", recipe.name},

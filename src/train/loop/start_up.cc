@@ -110,7 +110,7 @@ Result<TrainingSetup> start_up(const CommunicatorMaker& make_communicator,
 
   begin = Clock::now();
   const auto samples = static_cast<std::int64_t>(data.value().train->size());
-  Result<recipe::EpochTable> plan = recipe::plan_training(trained, communicator.size(), samples);
+  Result<recipe::EpochTable> plan = recipe::make_epoch_table(trained, communicator.size(), samples);
   if (!plan.ok()) return plan.status();
   set_batch_norms(trained, communicator, *network.value());
   auto parallel = std::make_unique<DataParallel>(*network.value(), communicator,

@@ -11,7 +11,7 @@ namespace sluice::train {
 TrainingStep::TrainingStep(TrainingSetup& workshop, const recipe::Recipe& recipe)
     : workshop_{workshop},
       recipe_{recipe},
-      rates_{recipe::rate_schedule(recipe, workshop.plan)},
+      rates_{recipe::learning_rate_schedule(recipe, workshop.plan)},
       warm_up_{dynamic_cast<RmspropWarmUp*>(workshop.optimizer.get())},
       timeline_{workshop.waits.get()} {
   trace(false);
@@ -63,7 +63,7 @@ double TrainingStep::backward(const data::Batch& batch, const recipe::EpochRow& 
 Result<StepOutcome> TrainingStep::take(std::int64_t step, TrainingBatches& batches) {
   const recipe::EpochRow& epoch = workshop_.plan.epoch_of(step);
   const double epoch_now = workshop_.plan.epoch_at(step);
-  StepOutcome outcome{.rate = recipe::rate_at(rates_, epoch_now)};
+  StepOutcome outcome{.rate = recipe::learning_rate_at(rates_, epoch_now)};
   workshop_.optimizer->zero_grad(true);
   workshop_.network->seed_dropout(
       base::mixed({recipe_.seed, static_cast<std::uint64_t>(step),
