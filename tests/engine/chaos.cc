@@ -327,7 +327,7 @@ void run_many(std::uint64_t runs, int hosts, const World& world) {
     if (wrong.empty()) continue;
     ++wrong_runs;
     ADD_FAILURE() << scenario.describe() << "\n  " << wrong
-                  << "\n  again: SLUICE_CHAOS_SEED=" << scenario.seed << " SLUICE_CHAOS_RUNS=1";
+                  << "\n  to repeat: SLUICE_CHAOS_SEED=" << scenario.seed << " SLUICE_CHAOS_RUNS=1";
   }
 }
 

@@ -1,7 +1,7 @@
-// Faults at random moments on one machine.
+// Faults at random moments, on one machine and between hosts.
 //
-//   SLUICE_CHAOS_RUNS=1000   how many (150)
-//   SLUICE_CHAOS_SEED=n      of the first; run i has seed n + i, so one can be run again alone
+//   SLUICE_CHAOS_RUNS=1000   number of runs of each test (150 on one machine, 30 between hosts)
+//   SLUICE_CHAOS_SEED=n      seed of the first run; run i has seed n + i, so one can be repeated
 #include "tests/engine/chaos.h"
 
 #include <gtest/gtest.h>
@@ -12,6 +12,7 @@
 #include <filesystem>
 
 #include "base/format.h"
+#include "tests/box/cluster_box.h"
 
 namespace sluice::engine::chaos {
 namespace {
@@ -29,6 +30,28 @@ TEST(Chaos, EverySurvivorNamesTheCulpritInTimeAndNoSumIsWrong) {
   const std::string cache = testing::TempDir() + base::format("chaos-{}", getpid());
   run_many(150, 1, {.start = start_here, .environment = {{"SLUICE_CACHE", cache}}});
   std::filesystem::remove_all(cache);
+}
+
+// The same, and links that are cut, hosts that vanish, links that become slow.
+TEST(ChaosBetweenHosts, EverySurvivorNamesTheCulpritInTimeAndNoSumIsWrong) {
+  constexpr int kHosts = 4;
+  constexpr int kMbit = 1000;
+  constexpr int kSlowMbit = 10;
+  auto made = box::ClusterBox::make({.hosts = kHosts, .mbit_per_s = kMbit});
+  if (!made.ok()) GTEST_SKIP() << made.status().message();
+  box::ClusterBox cluster = std::move(made).value();
+  const auto expect = [](const Status& status) { EXPECT_TRUE(status.ok()) << status.message(); };
+  run_many(30, kHosts,
+           {.start = [&](int host, const auto& body) { return cluster.start(host, body); },
+            .cut = [&](int host) { expect(cluster.cut(host)); },
+            .slow = [&](int host) { expect(cluster.set_rate(host, kSlowMbit)); },
+            .mend =
+                [&](int host) {
+                  expect(cluster.mend(host));
+                  expect(cluster.set_rate(host, kMbit));
+                },
+            .address = [&](int host) { return cluster.address(host); },
+            .environment = {{"SLUICE_TOKEN", "chaos"}, {"SLUICE_TOPOLOGY", "generic"}}});
 }
 
 }  // namespace

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <thread>
 
-#include "tests/engine/in_process.h"
+#include "tests/engine/ranks.h"
 
 namespace sluice::engine {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/engine/in_process.h"
+#include "tests/engine/ranks.h"
 
 namespace sluice::engine {
 namespace {

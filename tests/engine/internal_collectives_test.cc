@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "tests/engine/in_process.h"
+#include "tests/engine/ranks.h"
 #include "tests/engine/recorded_hooks.h"
 
 namespace sluice::engine {

@@ -2,8 +2,8 @@
 #include <gtest/gtest.h>
 
 #include "tests/engine/conformance.h"
+#include "tests/engine/ranks.h"
 #include "tests/engine/recorded_hooks.h"
-#include "tests/engine/world.h"
 
 namespace sluice::engine {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "kernels/convert.h"
 #include "sluice/algorithms.h"
-#include "tests/engine/in_process.h"
+#include "tests/engine/ranks.h"
 
 namespace sluice::engine {
 namespace {

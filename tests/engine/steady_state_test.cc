@@ -6,8 +6,8 @@
 #include <thread>
 
 #include "engine/internal_collectives.h"
-#include "tests/engine/counted_new.h"
-#include "tests/engine/in_process.h"
+#include "tests/engine/counters.h"
+#include "tests/engine/ranks.h"
 
 namespace sluice::engine {
 namespace {

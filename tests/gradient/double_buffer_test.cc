@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "gradient/reducer.h"
-#include "tests/engine/in_process.h"
+#include "tests/engine/ranks.h"
 #include "tests/gradient/model.h"
 
 namespace sluice::gradient {

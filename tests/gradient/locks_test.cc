@@ -7,14 +7,14 @@
 #include <thread>
 
 #include "gradient/reducer.h"
-#include "tests/engine/watched_waits.h"
-#include "tests/engine/world.h"
+#include "tests/engine/counters.h"
+#include "tests/engine/ranks.h"
 
 namespace sluice::gradient {
 namespace {
 
 TEST(GradientLocks, AWaitWithALockWouldBeSeen) {
-  const engine::WatchedWaits before = engine::watched_waits();
+  const engine::WaitCounts before = engine::waits();
   std::mutex mutex;
   const auto nap = [] { std::this_thread::sleep_for(std::chrono::microseconds{1}); };
   nap();
@@ -23,7 +23,7 @@ TEST(GradientLocks, AWaitWithALockWouldBeSeen) {
     nap();
   }
   nap();
-  const engine::WatchedWaits after = engine::watched_waits();
+  const engine::WaitCounts after = engine::waits();
   EXPECT_EQ(after.all - before.all, 3);
   EXPECT_EQ(after.with_lock - before.with_lock, 1);
 }
@@ -44,14 +44,14 @@ TEST(GradientLocks, NobodyWaitsWithOne) {
       reducer.finish();
     };
     step();
-    const engine::WatchedWaits before = engine::watched_waits();
+    const engine::WaitCounts before = engine::waits();
     for (int k = 0; k < 20; ++k) {
       if (k % engine::world().size() ==
           engine::world().rank())  // the others wait long enough to fall asleep
         std::this_thread::sleep_for(std::chrono::milliseconds{5});
       step();
     }
-    const engine::WatchedWaits after = engine::watched_waits();
+    const engine::WaitCounts after = engine::waits();
     EXPECT_GT(after.all - before.all, 20);
     EXPECT_EQ(after.with_lock - before.with_lock, 0);
   }

@@ -7,7 +7,7 @@
 
 #include "base/format.h"
 #include "gradient/reducer.h"
-#include "tests/engine/in_process.h"
+#include "tests/engine/ranks.h"
 
 namespace sluice::gradient {
 namespace {

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "gradient/reducer.h"
-#include "tests/engine/world.h"
+#include "tests/engine/ranks.h"
 #include "tests/gradient/model.h"
 #include "tests/gradient/sparse_model.h"
 

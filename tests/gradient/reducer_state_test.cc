@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "gradient/reducer.h"
-#include "tests/engine/in_process.h"
+#include "tests/engine/ranks.h"
 #include "tests/gradient/model.h"
 #include "tests/gradient/sparse_model.h"
 

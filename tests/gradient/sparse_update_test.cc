@@ -9,7 +9,7 @@
 #include "kernels/lars.h"
 #include "kernels/momentum.h"
 #include "kernels/norms.h"
-#include "tests/engine/in_process.h"
+#include "tests/engine/ranks.h"
 
 namespace sluice::gradient {
 namespace {

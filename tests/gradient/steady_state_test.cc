@@ -5,8 +5,8 @@
 #include <cstring>
 
 #include "gradient/reducer.h"
-#include "tests/engine/counted_new.h"
-#include "tests/engine/in_process.h"
+#include "tests/engine/counters.h"
+#include "tests/engine/ranks.h"
 
 namespace sluice::gradient {
 namespace {

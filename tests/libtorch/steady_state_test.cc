@@ -6,7 +6,7 @@
 #include <torch/csrc/autograd/variable.h>
 
 #include "sluice/torch/data_parallel.h"
-#include "tests/engine/counted_new.h"
+#include "tests/engine/counters.h"
 #include "tests/libtorch/torch_ranks.h"
 #include "tests/libtorch/training.h"
 

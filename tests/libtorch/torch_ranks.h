@@ -3,8 +3,7 @@
 
 #include <ATen/Parallel.h>
 
-#include "tests/engine/in_process.h"
-#include "tests/engine/world.h"
+#include "tests/engine/ranks.h"
 
 namespace sluice::libtorch {
 

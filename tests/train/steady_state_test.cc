@@ -7,7 +7,7 @@
 
 #include "sluice/torch/lars.h"
 #include "sluice/torch/sgd.h"
-#include "tests/engine/counted_new.h"
+#include "tests/engine/counters.h"
 
 namespace sluice::train {
 namespace {

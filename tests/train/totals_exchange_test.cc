@@ -5,7 +5,7 @@
 #include <mutex>
 #include <vector>
 
-#include "tests/engine/in_process.h"
+#include "tests/engine/ranks.h"
 
 namespace sluice::train {
 namespace {

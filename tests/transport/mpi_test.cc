@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "base/format.h"
-#include "tests/engine/counted_new.h"
+#include "tests/engine/counters.h"
 
 namespace sluice::transport {
 namespace {

@@ -1,9 +1,9 @@
-// A file of its own: where a compiler sees both sides it takes them for a mismatch.
-#include "tests/engine/counted_new.h"
-
+// A file of its own: a compiler that inlines these operators into a test warns of mismatched calls.
 #include <atomic>
 #include <cstdlib>
 #include <new>
+
+#include "tests/engine/counters.h"
 
 namespace {
 

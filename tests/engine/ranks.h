@@ -1,11 +1,13 @@
-// in_process.h - runs the same function as every rank, each a thread, and waits for all.
+// ranks.h - a test's ranks: as threads of the test, or as the processes that a launcher started.
 #pragma once
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <exception>
 #include <functional>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "sluice/communicator.h"
@@ -14,7 +16,8 @@ namespace sluice::engine {
 
 inline constexpr std::chrono::seconds kTestDeadline{20};
 
-// A rank that throws fails the test; its peers are released by its leaving.
+// Runs the function once for every rank, each in a thread, and waits for all of them. A rank that
+// throws fails the test. Its peers do not hang, because the rank leaves its communicator.
 inline void run_ranks(int ranks, const std::function<void(Communicator&)>& body) {
   std::vector<Communicator> communicators = Communicator::in_process(ranks);
   std::vector<std::jthread> threads;
@@ -30,6 +33,17 @@ inline void run_ranks(int ranks, const std::function<void(Communicator&)>& body)
         });
   }
   communicators.clear();
+}
+
+// The communicator of a test program that a launcher starts as one rank of several. The process
+// joins once, at the first call.
+inline Communicator& world() {
+  static Communicator communicator = [] {
+    Communicator joined = Communicator::from_env();
+    joined.set_deadline(kTestDeadline);
+    return joined;
+  }();
+  return communicator;
 }
 
 }  // namespace sluice::engine

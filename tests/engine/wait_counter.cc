@@ -1,6 +1,4 @@
-// Functions of the C library, in front of themselves.
-#include "tests/engine/watched_waits.h"
-
+// Each function here wraps the C library's function of the same name and counts the call.
 #include <dlfcn.h>
 #include <linux/futex.h>
 #include <poll.h>
@@ -14,14 +12,16 @@
 #include <cstdarg>
 #include <ctime>
 
+#include "tests/engine/counters.h"
+
 namespace {
 
-std::atomic<long> waits{0};
+std::atomic<long> all_waits{0};
 std::atomic<long> waits_with_lock{0};
-thread_local int held = 0;  // mutexes, by this thread
+thread_local int held = 0;  // mutexes that this thread holds
 
 void note_wait() {
-  waits.fetch_add(1, std::memory_order_relaxed);
+  all_waits.fetch_add(1, std::memory_order_relaxed);
   if (held > 0) waits_with_lock.fetch_add(1, std::memory_order_relaxed);
 }
 
@@ -33,8 +33,8 @@ Function* real(Function*, const char* name) {
 }  // namespace
 
 namespace sluice::engine {
-WatchedWaits watched_waits() {
-  return {.all = waits.load(std::memory_order_relaxed),
+WaitCounts waits() {
+  return {.all = all_waits.load(std::memory_order_relaxed),
           .with_lock = waits_with_lock.load(std::memory_order_relaxed)};
 }
 }  // namespace sluice::engine
