@@ -3,8 +3,9 @@
 include(CMakePackageConfigHelpers)
 set(config_folder "${CMAKE_INSTALL_LIBDIR}/cmake/sluice")
 
-install(TARGETS sluice sluice_simulate_library sluice_data_library EXPORT sluice-targets
-        ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+install(TARGETS sluice_core_${sluice_form} sluice_simulate_${sluice_form} EXPORT sluice-targets
+        ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}"
+        LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
 install(TARGETS sluice_cli RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
 if(SLUICE_TORCH_FOUND)
   install(TARGETS sluice_train_cli RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
@@ -13,8 +14,9 @@ install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/sluice" DESTINATION "${CMAKE_IN
         FILES_MATCHING PATTERN "*.h")
 install(EXPORT sluice-targets NAMESPACE sluice:: DESTINATION "${config_folder}")
 if(SLUICE_TORCH_FOUND)
-  install(TARGETS sluice_torch_library EXPORT sluice-torch-targets
-          ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+  install(TARGETS sluice_torch_${sluice_form} EXPORT sluice-torch-targets
+          ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}"
+          LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
   install(EXPORT sluice-torch-targets NAMESPACE sluice:: DESTINATION "${config_folder}")
 endif()
 

@@ -27,20 +27,57 @@ function(sluice_add_layer name)
   set_property(GLOBAL APPEND PROPERTY SLUICE_LIBRARIES ${layer_LIBRARIES})
 endfunction()
 
-# An installed library: the objects of all layers that were added since the last one.
-function(sluice_add_library target)
+# A library: the objects of all layers that were added since the last one, as an archive and as a shared
+# library made of the same objects.
+#
+#   sluice_add_library(torch OUTPUT sluice_torch [DEPENDS core] [LIBRARIES ${TORCH_LIBRARIES}] [ARCHIVE_ONLY])
+#
+# makes sluice_torch_static, which the command, the tests and the benchmarks link because they use
+# internals, and sluice_torch_shared, which exports what is marked SLUICE_API. Users link sluice::torch,
+# which is the one that BUILD_SHARED_LIBS asks for. DEPENDS names libraries of ours that were added before.
+function(sluice_add_library name)
+  cmake_parse_arguments(PARSE_ARGV 1 library "ARCHIVE_ONLY" "OUTPUT" "DEPENDS;LIBRARIES")
   get_property(layers GLOBAL PROPERTY SLUICE_LAYERS)
   get_property(libraries GLOBAL PROPERTY SLUICE_LIBRARIES)
   set_property(GLOBAL PROPERTY SLUICE_LAYERS "")
   set_property(GLOBAL PROPERTY SLUICE_LIBRARIES "")
-  add_library(${target} STATIC)
-  foreach(layer IN LISTS layers)
-    target_sources(${target} PRIVATE $<TARGET_OBJECTS:${layer}>)
+  set(forms static)
+  if(NOT library_ARCHIVE_ONLY)
+    list(APPEND forms shared)
+  endif()
+  foreach(form IN LISTS forms)
+    set(target sluice_${name}_${form})
+    string(TOUPPER ${form} FORM)
+    add_library(${target} ${FORM})
+    foreach(layer IN LISTS layers)
+      target_sources(${target} PRIVATE $<TARGET_OBJECTS:${layer}>)
+    endforeach()
+    target_link_libraries(${target} PUBLIC ${library_LIBRARIES} PRIVATE ${libraries})
+    foreach(lower IN LISTS library_DEPENDS)
+      target_link_libraries(${target} PUBLIC sluice_${lower}_${form})
+    endforeach()
+    target_compile_features(${target} PUBLIC cxx_std_20)
+    target_include_directories(
+      ${target} INTERFACE "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>"
+                          "$<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>")
+    set_target_properties(${target} PROPERTIES LINKER_LANGUAGE CXX OUTPUT_NAME ${library_OUTPUT}
+                                               EXPORT_NAME ${name})
   endforeach()
-  target_link_libraries(${target} PRIVATE ${libraries})
-  target_compile_features(${target} PUBLIC cxx_std_20)
-  target_include_directories(
-    ${target} INTERFACE "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>"
-                        "$<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>")
-  set_target_properties(${target} PROPERTIES LINKER_LANGUAGE CXX)
+  if(NOT library_ARCHIVE_ONLY)
+    set_target_properties(sluice_${name}_shared PROPERTIES VERSION ${PROJECT_VERSION}
+                                                           SOVERSION ${sluice_abi})
+    if(NOT SLUICE_SANITIZE)
+      target_link_options(sluice_${name}_shared PRIVATE -Wl,-z,defs) # an unmarked name fails here
+    endif()
+    if(NOT BUILD_SHARED_LIBS)
+      set_target_properties(sluice_${name}_shared PROPERTIES EXCLUDE_FROM_ALL TRUE)
+    endif()
+  endif()
 endfunction()
+
+# The form of a library that BUILD_SHARED_LIBS asks for: static or shared.
+if(BUILD_SHARED_LIBS)
+  set(sluice_form shared)
+else()
+  set(sluice_form static)
+endif()

@@ -16,7 +16,7 @@ function(sluice_set_deadline name seconds)
 endfunction()
 
 function(sluice_test_target target)
-  target_link_libraries(${target} PRIVATE sluice_build sluice::simulate sluice::sluice)
+  target_link_libraries(${target} PRIVATE sluice_build sluice_simulate_static)
   target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}")
   target_compile_definitions(${target} PRIVATE SLUICE_COMMAND="$<TARGET_FILE:sluice_cli>"
                                                SLUICE_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
@@ -47,7 +47,7 @@ function(sluice_add_test name)
 endfunction()
 
 function(sluice_use_torch target)
-  target_link_libraries(${target} PRIVATE sluice::torch)
+  target_link_libraries(${target} PRIVATE sluice_train_static)
   sluice_precompile(${target} torch)
 endfunction()
 
