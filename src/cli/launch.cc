@@ -53,7 +53,7 @@ int report(const bootstrap::LaunchOptions& options, const bootstrap::LaunchOutco
   if (outcome.output_lost)
     say("standard output or standard error cannot be written, so the ranks were stopped");
   if (outcome.signal != 0) return 128 + outcome.signal;
-  return outcome.all_well() ? kExitDone : kExitMachine;
+  return outcome.succeeded() ? kExitDone : kExitMachine;
 }
 
 void read_hosts(const Options& options, bootstrap::LaunchOptions& launched) {
@@ -88,7 +88,7 @@ int run(const Options& options) {
       .bind = !options.no_bind,
       .max_restarts = static_cast<int>(
           base::parse_whole(options.max_restarts, 0, kMostRestarts, "--max-restarts").value()),
-      .tell = say};
+      .report = say};
   if (!options.deadline.empty()) launched.deadline = parse_duration(options.deadline);
   if (options.program.empty()) {
     throw Error{Status{Code::InvalidArgument,

@@ -146,9 +146,9 @@ void CommunicatorState::start_progress_thread() {
   RankContext& context = *context_;
   // Beside a thread that computes: who spins takes the core from it.
   context.progress = std::make_unique<ProgressThread>(
-      ProgressThread::Work{.bell = group().own_bell(),
-                           .sleeper = *context.sleeper,
-                           .patience = transport::WaitPolicy::with_shared_cores(),
+      ProgressThread::Work{.bell = group().own_doorbell(),
+                           .waiter = *context.waiter,
+                           .wait_policy = transport::WaitPolicy::with_shared_cores(),
                            .drive =
                                [&context] {
                                  const std::lock_guard lock{context.driving};
@@ -161,8 +161,8 @@ void CommunicatorState::start_progress_thread() {
                                    each->look_after_peers();
                                },
                            .ring =
-                               [&memory = group().memory(), &bell = group().own_bell(),
-                                local = group().place(group().rank()).local] {
+                               [&memory = group().memory(), &bell = group().own_doorbell(),
+                                local = group().location(group().rank()).local] {
                                  if (transport::ring(bell)) memory.wake(local);
                                }});
 }
@@ -289,7 +289,7 @@ void CommunicatorState::fail(Status status, Rank culprit, std::uint64_t in) {
   for (Rank peer = 0; peer < group().size(); ++peer) {
     if (peer != group().rank() && group().is_local(peer)) group().ring(peer);
   }
-  group().publish();
+  group().publish_status();
   context_->announce();
 }
 
@@ -302,8 +302,8 @@ Status CommunicatorState::wait(std::uint64_t number, std::chrono::milliseconds d
   const auto done_by = [&](transport::Clock::time_point until) {
     return context_->progress
                ? wait_beside_progress_thread(until, done)
-               : transport::wait_until(group().own_bell(), *context_->sleeper, until,
-                                       context_->patience, done, [&] { look_after_peers(); });
+               : transport::wait_until(group().own_doorbell(), *context_->waiter, until,
+                                       context_->wait_policy, done, [&] { look_after_peers(); });
   };
   auto until = transport::Clock::now() + deadline;
   while (!done_by(until)) {
@@ -321,8 +321,8 @@ Status CommunicatorState::wait(std::uint64_t number, std::chrono::milliseconds d
 template <class Done>
 bool CommunicatorState::wait_beside_progress_thread(transport::Clock::time_point until,
                                                     const Done& done) {
-  transport::Sleeper on_futex;
-  for (int i = 0; i < context_->patience.yields; ++i) {
+  transport::Waiter on_futex;
+  for (int i = 0; i < context_->wait_policy.yields; ++i) {
     if (done()) return true;
     transport::yield();
   }
@@ -414,7 +414,7 @@ void CommunicatorState::tell_wait(Rank whom) {
   const auto now = transport::Clock::now();
   if (!changed && now - last_told_ < kBetweenNotes) return;
   last_told_ = now;
-  group().publish();
+  group().publish_status();
 }
 
 void CommunicatorState::stall(std::chrono::milliseconds waited) {

@@ -37,7 +37,7 @@ void Execution::begin(const Plan& plan, const Request& request, std::uint64_t si
   const std::size_t scratch =
       static_cast<std::size_t>(plan_->scratch_buffers()) * request.count * element_;
   if (scratch_.size() < scratch) scratch_.resize(scratch);
-  if (takes_turns()) endpoint_.group().network()->take_turns();
+  if (takes_turns()) endpoint_.group().network()->limit_receive_buffers();
 }
 
 // Whether long messages come from several ranks of other nodes.
@@ -122,7 +122,7 @@ Result<bool> Execution::advance() {
 
 std::uint64_t Execution::moved() const {
   const transport::Network* const network = endpoint_.group().network();
-  return moves_ + (network == nullptr ? 0 : network->moved());
+  return moves_ + (network == nullptr ? 0 : network->send_progress());
 }
 
 void Execution::finish(std::uint32_t index) {
@@ -156,8 +156,8 @@ Result<bool> Execution::advance_sends(Rank peer) {
         continue;
       }
       transport::ChannelMessage message{signature_, {}, part.bytes, transport::Delivery::InPlace};
-      if (send.range.buffer == kUserBuffer && location_.segment != 0) {
-        message.location = {location_.segment, location_.offset + part.offset};
+      if (send.range.buffer == kUserBuffer && location_.block != 0) {
+        message.location = {location_.block, location_.offset + part.offset};
       } else {
         Result<Endpoint::Staging> staging = endpoint_.staging(peer);
         if (!staging.ok()) return staging.status();
@@ -196,7 +196,7 @@ Result<const transport::MessageHeader*> Execution::header_from(Rank peer) {
   differs_ = peer;
   // The board's copy may be older than the message.
   transport::StatusBoard& board = endpoint_.group().board(peer);
-  transport::StatusNote note = board.note();
+  transport::StatusUpdate note = board.read();
   if (header->number >= note.entered) {
     note.entered = header->number;
     note.kind = header->kind;

@@ -55,7 +55,7 @@ Result<transport::JoinedMemory> enter_room(const bootstrap::Placement& placement
                                 base::format("{}/{}", placement.job, own.node), placement.token,
                                 deadline});
   }
-  std::shared_ptr<transport::Memory> memory = transport::make_lone_memory();
+  std::shared_ptr<transport::Memory> memory = transport::make_single_rank_memory();
   Result<transport::MemoryBlock> control = memory->allocate(transport::ControlBlock::bytes(1));
   if (!control.ok()) return control.status();
   return transport::JoinedMemory{memory, control.value().data};
@@ -117,16 +117,16 @@ Result<std::unique_ptr<transport::Group>> join_by_tcp(const bootstrap::Environme
   }
   allow_many_files();
   Result<bootstrap::RendezvousResult> met =
-      bootstrap::meet({.rank = placement.rank,
-                       .ranks = placement.ranks,
-                       .local_ranks = placement.local_known ? placement.local_ranks : 0,
-                       .token = common_token(placement),
-                       .master = placement.master.empty() ? "127.0.0.1" : placement.master,
-                       .port = placement.port,
-                       .interface = placement.interface,
-                       .node = node_of(environment),
-                       .deadline = deadline,
-                       .tell = base::log_info});
+      bootstrap::rendezvous({.rank = placement.rank,
+                             .ranks = placement.ranks,
+                             .local_ranks = placement.local_known ? placement.local_ranks : 0,
+                             .token = common_token(placement),
+                             .master = placement.master.empty() ? "127.0.0.1" : placement.master,
+                             .port = placement.port,
+                             .interface = placement.interface,
+                             .node = node_of(environment),
+                             .deadline = deadline,
+                             .report = base::log_info});
   if (!met.ok()) return met.status();
   bootstrap::RendezvousResult company = std::move(met).value();
   std::vector<std::string> nodes;
@@ -152,7 +152,7 @@ Result<std::unique_ptr<transport::Group>> join_by_tcp(const bootstrap::Environme
                                 .own_address = own.address,
                                 .listener = std::move(company.listener),
                                 .token = common_token(placement),
-                                .waker = seating.room.memory->wake_descriptor(),
+                                .wake_descriptor = seating.room.memory->wake_descriptor(),
                                 .deadline = deadline};
   for (std::size_t rank = 0; rank < seating.places.size(); ++rank) {
     const bootstrap::RankInfo& peer = company.participants[rank];

@@ -24,10 +24,10 @@ std::thread without_signals(std::function<void()> body) {
 
 }  // namespace
 
-RankContext::RankContext(int ranks_on_node) : sleeper{std::make_shared<transport::Sleeper>()} {
+RankContext::RankContext(int ranks_on_node) : waiter{std::make_shared<transport::Waiter>()} {
   // Those of the machine: a rank may itself be pinned to one of them.
   if (ranks_on_node > sysconf(_SC_NPROCESSORS_ONLN))
-    patience = transport::WaitPolicy::with_shared_cores();
+    wait_policy = transport::WaitPolicy::with_shared_cores();
 }
 
 ProgressThread::ProgressThread(Work work)
@@ -46,7 +46,7 @@ void ProgressThread::wake() {
 }
 
 void ProgressThread::run() {
-  transport::Sleeper on_futex;
+  transport::Waiter on_futex;
   const auto stopped = [&] { return stop_.load(std::memory_order_seq_cst); };
   while (!stopped()) {
     transport::wait_until(
@@ -54,7 +54,7 @@ void ProgressThread::run() {
         [&] { return wanted_.load(std::memory_order_seq_cst); }, [] {});
     wanted_.store(false, std::memory_order_seq_cst);
     transport::wait_until(
-        work_.bell, work_.sleeper, kForever, work_.patience,
+        work_.bell, work_.waiter, kForever, work_.wait_policy,
         [&] { return stopped() || work_.drive(); }, work_.look_after_peers);
   }
 }

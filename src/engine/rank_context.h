@@ -26,8 +26,8 @@ class ProgressThread {
  public:
   struct Work {
     transport::Doorbell& bell;  // rung when a peer has done something
-    transport::Sleeper& sleeper;
-    transport::WaitPolicy patience;
+    transport::Waiter& waiter;
+    transport::WaitPolicy wait_policy;
     std::function<bool()> drive;  // moves all that can be moved; true: nothing is left
     std::function<void()> look_after_peers;
     std::function<void()> ring;  // the bell, in whatever way the thread sleeps
@@ -58,7 +58,7 @@ struct RankContext {
   explicit RankContext(int ranks_on_node);
   // They are on several.
   explicit RankContext(transport::Network& network)
-      : patience{network.patience()}, sleeper{network.sleeper()} {}
+      : wait_policy{network.wait_policy()}, waiter{network.waiter()} {}
 
   // Locked where there is a progress thread.
   std::unique_lock<std::mutex> drive() {
@@ -77,8 +77,8 @@ struct RankContext {
   }
 
   std::vector<CommunicatorState*> communicators;
-  transport::WaitPolicy patience;
-  std::shared_ptr<transport::Sleeper> sleeper;
+  transport::WaitPolicy wait_policy;
+  std::shared_ptr<transport::Waiter> waiter;
   std::mutex driving;
   transport::Doorbell completion;  // a caller sleeps on it while the thread drives
   std::unique_ptr<ProgressThread> progress;

@@ -69,13 +69,13 @@ struct StatusBoard {
   std::atomic<std::uint32_t> failed;                  // its communicator is poisoned: how, below
   std::atomic<std::uint64_t> blamed_in;               // the collective that one was seen to call
 
-  StatusNote note() const {
+  StatusUpdate read() const {
     constexpr auto kPlain = std::memory_order_relaxed;
     return {entered.load(kPlain),   kind.load(kPlain),   count.load(kPlain),
             signature.load(kPlain), step.load(kPlain),   waits_for.load(kPlain),
             blamed.load(kPlain),    failed.load(kPlain), blamed_in.load(kPlain)};
   }
-  void write(const StatusNote& note) {
+  void write(const StatusUpdate& note) {
     constexpr auto kPlain = std::memory_order_relaxed;
     entered.store(note.entered, kPlain);
     kind.store(note.kind, kPlain);
@@ -107,7 +107,7 @@ class ControlBlock {
     return n * sizeof(RankControl) + n * n * sizeof(Channel);
   }
 
-  RankControl& desk(Rank rank) const {
+  RankControl& rank_control(Rank rank) const {
     return reinterpret_cast<RankControl*>(memory_)[rank];  // NOLINT: typed view of shared memory
   }
   Channel& channel(Rank from, Rank to) const {

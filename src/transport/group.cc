@@ -19,7 +19,7 @@ std::vector<RankLocation> places_of(const Memory& memory) {
 
 std::vector<RankLocation> some_of(const Group& whole, const std::vector<Rank>& ranks) {
   std::vector<RankLocation> places;
-  for (const Rank rank : ranks) places.push_back(whole.place(rank));
+  for (const Rank rank : ranks) places.push_back(whole.location(rank));
   return places;
 }
 
@@ -72,46 +72,48 @@ void Group::take_places(const std::vector<RankLocation>& places) {
 
 StatusBoard& Group::board(Rank rank) const {
   const Member& member = members_[index(rank)];
-  return member.copy ? *member.copy : control_.desk(member.seat).board;
+  return member.copy ? *member.copy : control_.rank_control(member.seat).board;
 }
 
-void Group::publish() const {
+void Group::publish_status() const {
   if (!network_) return;
-  const StatusNote note = own_board().note();
+  const StatusUpdate note = own_board().read();
   for (Rank peer = 0; peer < size(); ++peer) {
-    if (!is_local(peer)) network_->tell(peer, note);
+    if (!is_local(peer)) network_->send_status(peer, note);
   }
 }
 
-void Group::hear() const {
+void Group::receive_status() const {
   for (Rank peer = 0; network_ && peer < size(); ++peer) {
-    if (!is_local(peer)) hear(peer);
+    if (!is_local(peer)) receive_status(peer);
   }
 }
 
-void Group::hear(Rank peer) const {
-  StatusNote note;
-  if (!network_->hear(peer, note)) return;
+void Group::receive_status(Rank peer) const {
+  StatusUpdate note;
+  if (!network_->receive_status(peer, note)) return;
   members_[index(peer)].copy->write(note);
   members_[index(peer)].heard = Clock::now();
 }
 
 std::string Group::death_of(Rank peer) const {
-  if (is_local(peer)) return memory_->death_of(place(peer).local);
+  if (is_local(peer)) return memory_->death_of(location(peer).local);
   std::string how = network_->death_of(peer);
-  if (!how.empty()) hear(peer);  // what it said last is on its board before its end is known
-  if (!how.empty() && !place(peer).host.empty()) how += base::format(", on {}", place(peer).host);
+  if (!how.empty())
+    receive_status(peer);  // what it said last is on its board before its end is known
+  if (!how.empty() && !location(peer).host.empty())
+    how += base::format(", on {}", location(peer).host);
   return how;
 }
 
-std::string Group::standstill_of(Rank peer) const {
-  if (is_local(peer)) return memory_->standstill_of(place(peer).local);
+std::string Group::stall_of(Rank peer) const {
+  if (is_local(peer)) return memory_->stall_of(location(peer).local);
   // Who said that it waits would go on saying so.
-  const auto silence = Clock::now() - heard(peer);
+  const auto silence = Clock::now() - last_heard(peer);
   if (board(peer).waits_for.load(std::memory_order_relaxed) == 0 || silence < kSilence) return "";
   return base::format("nothing has been heard of it for {:.1f} s, on {}",
                       std::chrono::duration<double>(silence).count(),
-                      place(peer).host.empty() ? "another host" : place(peer).host);
+                      location(peer).host.empty() ? "another host" : location(peer).host);
 }
 
 }  // namespace sluice::transport

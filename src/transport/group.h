@@ -42,8 +42,8 @@ class Group {
   Memory& memory() const { return *memory_; }
   Network* network() const { return network_.get(); }  // null: all ranks are on this node
 
-  const RankLocation& place(Rank rank) const { return members_[index(rank)].place; }
-  int node() const { return place(rank_).node; }
+  const RankLocation& location(Rank rank) const { return members_[index(rank)].place; }
+  int node() const { return location(rank_).node; }
   bool is_local(Rank rank) const { return members_[index(rank)].seat >= 0; }
 
   StatusBoard& board(Rank rank) const;
@@ -51,28 +51,28 @@ class Group {
 
   // Of ranks of this node.
   Slot& slot(Rank rank, std::uint64_t number) const {
-    return control_.desk(seat(rank)).slots[number % 2];
+    return control_.rank_control(seat(rank)).slots[number % 2];
   }
   Channel& channel_to(Rank peer) const { return control_.channel(seat(rank_), seat(peer)); }
   Channel& channel_from(Rank peer) const { return control_.channel(seat(peer), seat(rank_)); }
-  Result<std::byte*> address(Rank peer, MemoryLocation location) const {
-    return memory_->address(place(peer).local, location);
+  Result<std::byte*> address(Rank peer, MemoryLocation bytes) const {
+    return memory_->address(location(peer).local, bytes);
   }
-  Doorbell& own_bell() const { return bell(rank_); }
+  Doorbell& own_doorbell() const { return bell(rank_); }
   void ring(Rank peer) const {
-    if (sluice::transport::ring(bell(peer))) memory_->wake(place(peer).local);
+    if (sluice::transport::ring(bell(peer))) memory_->wake(location(peer).local);
   }
 
   // Tells the ranks of other nodes what this rank's board says, and copies what they tell.
-  void publish() const;
-  void hear() const;
+  void publish_status() const;
+  void receive_status() const;
   // When anything was last heard of a rank of another node.
-  Clock::time_point heard(Rank peer) const { return members_[index(peer)].heard; }
+  Clock::time_point last_heard(Rank peer) const { return members_[index(peer)].heard; }
 
   // "" while the rank can be reached, else how it ended.
   std::string death_of(Rank peer) const;
   // "" while nothing is known to hold it up, else what does.
-  std::string standstill_of(Rank peer) const;
+  std::string stall_of(Rank peer) const;
 
  private:
   struct Member {
@@ -84,8 +84,8 @@ class Group {
 
   static std::size_t index(Rank rank) { return static_cast<std::size_t>(rank); }
   Rank seat(Rank rank) const { return members_[index(rank)].seat; }
-  Doorbell& bell(Rank rank) const { return whole_.desk(place(rank).local).bell; }
-  void hear(Rank peer) const;
+  Doorbell& bell(Rank rank) const { return whole_.rank_control(location(rank).local).bell; }
+  void receive_status(Rank peer) const;
   void take_places(const std::vector<RankLocation>& places);
 
   std::shared_ptr<Memory> memory_;

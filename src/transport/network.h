@@ -35,7 +35,7 @@ struct MessageHeader {
 };
 
 // A rank's Board, as it travels.
-struct StatusNote {
+struct StatusUpdate {
   std::uint64_t entered = 0;
   std::uint64_t kind = 0;
   std::uint64_t count = 0;
@@ -55,14 +55,14 @@ class Network {
   virtual std::string_view name() const = 0;
   // How long a rank of this network looks before it sleeps, and how it sleeps. The same for all
   // networks that were split from one.
-  virtual WaitPolicy patience() const { return WaitPolicy::with_network(); }
-  virtual std::shared_ptr<Sleeper> sleeper() = 0;
+  virtual WaitPolicy wait_policy() const { return WaitPolicy::with_network(); }
+  virtual std::shared_ptr<Waiter> waiter() = 0;
 
   // What the links to other nodes give, once that is known.
   virtual void set_link(const Link& /*between*/) {}
   // From now on long messages come from one peer after another: who is ahead must not take the link
   // from whom this rank waits for. Costs nothing when said again.
-  virtual void take_turns() {}
+  virtual void limit_receive_buffers() {}
 
   // Messages to a peer. The bytes must stay as they are until sent(peer) counts the message, which
   // also moves on what could not be sent at once; what it counts needs no further call to arrive.
@@ -70,7 +70,7 @@ class Network {
   virtual void send(Rank peer, const MessageHeader& header, const std::byte* data) = 0;
   virtual std::uint64_t sent(Rank peer) = 0;
   // Grows while they go, be it slowly.
-  virtual std::uint64_t moved() const = 0;
+  virtual std::uint64_t send_progress() const = 0;
 
   // Messages from a peer: the header of the oldest that has not been read to its end; null while it
   // is not here. One of no bytes is read to its end by consume(peer, 0).
@@ -88,9 +88,9 @@ class Network {
     return taken;
   }
 
-  virtual void tell(Rank peer, const StatusNote& note) = 0;
+  virtual void send_status(Rank peer, const StatusUpdate& note) = 0;
   // True: the peer told something since it was heard last; `note` is the newest.
-  virtual bool hear(Rank peer, StatusNote& note) = 0;
+  virtual bool receive_status(Rank peer, StatusUpdate& note) = 0;
 
   // "" while the peer can be reached, else why not.
   virtual std::string death_of(Rank peer) = 0;

@@ -24,13 +24,13 @@ enum Source : std::uint32_t { Messages, Notes, Waker };
 
 bool ring(Doorbell& bell) {
   const std::uint32_t sleeping = bell.sleeping.load(std::memory_order_seq_cst);
-  if (sleeping != Sleeper::kOnFutex) return sleeping == Sleeper::kOnDescriptor;
+  if (sleeping != Waiter::kOnFutex) return sleeping == Waiter::kOnDescriptor;
   bell.rings.fetch_add(1, std::memory_order_release);
   syscall(SYS_futex, &bell.rings, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
   return false;
 }
 
-bool Sleeper::sleep(Doorbell& bell, std::uint32_t rings, Clock::time_point until) {
+bool Waiter::sleep(Doorbell& bell, std::uint32_t rings, Clock::time_point until) {
   const auto left =
       std::chrono::duration_cast<std::chrono::nanoseconds>(until - Clock::now()).count();
   if (left <= 0) return true;
@@ -40,25 +40,24 @@ bool Sleeper::sleep(Doorbell& bell, std::uint32_t rings, Clock::time_point until
   return true;
 }
 
-Result<std::shared_ptr<EpollSleeper>> EpollSleeper::make(int waker) {
+Result<std::shared_ptr<EpollWaiter>> EpollWaiter::make(int waker) {
   base::Fd epoll{epoll_create1(EPOLL_CLOEXEC)};
   epoll_event event{.events = EPOLLIN, .data = {.u32 = Waker}};
   if (!epoll.open() || epoll_ctl(epoll.number(), EPOLL_CTL_ADD, waker, &event) != 0) {
     return Status{Code::NoMemory,
                   base::format("no descriptor to sleep on: {}", std::strerror(errno))};
   }
-  return std::shared_ptr<EpollSleeper>{
-      new EpollSleeper{std::move(epoll), waker}};  // NOLINT: private
+  return std::shared_ptr<EpollWaiter>{new EpollWaiter{std::move(epoll), waker}};  // NOLINT: private
 }
 
-void EpollSleeper::watch(int socket, bool of_notes) {
+void EpollWaiter::watch(int socket, bool of_notes) {
   epoll_event event{.events = EPOLLIN | EPOLLRDHUP | EPOLLET,
                     .data = {.u32 = of_notes ? Notes : Messages}};
   if (!of_notes) event.events |= EPOLLOUT;
   epoll_ctl(epoll_.number(), EPOLL_CTL_ADD, socket, &event);
 }
 
-bool EpollSleeper::sleep(Doorbell& /*bell*/, std::uint32_t /*rings*/, Clock::time_point until) {
+bool EpollWaiter::sleep(Doorbell& /*bell*/, std::uint32_t /*rings*/, Clock::time_point until) {
   constexpr auto kBetweenLooks = std::chrono::milliseconds{100};
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now()).count();
   std::array<epoll_event, 16> events{};

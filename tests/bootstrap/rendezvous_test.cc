@@ -42,7 +42,7 @@ class Ranks {
   std::uint16_t port() const { return port_; }
 
   void start(const RendezvousOptions& meeting) {
-    results_.push_back(std::async(std::launch::async, [meeting] { return meet(meeting); }));
+    results_.push_back(std::async(std::launch::async, [meeting] { return rendezvous(meeting); }));
   }
   void start(Rank rank) { start(meeting(rank)); }
 
@@ -132,9 +132,10 @@ TEST(Rendezvous, RankZeroMayComeLast) {
   Ranks ranks{3};
   std::vector<std::future<Result<RendezvousResult>>> early;
   for (const Rank rank : {1, 2})
-    early.push_back(std::async(std::launch::async, [m = ranks.meeting(rank)] { return meet(m); }));
+    early.push_back(
+        std::async(std::launch::async, [m = ranks.meeting(rank)] { return rendezvous(m); }));
   std::this_thread::sleep_for(milliseconds{150});
-  EXPECT_TRUE(meet(ranks.meeting(0)).ok());
+  EXPECT_TRUE(rendezvous(ranks.meeting(0)).ok());
   for (auto& result : early) EXPECT_TRUE(result.get().ok());
 }
 
@@ -174,7 +175,7 @@ TEST(Rendezvous, AWrongTokenIsRefusedAndTheOthersMeet) {
     ranks.start(1);
     RendezvousOptions wrong = ranks.meeting(2);
     wrong.token = token;
-    const auto refused = meet(wrong);
+    const auto refused = rendezvous(wrong);
     EXPECT_EQ(refused.status().code(), Code::InvalidArgument);
     EXPECT_TRUE(
         base::has(refused.status().message(), "refused this process: its token is not that of"))
@@ -211,8 +212,8 @@ TEST(Rendezvous, RanksThatDoNotFitAreRefusedWithASentence) {
 TEST(Rendezvous, ADuplicateRankIsRefused) {
   Ranks ranks{3};
   ranks.start(0);
-  auto one = std::async(std::launch::async, [&] { return meet(ranks.meeting(1)); });
-  auto other = std::async(std::launch::async, [&] { return meet(ranks.meeting(1)); });
+  auto one = std::async(std::launch::async, [&] { return rendezvous(ranks.meeting(1)); });
+  auto other = std::async(std::launch::async, [&] { return rendezvous(ranks.meeting(1)); });
   while (one.wait_for(milliseconds{1}) != std::future_status::ready &&
          other.wait_for(milliseconds{1}) != std::future_status::ready) {
   }
@@ -220,7 +221,7 @@ TEST(Rendezvous, ADuplicateRankIsRefused) {
   const auto refused = (first ? one : other).get();
   EXPECT_TRUE(base::has(refused.status().message(), "has joined already"))
       << refused.status().message();
-  EXPECT_TRUE(meet(ranks.meeting(2)).ok());
+  EXPECT_TRUE(rendezvous(ranks.meeting(2)).ok());
   EXPECT_TRUE((first ? other : one).get().ok());
 }
 
@@ -333,7 +334,7 @@ Result<RendezvousResult> call_answered_with(const std::string& bytes) {
       transport::listen_at(*transport::SocketAddress::numeric("127.0.0.1", 0));
   const std::uint16_t port = transport::SocketAddress::of_socket(listener.number()).port();
   auto caller = std::async(std::launch::async,
-                           [=] { return meet(meeting_of(1, 2, port, milliseconds{2000})); });
+                           [=] { return rendezvous(meeting_of(1, 2, port, milliseconds{2000})); });
   base::Fd taken;
   while (!taken.open()) taken.reset(accept(listener.number(), nullptr, nullptr));
   MessageStream stream{std::move(taken)};
@@ -370,7 +371,7 @@ TEST(Rendezvous, AnUnknownInterfaceIsAnErrorThatListsThoseThereAre) {
   for (const char* interface : {"nosuch0", "203.0.113.77"}) {
     RendezvousOptions meeting = Ranks{2}.meeting(1);
     meeting.interface = interface;
-    const Status status = meet(meeting).status();
+    const Status status = rendezvous(meeting).status();
     EXPECT_TRUE(base::has(status.message(), std::string{"has no interface \""} + interface + "\""));
     EXPECT_TRUE(base::has(status.message(), "lo (127.0.0.1")) << status.message();
   }
@@ -379,30 +380,31 @@ TEST(Rendezvous, AnUnknownInterfaceIsAnErrorThatListsThoseThereAre) {
 TEST(Rendezvous, RankZeroMustRunAtTheMaster) {
   RendezvousOptions meeting = Ranks{2}.meeting(0);
   meeting.master = "203.0.113.77";  // kept for documents: nobody has it
-  EXPECT_TRUE(base::has(meet(meeting).status().message(),
+  EXPECT_TRUE(base::has(rendezvous(meeting).status().message(),
                         "203.0.113.77) is not this one: host " + host_name() + " has "))
-      << meet(meeting).status().message();
+      << rendezvous(meeting).status().message();
   meeting.master = "0.0.0.0";
-  EXPECT_TRUE(base::has(meet(meeting).status().message(), "is no address that others can call"));
+  EXPECT_TRUE(
+      base::has(rendezvous(meeting).status().message(), "is no address that others can call"));
 }
 
 TEST(Rendezvous, ATakenPortIsNamed) {
   const base::Fd other = transport::listen_at(*transport::SocketAddress::numeric("127.0.0.1", 0));
   const std::uint16_t port = transport::SocketAddress::of_socket(other.number()).port();
-  const Status status = meet(meeting_of(0, 2, port, milliseconds{200})).status();
+  const Status status = rendezvous(meeting_of(0, 2, port, milliseconds{200})).status();
   EXPECT_TRUE(
       base::has(status.message(), "port " + std::to_string(port) + " of 127.0.0.1 is in use"))
       << status.message();
 }
 
 TEST(Rendezvous, WhatCannotBeIsRefusedAtOnce) {
-  EXPECT_TRUE(
-      base::has(meet(meeting_of(2, 2, 1, milliseconds{100})).status().message(), "cannot join"));
+  EXPECT_TRUE(base::has(rendezvous(meeting_of(2, 2, 1, milliseconds{100})).status().message(),
+                        "cannot join"));
   RendezvousOptions meeting = meeting_of(1, 2, 1, milliseconds{100});
   meeting.token = std::string(256, 'x');
-  EXPECT_TRUE(base::has(meet(meeting).status().message(), "token has 256 characters"));
-  EXPECT_TRUE(
-      base::has(meet(meeting_of(1, 2, 0, milliseconds{100})).status().message(), "SLUICE_PORT"));
+  EXPECT_TRUE(base::has(rendezvous(meeting).status().message(), "token has 256 characters"));
+  EXPECT_TRUE(base::has(rendezvous(meeting_of(1, 2, 0, milliseconds{100})).status().message(),
+                        "SLUICE_PORT"));
 }
 
 TEST(Rendezvous, TellsHowItGoesButNotTooOften) {
@@ -411,15 +413,15 @@ TEST(Rendezvous, TellsHowItGoesButNotTooOften) {
   std::vector<std::string> told;
   RendezvousOptions meeting = ranks.meeting(0);
   meeting.local_ranks = 3;
-  meeting.tell = [&](const std::string& line) {
+  meeting.report = [&](const std::string& line) {
     const std::lock_guard lock{mutex};
     told.push_back(line);
   };
   ranks.start(meeting);
   std::vector<std::string> called;
   RendezvousOptions lonely = meeting_of(1, 2, free_port(), milliseconds{2300});
-  lonely.tell = [&](const std::string& line) { called.push_back(line); };
-  auto nobody = std::async(std::launch::async, [&] { return meet(lonely); });
+  lonely.report = [&](const std::string& line) { called.push_back(line); };
+  auto nobody = std::async(std::launch::async, [&] { return rendezvous(lonely); });
   std::this_thread::sleep_for(milliseconds{1300});
   RendezvousOptions one = ranks.meeting(1);
   one.local_ranks = 3;

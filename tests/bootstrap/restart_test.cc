@@ -121,27 +121,27 @@ TEST(Restarts, AreRefusedWhereTheyAreNoNumber) {
 }
 
 TEST(Restarts, AreWorthItAfterACrashAlone) {
-  const LaunchOptions options{.max_restarts = 2, .answers = {1}};
+  const LaunchOptions options{.max_restarts = 2, .final_statuses = {1}};
   LaunchOutcome crashed;
   crashed.first_failure = {.rank = 1, .how = "was killed by SIGKILL (Killed)", .status = -1};
-  EXPECT_TRUE(worth_a_restart(options, crashed));
-  EXPECT_FALSE(worth_a_restart({}, crashed)) << "none are allowed";
+  EXPECT_TRUE(should_restart(options, crashed));
+  EXPECT_FALSE(should_restart({}, crashed)) << "none are allowed";
   LaunchOutcome often = crashed;
   often.restarts = 2;
-  EXPECT_FALSE(worth_a_restart(options, often));
+  EXPECT_FALSE(should_restart(options, often));
   LaunchOutcome told = crashed;
   told.signal = SIGINT;
-  EXPECT_FALSE(worth_a_restart(options, told));
+  EXPECT_FALSE(should_restart(options, told));
   LaunchOutcome unread = crashed;
   unread.output_lost = true;
-  EXPECT_FALSE(worth_a_restart(options, unread));
+  EXPECT_FALSE(should_restart(options, unread));
   LaunchOutcome no = crashed;
   no.first_failure->status = 1;
-  EXPECT_FALSE(worth_a_restart(options, no));
+  EXPECT_FALSE(should_restart(options, no));
   LaunchOutcome wrong = crashed;
   wrong.first_failure->status = 2;
-  EXPECT_FALSE(worth_a_restart(options, wrong));
-  EXPECT_FALSE(worth_a_restart(options, {}));
+  EXPECT_FALSE(should_restart(options, wrong));
+  EXPECT_FALSE(should_restart(options, {}));
 }
 
 }  // namespace

@@ -26,7 +26,7 @@ class FourRanks final : public transport::Memory {
   int wake_descriptor() const override { return -1; }
   void wake(Rank) override {}
   std::string death_of(Rank peer) override { return deaths[peer]; }
-  std::string standstill_of(Rank peer) override { return standstills[peer]; }
+  std::string stall_of(Rank peer) override { return standstills[peer]; }
 
   std::map<Rank, std::string> deaths;
   std::map<Rank, std::string> standstills;

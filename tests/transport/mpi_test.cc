@@ -28,7 +28,7 @@ const MpiWorld& world() {
 bool wait_for(Network& network, const std::function<bool()>& done,
               std::chrono::milliseconds time = std::chrono::seconds{20}) {
   Doorbell bell;
-  return wait_until(bell, *network.sleeper(), Clock::now() + time, WaitPolicy::with_shared_cores(),
+  return wait_until(bell, *network.waiter(), Clock::now() + time, WaitPolicy::with_shared_cores(),
                     done, [] {});
 }
 
@@ -215,15 +215,15 @@ TEST_F(Mpi, NotesOvertakeMessagesAndTheNewestCounts) {
     if (peer == rank_) continue;
     network->send(peer, header_of(0, data.size()), data.data());
     for (std::uint64_t i = 1; i <= 100; ++i) {
-      network->tell(peer, {.entered = i, .step = rank_, .waits_for = peer});
+      network->send_status(peer, {.entered = i, .step = rank_, .waits_for = peer});
     }
   }
   for (Rank peer = 0; peer < ranks_; ++peer) {
     if (peer == rank_) continue;
     std::uint64_t newest = 0;
     EXPECT_TRUE(wait_for(*network, [&] {
-      StatusNote note;
-      if (network->hear(peer, note)) {
+      StatusUpdate note;
+      if (network->receive_status(peer, note)) {
         EXPECT_GT(note.entered, newest);
         EXPECT_EQ(note.step, peer);
         EXPECT_EQ(note.waits_for, rank_);
@@ -231,8 +231,8 @@ TEST_F(Mpi, NotesOvertakeMessagesAndTheNewestCounts) {
       }
       return newest == 100;
     }));
-    StatusNote note;
-    EXPECT_FALSE(network->hear(peer, note));
+    StatusUpdate note;
+    EXPECT_FALSE(network->receive_status(peer, note));
   }
   std::vector<Reader> readers;
   for (Rank peer = 0; peer < ranks_; ++peer) readers.emplace_back(*network, peer);
@@ -260,7 +260,7 @@ TEST_F(Mpi, SplitsIntoOddAndEven) {
     ASSERT_TRUE(half.ok()) << half.status().message();
     exchange(*half.value(), static_cast<Rank>(self - members.begin()),
              static_cast<int>(members.size()), 300 + 10 * static_cast<std::size_t>(rank_ % 2));
-    EXPECT_EQ(half.value()->sleeper(), network->sleeper());
+    EXPECT_EQ(half.value()->waiter(), network->waiter());
   }
   meet(*network, rank_, ranks_, 9);
 }
@@ -291,7 +291,7 @@ TEST_F(Mpi, LeavingIsHeardAfterTheDataAndOthersGoOn) {
   const std::vector<std::byte> data = contents(0, 0, 0, 3'000'000);
   if (rank_ == 0) {
     for (Rank peer = 1; peer < ranks_; ++peer) {
-      network->tell(peer, {.entered = 5});
+      network->send_status(peer, {.entered = 5});
       network->send(peer, header_of(0, data.size()), data.data());
       network->send(peer, header_of(1, 0), nullptr);
     }
@@ -310,8 +310,8 @@ TEST_F(Mpi, LeavingIsHeardAfterTheDataAndOthersGoOn) {
     EXPECT_TRUE(wait_for(*network, [&] { return !network->death_of(0).empty(); }));
     EXPECT_NE(network->death_of(0).find("has left"), std::string::npos) << network->death_of(0);
     EXPECT_EQ(network->incoming(0), nullptr);
-    StatusNote note;
-    EXPECT_TRUE(network->hear(0, note));
+    StatusUpdate note;
+    EXPECT_TRUE(network->receive_status(0, note));
     EXPECT_EQ(note.entered, 5U);
     for (Rank peer = 1; peer < ranks_; ++peer) {
       if (peer == rank_) continue;
@@ -359,9 +359,9 @@ TEST_F(Mpi, TheSteadyStateAllocatesNothing) {
       network->sent(next);
     }
     while (network->sent(next) < sent) std::this_thread::yield();
-    network->tell(next, {.entered = sent});
-    StatusNote note;
-    network->hear(last, note);
+    network->send_status(next, {.entered = sent});
+    StatusUpdate note;
+    network->receive_status(last, note);
   };
   for (int i = 0; i < 20; ++i) round();
   const auto before = engine::allocations();

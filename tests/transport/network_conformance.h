@@ -129,13 +129,14 @@ inline std::string notes(Network& network, Rank own, const std::vector<Rank>& pe
   constexpr std::uint64_t kLast = 50;
   for (std::uint64_t entered = 1; entered <= kLast; ++entered) {
     for (const Rank peer : peers)
-      network.tell(peer, {.entered = entered, .count = static_cast<std::uint64_t>(own), .step = 7});
+      network.send_status(
+          peer, {.entered = entered, .count = static_cast<std::uint64_t>(own), .step = 7});
   }
   for (const Rank peer : peers) {
-    StatusNote note;
+    StatusUpdate note;
     std::uint64_t newest = 0;
     const bool came = eventually([&] {
-      if (network.hear(peer, note)) {
+      if (network.receive_status(peer, note)) {
         if (note.entered <= newest || note.count != static_cast<std::uint64_t>(peer)) return true;
         newest = note.entered;
       }
@@ -167,8 +168,8 @@ inline std::string leaves(std::unique_ptr<Network> network, Rank own,
   std::size_t done = 0;
   std::string early;
   const bool all = eventually([&] {
-    StatusNote note;
-    (void)network->hear(0, note);
+    StatusUpdate note;
+    (void)network->receive_status(0, note);
     if (network->incoming(0) != nullptr)
       done += network->read(0, data.data() + done, kBytes - done);
     return done == kBytes;
@@ -176,8 +177,8 @@ inline std::string leaves(std::unique_ptr<Network> network, Rank own,
   if (!all) return base::format("{} bytes of {} came", done, kBytes);
   if (std::count(data.begin(), data.end(), std::byte{42}) != std::ssize(data)) return "wrong bytes";
   const bool heard = eventually([&] {
-    StatusNote note;
-    (void)network->hear(0, note);
+    StatusUpdate note;
+    (void)network->receive_status(0, note);
     return !network->death_of(0).empty();
   });
   if (!heard) return "its leaving was not heard";

@@ -24,8 +24,8 @@ inline std::string unique_job() {
                       testing::UnitTest::GetInstance()->current_test_info()->name());
 }
 
-inline ShmJoin as(Rank rank, int ranks, const std::string& job,
-                  std::chrono::milliseconds deadline = std::chrono::seconds{30}) {
+inline ShmOptions as(Rank rank, int ranks, const std::string& job,
+                     std::chrono::milliseconds deadline = std::chrono::seconds{30}) {
   return {.rank = rank,
           .ranks = ranks,
           .job = job,

@@ -40,7 +40,7 @@ TEST(ShmJoin, ALateRankIsWaitedFor) {
 
 TEST(ShmJoin, AWrongTokenIsRefused) {
   const auto said = run_ranks(3, [job = unique_job()](Rank me) {
-    ShmJoin join = as(me, 3, job, 1s);
+    ShmOptions join = as(me, 3, job, 1s);
     if (me == 2) join.token = "guess";
     return connect_shm(join).status().message();
   });
@@ -127,7 +127,7 @@ TEST(ShmJoin, RefusesRanksThatCannotBe) {
   EXPECT_FALSE(connect_shm(as(2, 2, "j")).ok());
   EXPECT_FALSE(connect_shm(as(-1, 2, "j")).ok());
   EXPECT_FALSE(connect_shm(as(0, 0, "j")).ok());
-  ShmJoin join = as(0, 1, "j");
+  ShmOptions join = as(0, 1, "j");
   join.token = std::string(256, 't');
   EXPECT_FALSE(connect_shm(join).ok());
 }

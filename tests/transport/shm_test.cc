@@ -139,7 +139,7 @@ TEST(Shm, RefusesWhatIsNotASegment) {
     std::string wrong;
     for (const MemoryLocation location : {MemoryLocation{theirs, 1 << 20}, MemoryLocation{0, 0},
                                           MemoryLocation{~std::uint64_t{0}, 0}}) {
-      if (group->address(1 - me, location).ok()) wrong += base::format("{:x} ", location.segment);
+      if (group->address(1 - me, location).ok()) wrong += base::format("{:x} ", location.block);
     }
     if (group->address(me, {own.id + 1, 0}).ok()) wrong += "own";
     meet(*group, 2);
@@ -221,7 +221,7 @@ TEST(Shm, NothingIsLeftOpenOrMapped) {
         (void)group->address(peer, {ids[static_cast<std::size_t>(peer)], 0}).value();
       meet(*group, 2);
     }
-    ShmJoin alone = as(me, 4, job);  // fails: there is no rank 3
+    ShmOptions alone = as(me, 4, job);  // fails: there is no rank 3
     alone.deadline = Clock::now() + 100ms;
     if (connect_shm(alone).ok()) return "joined without rank 3";
     if (open_files() != files) return base::format("{} files open, {} before", open_files(), files);

@@ -42,7 +42,7 @@ struct Rig {
                      .own_address = "127.0.0.1",
                      .listener = std::move(listeners[rank]),
                      .token = token,
-                     .waker = wakers.back().number(),
+                     .wake_descriptor = wakers.back().number(),
                      .deadline = Clock::now() + 20s};
       for (std::size_t peer = 0; peer < nodes.size(); ++peer) {
         if (nodes[peer] == nodes[rank]) own.addresses[peer].port = 0;
@@ -168,8 +168,8 @@ TEST(TcpSleep, ASleeperWakesForMessagesNotesAndTheRingsOfItsNode) {
   std::jthread other{[&] { sender = make_tcp_network(std::move(rig.options[1])).value(); }};
   auto receiver = make_tcp_network(std::move(rig.options[0])).value();
   other.join();
-  const auto sleeper = receiver->sleeper();
-  while (!sleeper->sleep(bell, 0, Clock::now() + 1ms)) continue;  // what the joining left
+  const auto waiter = receiver->waiter();
+  while (!waiter->sleep(bell, 0, Clock::now() + 1ms)) continue;  // what the joining left
 
   // A busy machine may wake anybody late, but not every time.
   const auto woken_by = [&](const std::function<void()>& act) {
@@ -180,16 +180,16 @@ TEST(TcpSleep, ASleeperWakesForMessagesNotesAndTheRingsOfItsNode) {
         act();
       }};
       const auto start = Clock::now();
-      (void)sleeper->sleep(bell, 0, start + 5s);
+      (void)waiter->sleep(bell, 0, start + 5s);
       best = std::min(best, Clock::now() - start);
     }
     return best;
   };
   const std::byte data{1};
   EXPECT_LT(woken_by([&] { sender->send(0, {.bytes = 1}, &data); }), 90ms);
-  EXPECT_LT(woken_by([&] { sender->tell(0, {.entered = 1}); }), 90ms);
+  EXPECT_LT(woken_by([&] { sender->send_status(0, {.entered = 1}); }), 90ms);
   EXPECT_LT(woken_by([&] { eventfd_write(rig.wakers[0].number(), 1); }), 90ms);
-  for (int i = 0; i < 3; ++i) (void)sleeper->sleep(bell, 0, Clock::now() + 1ms);  // what came late
+  for (int i = 0; i < 3; ++i) (void)waiter->sleep(bell, 0, Clock::now() + 1ms);  // what came late
   EXPECT_GE(woken_by([] {}), 90ms);  // nothing of the above wakes twice
 }
 

@@ -99,8 +99,9 @@ std::vector<std::string> environment_with(const Variables& added) {
 
 constexpr int kWrongInput = 2;  // as an exit status
 
-bool is_answer(const LaunchOptions& options, int status) {
-  return std::find(options.answers.begin(), options.answers.end(), status) != options.answers.end();
+bool is_final(const LaunchOptions& options, int status) {
+  return std::find(options.final_statuses.begin(), options.final_statuses.end(), status) !=
+         options.final_statuses.end();
 }
 
 // One of the times that all ranks are started.
@@ -138,7 +139,7 @@ class Launch {
                           .environment = environment_with(added),
                           .signals = signals_.before(),
                           .prefix = prefix_of(global(local)),
-                          .draws = options_.first_draws && local == 0,
+                          .draws = options_.first_rank_owns_terminal && local == 0,
                           .out = options_.out,
                           .err = options_.err};
       if (options_.bind) command.cores = share_of_cores(cores, options_.ranks, local);
@@ -179,7 +180,7 @@ class Launch {
 
   // A line of another rank takes the place of what the first has drawn.
   std::string prefix_of(Rank rank) const {
-    return base::format("{}{}", options_.first_draws ? "\r\033[K" : "",
+    return base::format("{}{}", options_.first_rank_owns_terminal ? "\r\033[K" : "",
                         options_.prefix ? base::format("[{}] ", rank) : std::string{});
   }
 
@@ -246,8 +247,8 @@ class Launch {
       const bool again = ends && (outcome_.signal != 0 || stopping());
       if (ends && outcome_.signal == 0) outcome_.signal = signal;
       if (ends && !again) {
-        options_.tell(base::format("passing {} on to the ranks; a second one kills them",
-                                   signal_name(signal)));
+        options_.report(base::format("passing {} on to the ranks; a second one kills them",
+                                     signal_name(signal)));
       }
       send_all(again ? SIGKILL : signal);
     }
@@ -263,9 +264,9 @@ class Launch {
     if (!worst || stopping() || outcome_.signal != 0) return;
     first_failed_ = worst;
     const RankEnd& end = *ranks_[*worst].end();
-    if (end.by_signal || !is_answer(options_, end.number)) {
-      options_.tell(base::format("rank {} {}; stopping the others",
-                                 global(static_cast<Rank>(*worst)), end.describe()));
+    if (end.by_signal || !is_final(options_, end.number)) {
+      options_.report(base::format("rank {} {}; stopping the others",
+                                   global(static_cast<Rank>(*worst)), end.describe()));
     }
     stop();
   }
@@ -346,12 +347,12 @@ Status check_hosts(const LaunchOptions& options) {
 
 }  // namespace
 
-bool worth_a_restart(const LaunchOptions& options, const LaunchOutcome& outcome) {
+bool should_restart(const LaunchOptions& options, const LaunchOutcome& outcome) {
   if (!outcome.first_failure || outcome.signal != 0 || outcome.out_of_time || outcome.output_lost)
     return false;
   const int status = outcome.first_failure->status;
   return outcome.restarts < options.max_restarts && status != kWrongInput &&
-         !is_answer(options, status);
+         !is_final(options, status);
 }
 
 Result<LaunchOutcome> launch(const LaunchOptions& options) {
@@ -373,12 +374,12 @@ Result<LaunchOutcome> launch(const LaunchOptions& options) {
     if (!status.ok()) return status;
     LaunchOutcome outcome = launch.see_to_the_end();
     outcome.restarts = attempt.restarts;
-    if (!worth_a_restart(options, outcome) || transport::Clock::now() >= attempt.deadline)
+    if (!should_restart(options, outcome) || transport::Clock::now() >= attempt.deadline)
       return outcome;
     ++attempt.restarts;
-    options.tell(base::format("restart {} of {}: rank {} {}; all {} ranks start again",
-                              attempt.restarts, options.max_restarts, outcome.first_failure->rank,
-                              outcome.first_failure->how, options.ranks));
+    options.report(base::format("restart {} of {}: rank {} {}; all {} ranks start again",
+                                attempt.restarts, options.max_restarts, outcome.first_failure->rank,
+                                outcome.first_failure->how, options.ranks));
   }
 }
 

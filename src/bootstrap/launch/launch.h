@@ -22,26 +22,26 @@ namespace sluice::bootstrap {
 inline constexpr int kMostLocalRanks = 256;
 
 struct LaunchOptions {
-  int ranks = 1;                     // of this machine
-  std::vector<std::string> program;  // and its arguments
-  int hosts = 1;                     // machines that each run so many
-  int host = 0;                      // which of them this is; its ranks begin at host x ranks
-  std::string master;                // of the first host; needed where there are several
-  std::uint16_t port = 0;            // there, where the ranks meet
-  std::string token;                 // empty: on one host a random one, on several none
-  bool prefix = true;                // "[rank] " before every line
-  bool first_draws = false;          // this host's first rank has the terminal to itself
-  bool bind = true;                  // every rank to its share of the cores
+  int ranks = 1;                          // of this machine
+  std::vector<std::string> program;       // and its arguments
+  int hosts = 1;                          // machines that each run so many
+  int host = 0;                           // which of them this is; its ranks begin at host x ranks
+  std::string master;                     // of the first host; needed where there are several
+  std::uint16_t port = 0;                 // there, where the ranks meet
+  std::string token;                      // empty: on one host a random one, on several none
+  bool prefix = true;                     // "[rank] " before every line
+  bool first_rank_owns_terminal = false;  // this host's first rank has the terminal to itself
+  bool bind = true;                       // every rank to its share of the cores
   std::optional<std::chrono::milliseconds> deadline;
   std::chrono::milliseconds grace{5000};  // from SIGTERM to SIGKILL
   int max_restarts = 0;
-  // Exit statuses with which a rank answers, having said why itself: they end the job without a
-  // word, and a restart would change nothing.
-  std::vector<int> answers;
+  // Exit statuses with which a rank final_statuses, having said why itself: they end the job
+  // without a word, and a restart would change nothing.
+  std::vector<int> final_statuses;
   std::int64_t started_ns = 0;  // when the job began, since 1970, for SLUICE_STARTED; 0: now
   int out = 1;                  // where the output goes
   int err = 2;
-  std::function<void(const std::string&)> tell = [](const std::string&) {
+  std::function<void(const std::string&)> report = [](const std::string&) {
   };  // what happens meanwhile
 };
 
@@ -58,7 +58,7 @@ struct LaunchOutcome {
   bool output_lost = false;  // nobody reads the output any more
   int restarts = 0;          // before this end
 
-  bool all_well() const { return !first_failure && signal == 0 && !out_of_time && !output_lost; }
+  bool succeeded() const { return !first_failure && signal == 0 && !out_of_time && !output_lost; }
 };
 
 // Returns when every rank has ended. Takes SIGINT, SIGTERM, SIGHUP and SIGQUIT and passes them on
@@ -69,6 +69,6 @@ Result<LaunchOutcome> launch(const LaunchOptions& options);
 
 // Whether all ranks are to be started once more: a rank failed of itself, neither by wrong input
 // (status 2) nor with an answer, nobody asked for an end, and a restart is left.
-bool worth_a_restart(const LaunchOptions& options, const LaunchOutcome& outcome);
+bool should_restart(const LaunchOptions& options, const LaunchOutcome& outcome);
 
 }  // namespace sluice::bootstrap

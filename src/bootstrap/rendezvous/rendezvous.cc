@@ -317,7 +317,7 @@ void RendezvousClient::nap() {
 void RendezvousClient::tell_once() {
   if (told_ || welcome_ || transport::Clock::now() < began_ + kTellAfter) return;
   told_ = true;
-  meeting_.tell(
+  meeting_.report(
       base::format("calling {}", transport::show_address(meeting_.master, meeting_.port)));
 }
 
@@ -340,7 +340,7 @@ Status RendezvousClient::too_late() const {
 
 }  // namespace
 
-Result<RendezvousResult> meet(const RendezvousOptions& meeting) {
+Result<RendezvousResult> rendezvous(const RendezvousOptions& meeting) {
   Status status = check(meeting);
   if (!status.ok()) return status;
   return meeting.rank == 0 ? receive(meeting) : RendezvousClient{meeting}.run();

@@ -31,7 +31,7 @@ struct RendezvousOptions {
   std::string node = node_identity();  // equal for ranks that share memory
   transport::Clock::time_point deadline;
   // Hears how it goes: "5 of 8 ranks joined, waiting for 3 on host b".
-  std::function<void(const std::string&)> tell = [](const std::string&) {};
+  std::function<void(const std::string&)> report = [](const std::string&) {};
 };
 
 // Who a rank is to the others.
@@ -52,6 +52,6 @@ struct RendezvousResult {
 // Blocks until all ranks have met. Fails with a sentence that says who is missing, or what is wrong
 // with the address. Looking up a name that is no number may take longer than the deadline, as the
 // system's resolver has times of its own.
-Result<RendezvousResult> meet(const RendezvousOptions& meeting);
+Result<RendezvousResult> rendezvous(const RendezvousOptions& meeting);
 
 }  // namespace sluice::bootstrap

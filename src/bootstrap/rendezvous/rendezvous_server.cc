@@ -281,7 +281,7 @@ void RendezvousServer::tell_progress() {
   std::string text = attendance_.text();
   if (!last_refused_.empty()) text += base::format(" ({})", last_refused_);
   if (text == last_told_ && now < told_at_ + kTellAgainAfter) return;
-  meeting_.tell(text);
+  meeting_.report(text);
   last_told_ = std::move(text);
   told_at_ = now;
 }

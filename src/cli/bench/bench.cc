@@ -189,7 +189,7 @@ int run_processes(const Options& options, int ranks) {
     if (outcome.first_failure->status == kExitNo) return kExitNo;
     say(base::format("rank {} {}", outcome.first_failure->rank, outcome.first_failure->how));
   }
-  return outcome.all_well() ? kExitDone : kExitMachine;
+  return outcome.succeeded() ? kExitDone : kExitMachine;
 }
 
 // Every rank counts as a node of its own, on the loopback interface.

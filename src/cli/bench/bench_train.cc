@@ -86,7 +86,7 @@ Measurement measure(const Options& options, const ScalingRow& row, int threads) 
   launched.program.insert(launched.program.begin(), train_program());
   const bootstrap::LaunchOutcome outcome = bootstrap::launch(launched).value();
   if (outcome.signal != 0) return {.failed = 128 + outcome.signal};
-  if (!outcome.all_well()) {
+  if (!outcome.succeeded()) {
     base::print(stderr, "{}", content_of(err));
     if (outcome.first_failure)
       say(base::format("rank {} {}", outcome.first_failure->rank, outcome.first_failure->how));

@@ -80,7 +80,7 @@ int report(const TrainOptions& options, const bootstrap::LaunchOutcome& outcome)
         base::format("standard output or standard error cannot be written, so the ranks were "
                      "stopped{}",
                      go_on));
-  if (!outcome.first_failure) return outcome.all_well() ? kExitDone : kExitMachine;
+  if (!outcome.first_failure) return outcome.succeeded() ? kExitDone : kExitMachine;
   const bootstrap::LaunchOutcome::Failure& failure = *outcome.first_failure;
   if (failure.status == kExitNo || failure.status == kExitUsage || failure.status > 128)
     return failure.status;  // the rank has said why
@@ -107,11 +107,11 @@ int start_ranks(TrainOptions options) {
       .ranks = ranks,
       .program = arguments_of_rank(options),
       .prefix = false,
-      .first_draws = is_terminal(STDERR_FILENO),
+      .first_rank_owns_terminal = is_terminal(STDERR_FILENO),
       .grace = std::chrono::milliseconds{5000},
       .max_restarts = job.max_restarts,
-      .answers = {kExitNo, kExitUsage, 128 + SIGINT, 128 + SIGTERM, 128 + SIGHUP},
-      .tell = say};
+      .final_statuses = {kExitNo, kExitUsage, 128 + SIGINT, 128 + SIGTERM, 128 + SIGHUP},
+      .report = say};
   launched.program.insert(launched.program.begin(), program);
   const auto outcome = bootstrap::launch(launched);
   std::error_code ignored;

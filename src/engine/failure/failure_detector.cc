@@ -7,7 +7,7 @@
 namespace sluice::engine {
 
 void FailureDetector::look() {
-  group_.hear();
+  group_.receive_status();
   for (Rank peer = 0; peer < group_.size(); ++peer) {
     if (peer != group_.rank()) gone_[static_cast<std::size_t>(peer)] = now(peer);
   }
@@ -18,7 +18,7 @@ FailureDetector::Gone FailureDetector::now(Rank peer) const {
   const Gone before = gone_[static_cast<std::size_t>(peer)];
   if (before == Gone::GaveUp) return before;
   const bool has_died = before == Gone::Dead || !group_.death_of(peer).empty();
-  if (has_died) group_.hear();  // its last words may have come since
+  if (has_died) group_.receive_status();  // its last words may have come since
   if (group_.board(peer).failed.load(std::memory_order_seq_cst) != 0) return Gone::GaveUp;
   return has_died ? Gone::Dead : Gone::No;
 }
@@ -48,7 +48,7 @@ Blame FailureDetector::standstill(const RunningCollective& running) const {
   }
   for (Rank peer = 0; peer < group_.size(); ++peer) {
     if (peer == group_.rank()) continue;
-    const std::string stopped = group_.standstill_of(peer);
+    const std::string stopped = group_.stall_of(peer);
     if (!stopped.empty()) return {peer, base::format("rank {} is stopped ({})", peer, stopped)};
   }
   for (Rank peer = 0; peer < group_.size(); ++peer) {
@@ -66,8 +66,8 @@ bool FailureDetector::is_cut_off() const {
   bool several = false;
   for (Rank peer = 0; peer < group_.size(); ++peer) {
     if (group_.is_local(peer)) continue;
-    if (group_.standstill_of(peer).empty()) return false;
-    const int node = group_.place(peer).node;
+    if (group_.stall_of(peer).empty()) return false;
+    const int node = group_.location(peer).node;
     several = several || (silent_node != -1 && silent_node != node);
     silent_node = node;
   }
@@ -87,7 +87,7 @@ Blame FailureDetector::blamed_by(Rank rank) const {
     return {culprit, base::format("rank {} gave up because of this rank", rank)};
   }
   if (now(culprit) == Gone::Dead) return dead(culprit);
-  const std::string stopped = group_.standstill_of(culprit);
+  const std::string stopped = group_.stall_of(culprit);
   return {culprit, stopped.empty()
                        ? base::format("rank {} gave up because of rank {}", rank, culprit)
                        : base::format("rank {} is stopped ({})", culprit, stopped)};

@@ -32,7 +32,7 @@ std::vector<std::int32_t> switches_of(const transport::Group& group,
                                       const std::optional<cluster::Cluster>& cluster) {
   std::vector<std::int32_t> switches;
   for (Rank rank = 0; rank < group.size(); ++rank) {
-    const transport::RankLocation& place = group.place(rank);
+    const transport::RankLocation& place = group.location(rank);
     if (static_cast<std::size_t>(place.node) < switches.size()) continue;
     switches.push_back(cluster ? cluster->switch_of(place.host, place.address) : 0);
   }

@@ -11,7 +11,7 @@ namespace {
 
 std::vector<int> nodes_of(const transport::Group& group) {
   std::vector<int> nodes;
-  for (Rank rank = 0; rank < group.size(); ++rank) nodes.push_back(group.place(rank).node);
+  for (Rank rank = 0; rank < group.size(); ++rank) nodes.push_back(group.location(rank).node);
   return nodes;
 }
 

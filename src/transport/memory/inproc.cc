@@ -72,12 +72,12 @@ class InprocMemory final : public Memory {
   Result<MemoryBlock> allocate(std::size_t bytes) override { return arena_->allocate(bytes); }
   void release(const MemoryBlock& segment) override { arena_->release(segment); }
   Result<std::byte*> address(Rank /*peer*/, MemoryLocation location) override {
-    return reinterpret_cast<std::byte*>(location.segment + location.offset);  // NOLINT: see Arena
+    return reinterpret_cast<std::byte*>(location.block + location.offset);  // NOLINT: see Arena
   }
   int wake_descriptor() const override { return arena_->waker(rank_); }
   void wake(Rank peer) override { eventfd_write(arena_->waker(peer), 1); }
   std::string death_of(Rank peer) override { return arena_->gone(peer) ? "it has left" : ""; }
-  std::string standstill_of(Rank /*peer*/) override { return ""; }
+  std::string stall_of(Rank /*peer*/) override { return ""; }
 
  private:
   Rank rank_;
@@ -86,7 +86,7 @@ class InprocMemory final : public Memory {
 
 }  // namespace
 
-std::shared_ptr<Memory> make_lone_memory() {
+std::shared_ptr<Memory> make_single_rank_memory() {
   return std::make_shared<InprocMemory>(0, std::make_shared<Arena>(1));
 }
 

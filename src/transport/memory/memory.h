@@ -21,7 +21,7 @@ class Group;
 
 // Where bytes lie: in which of a rank's segments, and how far in.
 struct MemoryLocation {
-  std::uint64_t segment = 0;
+  std::uint64_t block = 0;
   std::uint64_t offset = 0;
 };
 
@@ -53,7 +53,7 @@ class Memory {
   // "" while the peer lives, else how it ended.
   virtual std::string death_of(Rank peer) = 0;
   // "" while the peer may run, else what holds it up from outside.
-  virtual std::string standstill_of(Rank peer) = 0;
+  virtual std::string stall_of(Rank peer) = 0;
 };
 
 // inproc: ranks are threads of one process, which sees every rank's memory.
@@ -62,11 +62,11 @@ class Memory {
 std::vector<std::unique_ptr<Group>> make_inproc_groups(int ranks);
 
 // The memory of a rank that is alone on its node.
-std::shared_ptr<Memory> make_lone_memory();
+std::shared_ptr<Memory> make_single_rank_memory();
 
 // shm: ranks are processes of one machine, and each maps what it needs of its peers' memory.
 
-struct ShmJoin {
+struct ShmOptions {
   Rank rank = 0;
   int ranks = 1;
   std::string job;    // the same on all ranks, another one for every job of the user
@@ -75,16 +75,16 @@ struct ShmJoin {
 };
 
 // Returns when all ranks have joined. The error names the ranks that have not.
-Result<std::shared_ptr<Memory>> connect_shm(const ShmJoin& join);
+Result<std::shared_ptr<Memory>> connect_shm(const ShmOptions& join);
 
 // The same, with a control block (control.h) for all ranks, which rank 0 has made.
 struct JoinedMemory {
   std::shared_ptr<Memory> memory;
   std::byte* control = nullptr;
 };
-Result<JoinedMemory> join_shm(const ShmJoin& join);
+Result<JoinedMemory> join_shm(const ShmOptions& join);
 
 // The same as a group.
-Result<std::unique_ptr<Group>> make_shm_group(const ShmJoin& join);
+Result<std::unique_ptr<Group>> make_shm_group(const ShmOptions& join);
 
 }  // namespace sluice::transport

@@ -128,7 +128,7 @@ base::Fd process_at(int socket, pid_t pid) {
 
 class Joining {
  public:
-  Joining(const ShmJoin& join, const SharedDescriptors& gift, std::uint64_t word)
+  Joining(const ShmOptions& join, const SharedDescriptors& gift, std::uint64_t word)
       : join_{join}, gift_{gift}, word_{word}, peers_(static_cast<std::size_t>(join.ranks)) {}
 
   Status run() {
@@ -399,7 +399,7 @@ class Joining {
   Clock::time_point deadline() const { return std::min(join_.deadline, parting_); }
   static std::size_t index(Rank rank) { return static_cast<std::size_t>(rank); }
 
-  const ShmJoin& join_;
+  const ShmOptions& join_;
   SharedDescriptors gift_;
   std::uint64_t word_;
   std::vector<Peer> peers_;  // by rank; the own one stays absent
@@ -412,7 +412,7 @@ class Joining {
 
 }  // namespace
 
-Result<std::vector<MeshLink>> join_mesh(const ShmJoin& join, const SharedDescriptors& gift,
+Result<std::vector<MeshLink>> join_mesh(const ShmOptions& join, const SharedDescriptors& gift,
                                         std::uint64_t word) {
   constexpr int kMostRanks = 4096;
   constexpr std::size_t kLongestToken = 255;  // what a Packet holds

@@ -76,7 +76,7 @@ struct MeshLink {
 };
 
 // One link a rank. Fails with a sentence that says who is missing.
-Result<std::vector<MeshLink>> join_mesh(const ShmJoin& join, const SharedDescriptors& gift,
+Result<std::vector<MeshLink>> join_mesh(const ShmOptions& join, const SharedDescriptors& gift,
                                         std::uint64_t word);
 
 }  // namespace sluice::transport

@@ -28,7 +28,7 @@ namespace {
 class ShmMemory final : public Memory {
  public:
   // Every rank brings a first segment of that many bytes (none if 0), which its peers know of.
-  static Result<std::shared_ptr<ShmMemory>> join(const ShmJoin& join, std::size_t first_bytes);
+  static Result<std::shared_ptr<ShmMemory>> join(const ShmOptions& join, std::size_t first_bytes);
   ~ShmMemory() override;
   ShmMemory(const ShmMemory&) = delete;
   ShmMemory& operator=(const ShmMemory&) = delete;
@@ -45,7 +45,7 @@ class ShmMemory final : public Memory {
     eventfd_write(waker.number(), 1);
   }
   std::string death_of(Rank peer) override;
-  std::string standstill_of(Rank peer) override;
+  std::string stall_of(Rank peer) override;
 
   std::uint64_t first_segment(Rank rank) const {
     return peers_[static_cast<std::size_t>(rank)].link.word;
@@ -63,7 +63,7 @@ class ShmMemory final : public Memory {
     std::string death;
   };
 
-  ShmMemory(const ShmJoin& join, Arena arena, base::Fd waker)
+  ShmMemory(const ShmOptions& join, Arena arena, base::Fd waker)
       : rank_{join.rank},
         ranks_{join.ranks},
         process_{getpid()},
@@ -83,7 +83,8 @@ class ShmMemory final : public Memory {
   std::vector<Peer> peers_;  // by rank
 };
 
-Result<std::shared_ptr<ShmMemory>> ShmMemory::join(const ShmJoin& join, std::size_t first_bytes) {
+Result<std::shared_ptr<ShmMemory>> ShmMemory::join(const ShmOptions& join,
+                                                   std::size_t first_bytes) {
   Result<Arena> arena = Arena::create();
   if (!arena.ok()) return arena.status();
   const int file = arena.value().fd();
@@ -147,7 +148,7 @@ void ShmMemory::release(const MemoryBlock& segment) {
 Result<std::byte*> ShmMemory::address(Rank rank, MemoryLocation location) {
   const std::lock_guard lock{mutex_};
   Peer& peer = peers_[static_cast<std::size_t>(rank)];
-  const PageRange range = PageRange::from_id(location.segment);
+  const PageRange range = PageRange::from_id(location.block);
   if (location.offset >= range.bytes()) {
     return Status{Code::InvalidArgument,
                   base::format("rank {} names byte {} of a segment of {} bytes", rank,
@@ -159,7 +160,7 @@ Result<std::byte*> ShmMemory::address(Rank rank, MemoryLocation location) {
   }
   if (rank == rank_) {
     return Status{Code::InvalidArgument,
-                  base::format("rank {} has no segment {:x}", rank, location.segment)};
+                  base::format("rank {} has no segment {:x}", rank, location.block)};
   }
   const auto data = map(rank, peer, range);
   if (!data.ok()) return data.status();
@@ -211,7 +212,7 @@ std::string ShmMemory::death_of(Rank rank) {
   return peer.death;
 }
 
-std::string ShmMemory::standstill_of(Rank rank) {
+std::string ShmMemory::stall_of(Rank rank) {
   const pid_t pid = peers_[static_cast<std::size_t>(rank)].link.pid;
   std::ifstream file{base::format("/proc/{}/stat", pid)};
   std::string text;
@@ -226,13 +227,13 @@ std::string ShmMemory::standstill_of(Rank rank) {
 
 }  // namespace
 
-Result<std::shared_ptr<Memory>> connect_shm(const ShmJoin& join) {
+Result<std::shared_ptr<Memory>> connect_shm(const ShmOptions& join) {
   auto memory = ShmMemory::join(join, 0);
   if (!memory.ok()) return memory.status();
   return std::shared_ptr<Memory>{std::move(memory).value()};
 }
 
-Result<JoinedMemory> join_shm(const ShmJoin& join) {
+Result<JoinedMemory> join_shm(const ShmOptions& join) {
   auto memory = ShmMemory::join(join, join.rank == 0 ? ControlBlock::bytes(join.ranks) : 0);
   if (!memory.ok()) return memory.status();
   const auto control = memory.value()->address(0, {memory.value()->first_segment(0), 0});
@@ -240,7 +241,7 @@ Result<JoinedMemory> join_shm(const ShmJoin& join) {
   return JoinedMemory{memory.value(), control.value()};
 }
 
-Result<std::unique_ptr<Group>> make_shm_group(const ShmJoin& join) {
+Result<std::unique_ptr<Group>> make_shm_group(const ShmOptions& join) {
   auto room = join_shm(join);
   if (!room.ok()) return room.status();
   return std::make_unique<Group>(room.value().memory, room.value().control);

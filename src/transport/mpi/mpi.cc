@@ -35,8 +35,8 @@ void nap() { std::this_thread::sleep_for(std::chrono::microseconds{50}); }
 // A communicator and what goes over it.
 class MpiLink {
  public:
-  MpiLink(MPI_Comm comm, std::shared_ptr<NappingSleeper> sleeper)
-      : comm_{comm}, sleeper_{std::move(sleeper)} {
+  MpiLink(MPI_Comm comm, std::shared_ptr<BackoffWaiter> waiter)
+      : comm_{comm}, waiter_{std::move(waiter)} {
     MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
     MPI_Comm_rank(comm, &rank_);
     int ranks = 0;
@@ -48,22 +48,22 @@ class MpiLink {
   MPI_Comm comm() const { return comm_; }
   Rank rank() const { return rank_; }
   int ranks() const { return static_cast<int>(peers_.size()); }
-  const std::shared_ptr<NappingSleeper>& sleeper() const { return sleeper_; }
+  const std::shared_ptr<BackoffWaiter>& waiter() const { return waiter_; }
 
   // Counts what goes out.
-  std::uint64_t moved() const {
+  std::uint64_t send_progress() const {
     std::uint64_t moved = 0;
-    for (const std::unique_ptr<Peer>& peer : peers_) moved += peer ? peer->out.moved() : 0;
+    for (const std::unique_ptr<Peer>& peer : peers_) moved += peer ? peer->out.send_progress() : 0;
     return moved;
   }
 
   Peer& peer(Rank rank) {
     std::unique_ptr<Peer>& peer = peers_[static_cast<std::size_t>(rank)];
-    if (peer == nullptr) peer = std::make_unique<Peer>(comm_, rank, *sleeper_);
+    if (peer == nullptr) peer = std::make_unique<Peer>(comm_, rank, *waiter_);
     return *peer;
   }
 
-  void tell(Rank rank, const StatusNote& note);
+  void send_status(Rank rank, const StatusUpdate& note);
   // To whomever: who waits for one peer must not hold up what it told another.
   void send_notes() {
     if (!untold_.empty()) std::erase_if(untold_, [](Peer* other) { return other->notes.told(); });
@@ -80,12 +80,12 @@ class MpiLink {
  private:
   MPI_Comm comm_;
   Rank rank_ = 0;
-  std::shared_ptr<NappingSleeper> sleeper_;
+  std::shared_ptr<BackoffWaiter> waiter_;
   std::vector<std::unique_ptr<Peer>> peers_;
   std::vector<Peer*> untold_;  // notes to these wait
 };
 
-void MpiLink::tell(Rank rank, const StatusNote& note) {
+void MpiLink::send_status(Rank rank, const StatusUpdate& note) {
   Peer& other = peer(rank);
   other.notes.tell(note);
   if (!other.notes.told() && std::find(untold_.begin(), untold_.end(), &other) == untold_.end()) {
@@ -246,8 +246,8 @@ class MpiNetwork final : public Network {
 
   std::string_view name() const override { return "mpi"; }
   // Nothing moves but when MPI is asked.
-  WaitPolicy patience() const override { return {.spins = 1, .yields = 2000}; }
-  std::shared_ptr<Sleeper> sleeper() override { return link_->sleeper(); }
+  WaitPolicy wait_policy() const override { return {.spins = 1, .yields = 2000}; }
+  std::shared_ptr<Waiter> waiter() override { return link_->waiter(); }
 
   void send(Rank peer, const MessageHeader& header, const std::byte* data) override {
     link_->peer(peer).out.send(header, data);
@@ -256,7 +256,7 @@ class MpiNetwork final : public Network {
     link_->send_notes();
     return link_->peer(peer).out.sent();
   }
-  std::uint64_t moved() const override { return link_->moved(); }
+  std::uint64_t send_progress() const override { return link_->send_progress(); }
   const MessageHeader* incoming(Rank peer) override {
     link_->send_notes();
     return link_->peer(peer).in.incoming();
@@ -264,11 +264,11 @@ class MpiNetwork final : public Network {
   std::span<const std::byte> arrived(Rank peer) override { return link_->peer(peer).in.arrived(); }
   void consume(Rank peer, std::size_t bytes) override { link_->peer(peer).in.consume(bytes); }
 
-  void tell(Rank peer, const StatusNote& note) override {
+  void send_status(Rank peer, const StatusUpdate& note) override {
     if (note.failed != 0) Process::instance().fail();
-    link_->tell(peer, note);
+    link_->send_status(peer, note);
   }
-  bool hear(Rank peer, StatusNote& note) override {
+  bool receive_status(Rank peer, StatusUpdate& note) override {
     link_->send_notes();
     const bool heard = link_->peer(peer).notes.hear(note);
     if (heard && note.failed != 0) Process::instance().fail();
@@ -380,7 +380,7 @@ Result<std::unique_ptr<Network>> MpiNetwork::split(const std::vector<Rank>& rank
   MPI_Group_free(&all);
   if (code != MPI_SUCCESS) return Status{Code::PeerLost, "split: " + error_text(code)};
   return std::unique_ptr<Network>{
-      std::make_unique<MpiNetwork>(std::make_unique<MpiLink>(comm, link_->sleeper()))};
+      std::make_unique<MpiNetwork>(std::make_unique<MpiLink>(comm, link_->waiter()))};
 }
 
 // A duplicate of the world, on which errors are returned.
@@ -455,7 +455,7 @@ Result<std::unique_ptr<Network>> make_mpi_network() {
   if (!comm.ok()) return comm.status();
   Process::instance().free_retired();
   return std::unique_ptr<Network>{std::make_unique<MpiNetwork>(
-      std::make_unique<MpiLink>(comm.value(), std::make_shared<NappingSleeper>()))};
+      std::make_unique<MpiLink>(comm.value(), std::make_shared<BackoffWaiter>()))};
 }
 
 }  // namespace sluice::transport

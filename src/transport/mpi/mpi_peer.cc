@@ -20,8 +20,8 @@ std::size_t segment_bytes(std::uint64_t bytes, std::uint64_t offset) {
 
 }  // namespace
 
-bool NappingSleeper::sleep(Doorbell& bell, std::uint32_t rings, Clock::time_point until) {
-  Sleeper::sleep(bell, rings, std::min(until, Clock::now() + nap_));
+bool BackoffWaiter::sleep(Doorbell& bell, std::uint32_t rings, Clock::time_point until) {
+  Waiter::sleep(bell, rings, std::min(until, Clock::now() + nap_));
   nap_ = std::min(nap_ * 2, kLongest);
   const Clock::time_point now = Clock::now();
   if (now - looked_ < std::chrono::milliseconds{100}) return false;
@@ -54,7 +54,7 @@ bool Line::done(MPI_Request& request) {
   int flag = 0;
   check(MPI_Test(&request, &flag, MPI_STATUS_IGNORE));
   if (!error_.empty() || flag == 0) return false;
-  sleeper_->stir();
+  waiter_->stir();
   return true;
 }
 
@@ -220,7 +220,7 @@ bool Inbox::close() {
   return closed_;
 }
 
-void NoteBox::tell(const StatusNote& note) {
+void NoteBox::tell(const StatusUpdate& note) {
   newest_.note = note;
   newest_.news = 1;
   waiting_ = true;
@@ -258,7 +258,7 @@ void NoteBox::listen() {
   }
 }
 
-bool NoteBox::hear(StatusNote& note) {
+bool NoteBox::hear(StatusUpdate& note) {
   listen();
   if (!fresh_) return false;
   fresh_ = false;

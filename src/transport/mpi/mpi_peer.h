@@ -43,7 +43,7 @@ inline constexpr std::uint64_t kSegments = 64;  // outstanding in each direction
 inline constexpr std::uint64_t kHeaders = 8;    // likewise
 
 // MPI has nothing to sleep on but to be asked again: naps, short ones while something moves.
-class NappingSleeper : public Sleeper {
+class BackoffWaiter : public Waiter {
  public:
   bool sleep(Doorbell& bell, std::uint32_t rings, Clock::time_point until) override;
   void stir() { nap_ = kShortest; }
@@ -58,8 +58,8 @@ class NappingSleeper : public Sleeper {
 // The way to a peer, and what broke it.
 class Line {
  public:
-  Line(MPI_Comm comm, Rank peer, NappingSleeper& sleeper)
-      : comm_{comm}, peer_{peer}, sleeper_{&sleeper} {}
+  Line(MPI_Comm comm, Rank peer, BackoffWaiter& waiter)
+      : comm_{comm}, peer_{peer}, waiter_{&waiter} {}
 
   const std::string& error() const { return error_; }
   void send(const void* data, std::size_t bytes, int tag, MPI_Request& request);
@@ -73,7 +73,7 @@ class Line {
 
   MPI_Comm comm_;
   Rank peer_;
-  NappingSleeper* sleeper_;
+  BackoffWaiter* waiter_;
   std::string error_;
 };
 
@@ -90,7 +90,7 @@ class Outbox {
   void send(const MessageHeader& header, const std::byte* data);
   // Messages that arrive whether or not anything here is called again. Sends on what waits.
   std::uint64_t sent();
-  std::uint64_t moved() const { return segments_done_ + frames_done_; }
+  std::uint64_t send_progress() const { return segments_done_ + frames_done_; }
   std::uint64_t messages() const { return posted_ + queue_.size() - first_; }
   // Whether MPI needs nothing of this box any more.
   bool idle();
@@ -161,8 +161,8 @@ class NoteBox {
  public:
   explicit NoteBox(Line& line) : line_{&line} {}
 
-  void tell(const StatusNote& note);
-  bool hear(StatusNote& note);
+  void tell(const StatusUpdate& note);
+  bool hear(StatusUpdate& note);
   // REQUIRES: no tell() afterwards. `messages`: how many the peer is to read before it hears of it.
   void say_goodbye(std::uint64_t messages);
   // Sends on what waits. True: the newest note is on its way.
@@ -180,7 +180,7 @@ class NoteBox {
 
  private:
   struct NoteFrame {
-    StatusNote note;
+    StatusUpdate note;
     std::uint64_t messages = 0;
     std::int32_t pid = 0;    // not 0: goodbye
     std::uint32_t news = 0;  // 0: the note was told before
@@ -202,7 +202,7 @@ class NoteBox {
 };
 
 struct Peer {
-  Peer(MPI_Comm comm, Rank rank, NappingSleeper& sleeper) : line{comm, rank, sleeper} {}
+  Peer(MPI_Comm comm, Rank rank, BackoffWaiter& waiter) : line{comm, rank, waiter} {}
   Line line;
   Outbox out{line};
   Inbox in{line};

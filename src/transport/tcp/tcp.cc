@@ -25,7 +25,7 @@ constexpr std::size_t kLongestElement = 8;
 // What travels on a socket of notes.
 struct Frame {
   std::uint64_t goodbye = 0;
-  StatusNote note;
+  StatusUpdate note;
 };
 
 // What was sent is out when the kernel has it; errno is kept for who asks.
@@ -211,7 +211,7 @@ class Notes {
     }
   }
   // True: `note` is the newest that was heard, and has not been taken before.
-  bool take(StatusNote& note) {
+  bool take(StatusUpdate& note) {
     if (is_new_) note = newest_;
     return std::exchange(is_new_, false);
   }
@@ -226,7 +226,7 @@ class Notes {
   bool has_next_ = false;
   Frame in_;
   std::size_t heard_ = 0;
-  StatusNote newest_;
+  StatusUpdate newest_;
   bool is_new_ = false;
   bool over_ = false;
   bool goodbye_ = false;
@@ -236,7 +236,7 @@ class Notes {
 struct TcpProcess {
   TcpListener door;
   std::string own_address;
-  std::shared_ptr<EpollSleeper> sleeper;
+  std::shared_ptr<EpollWaiter> waiter;
   std::size_t receive_buffer = 0;  // of messages that come in turns; 0: as the system has it
   pid_t process = getpid();
 };
@@ -255,12 +255,12 @@ class TcpNetwork final : public Network {
   TcpNetwork& operator=(const TcpNetwork&) = delete;
 
   std::string_view name() const override { return "tcp"; }
-  std::shared_ptr<Sleeper> sleeper() override { return process_->sleeper; }
+  std::shared_ptr<Waiter> waiter() override { return process_->waiter; }
 
   void set_link(const Link& between) override {
     process_->receive_buffer = receive_buffer_for(between, most_receive_buffer());
   }
-  void take_turns() override {
+  void limit_receive_buffers() override {
     if (takes_turns_ || process_->receive_buffer == 0) return;
     takes_turns_ = true;
     for (const auto& route : routes_) {
@@ -280,7 +280,7 @@ class TcpNetwork final : public Network {
     return route.out.sent();
   }
 
-  std::uint64_t moved() const override {
+  std::uint64_t send_progress() const override {
     std::uint64_t bytes = 0;
     for (const auto& route : routes_) bytes += route ? route->out.bytes() : 0;
     return bytes;
@@ -312,12 +312,12 @@ class TcpNetwork final : public Network {
     return got;
   }
 
-  void tell(Rank peer, const StatusNote& note) override {
+  void send_status(Rank peer, const StatusUpdate& note) override {
     failed_ = failed_ || note.failed != 0;
     route(peer).notes.tell(route(peer).link.notes.number(), {0, note});
   }
 
-  bool hear(Rank peer, StatusNote& note) override {
+  bool receive_status(Rank peer, StatusUpdate& note) override {
     route(peer).notes.listen(route(peer).link.notes.number());
     return route(peer).notes.take(note);
   }
@@ -363,8 +363,8 @@ class TcpNetwork final : public Network {
       if (!links[i].messages.open()) continue;
       routes_[i] = std::make_unique<Route>();
       routes_[i]->link = std::move(links[i]);
-      process_->sleeper->watch(routes_[i]->link.messages.number(), false);
-      process_->sleeper->watch(routes_[i]->link.notes.number(), true);
+      process_->waiter->watch(routes_[i]->link.messages.number(), false);
+      process_->waiter->watch(routes_[i]->link.notes.number(), true);
     }
   }
 
@@ -421,13 +421,13 @@ class TcpNetwork final : public Network {
 }  // namespace
 
 Result<std::unique_ptr<Network>> make_tcp_network(TcpOptions options) {
-  auto sleeper = EpollSleeper::make(options.waker);
-  if (!sleeper.ok()) return sleeper.status();
+  auto waiter = EpollWaiter::make(options.wake_descriptor);
+  if (!waiter.ok()) return waiter.status();
   auto process = std::make_shared<TcpProcess>();
   process->door.listener = std::move(options.listener);
   process->door.token = std::move(options.token);
   process->own_address = options.own_address;
-  process->sleeper = std::move(sleeper).value();
+  process->waiter = std::move(waiter).value();
   return TcpNetwork::join(std::move(process), {.network = 0,
                                                .rank = options.rank,
                                                .addresses = std::move(options.addresses),

@@ -22,7 +22,7 @@ struct TcpOptions {
   std::string own_address;            // that of the listener; empty: any
   base::Fd listener;
   std::string token;
-  int waker = -1;  // what wakes this rank; must outlive the network
+  int wake_descriptor = -1;  // what wakes this rank; must outlive the network
   Clock::time_point deadline;
 };
 
