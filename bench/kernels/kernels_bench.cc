@@ -21,7 +21,6 @@
 #include "bench/kernels/minimal.h"
 #include "bench/kernels/two_threads.h"
 #include "kernels/convert.h"
-#include "kernels/copy.h"
 #include "kernels/norms.h"
 #include "kernels/reduce.h"
 

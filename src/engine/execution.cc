@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "base/format.h"
-#include "kernels/copy.h"
+#include "kernels/convert.h"
 
 namespace sluice::engine {
 

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "kernels/convert.h"
-#include "kernels/finite.h"
+#include "kernels/norms.h"
 #include "kernels/reduce.h"
 
 namespace sluice::gradient {

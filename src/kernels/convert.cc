@@ -1,12 +1,13 @@
-// convert.cc - narrow() goes block by block and keeps only the largest magnitude it meets: as an
-// integer, the bits of |x| grow with |x|, infinity above all numbers and NaN above infinity. A
-// block whose largest magnitude fits has nothing to count; the others are counted one by one.
+// convert.cc - narrow() works block by block and keeps the largest magnitude of a block: as
+// integers, the bits of |x| grow with |x|, infinity is above all numbers and NaN above infinity.
+// Only in a block whose largest magnitude overflows are elements counted, one by one.
 #include "kernels/convert.h"
 
 #include "kernels/targets.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/convert.cc"
+#include <hwy/cache_control.h>
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
@@ -15,33 +16,33 @@
 #include <cassert>
 #include <cstring>
 
-#include "kernels/lanes_inl.h"
+#include "kernels/vectors_inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sluice::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Converts and scales; returns the largest magnitude's bits, each lane's own.
-template <class Lanes>
+// Converts and scales, and keeps the bits of the largest magnitude.
+template <class Vector>
 class Narrower {
  public:
-  using V = typename Lanes::V;
-  using Bits = hn::RebindToSigned<typename Lanes::D>;
-  static constexpr std::size_t kLanes = lane_count<Lanes>();
+  using V = typename Vector::V;
+  using Bits = hn::RebindToSigned<typename Vector::D>;
+  static constexpr std::size_t kElements = elements_of<Vector>();
 
   explicit HWY_INLINE Narrower(float scale) : scale_{scale}, scaled_{scale != 1} {}
 
   HWY_INLINE void convert(std::uint16_t* to, const float* from) {
-    const typename Lanes::D d;
+    const typename Vector::D d;
     V value = hn::LoadU(d, from);
     if (scaled_) value = hn::Mul(value, hn::Set(d, scale_));
     largest_ = hn::Max(largest_, hn::BitCast(Bits{}, hn::Abs(value)));
-    Lanes::store(value, to);
+    Vector::store(value, to);
   }
 
   HWY_INLINE void convert_part(std::uint16_t* to, const float* from, std::size_t count) {
-    float part[kLanes] = {};
-    std::uint16_t narrowed[kLanes];
+    float part[kElements] = {};
+    std::uint16_t narrowed[kElements];
     std::memcpy(part, from, count * sizeof(float));
     convert(narrowed, part);
     std::memcpy(to, narrowed, count * sizeof(std::uint16_t));
@@ -49,10 +50,9 @@ class Narrower {
 
   // The largest since the last call.
   HWY_INLINE std::int32_t take_largest() {
-    HWY_ALIGN std::int32_t lanes[kLanes];
-    hn::Store(largest_, Bits{}, lanes);
+    const std::int32_t largest = largest_element(Bits{}, largest_);
     largest_ = hn::Zero(Bits{});
-    return *std::max_element(lanes, lanes + kLanes);
+    return largest;
   }
 
  private:
@@ -61,12 +61,12 @@ class Narrower {
   hn::Vec<Bits> largest_ = hn::Zero(Bits{});
 };
 
-template <class Lanes>
+template <class Vector>
 HWY_INLINE std::int32_t narrow_block(std::uint16_t* to, const float* from, std::size_t count,
                                      float scale) {
-  constexpr std::size_t n = lane_count<Lanes>();
-  Narrower<Lanes> first{scale};
-  Narrower<Lanes> second{scale};
+  constexpr std::size_t n = elements_of<Vector>();
+  Narrower<Vector> first{scale};
+  Narrower<Vector> second{scale};
   std::size_t i = 0;
   for (; i + 2 * n <= count; i += 2 * n) {
     first.convert(to + i, from + i);
@@ -79,26 +79,26 @@ HWY_INLINE std::int32_t narrow_block(std::uint16_t* to, const float* from, std::
 
 std::int32_t narrow_block_f16(std::uint16_t* to, const float* from, std::size_t count,
                               float scale) {
-  return narrow_block<F16Lanes>(to, from, count, scale);
+  return narrow_block<F16Vector>(to, from, count, scale);
 }
 
 std::int32_t narrow_block_bf16(std::uint16_t* to, const float* from, std::size_t count,
                                float scale) {
-  return narrow_block<Bf16Lanes>(to, from, count, scale);
+  return narrow_block<Bf16Vector>(to, from, count, scale);
 }
 
-// Widens and scales; kChecked: returns the largest magnitude's bits, else 0.
-template <class Lanes, bool kChecked>
+// Widens and scales. Returns the bits of the largest magnitude if kChecked, else 0.
+template <class Vector, bool kChecked>
 HWY_INLINE std::int32_t widen_all(float* to, const std::uint16_t* from, std::size_t count,
                                   float scale) {
-  const typename Lanes::D d;
-  const hn::RebindToSigned<typename Lanes::D> bits;
-  constexpr std::size_t n = lane_count<Lanes>();
+  const typename Vector::D d;
+  const hn::RebindToSigned<typename Vector::D> bits;
+  constexpr std::size_t n = elements_of<Vector>();
   const auto factor = hn::Set(d, scale);
   const bool scaled = scale != 1;
   auto largest = hn::Zero(bits);
   const auto convert = [&](float* target, const std::uint16_t* source) HWY_ATTR {
-    auto value = Lanes::load(source);
+    auto value = Vector::load(source);
     if constexpr (kChecked) largest = hn::Max(largest, hn::BitCast(bits, hn::Abs(value)));
     if (scaled) value = hn::Mul(value, factor);
     hn::StoreU(value, d, target);
@@ -113,27 +113,47 @@ HWY_INLINE std::int32_t widen_all(float* to, const std::uint16_t* from, std::siz
     std::memcpy(to + i, widened, (count - i) * sizeof(float));
   }
   if constexpr (!kChecked) return 0;
-  HWY_ALIGN std::int32_t lanes[n];
-  hn::Store(largest, bits, lanes);
-  return *std::max_element(lanes, lanes + n);
+  return largest_element(bits, largest);
 }
 
 void widen_all_f16(float* to, const std::uint16_t* from, std::size_t count, float scale) {
-  widen_all<F16Lanes, false>(to, from, count, scale);
+  widen_all<F16Vector, false>(to, from, count, scale);
 }
 
 void widen_all_bf16(float* to, const std::uint16_t* from, std::size_t count, float scale) {
-  widen_all<Bf16Lanes, false>(to, from, count, scale);
+  widen_all<Bf16Vector, false>(to, from, count, scale);
 }
 
 std::int32_t widen_checked_f16(float* to, const std::uint16_t* from, std::size_t count,
                                float scale) {
-  return widen_all<F16Lanes, true>(to, from, count, scale);
+  return widen_all<F16Vector, true>(to, from, count, scale);
 }
 
 std::int32_t widen_checked_bf16(float* to, const std::uint16_t* from, std::size_t count,
                                 float scale) {
-  return widen_all<Bf16Lanes, true>(to, from, count, scale);
+  return widen_all<Bf16Vector, true>(to, from, count, scale);
+}
+
+// The C library writes past the cache, too, but from a size that it derives from the last-level
+// cache; a virtual machine reports that of the whole host.
+void stream_copy(std::uint8_t* to, const std::uint8_t* from, std::size_t bytes) {
+  const hn::ScalableTag<std::uint8_t> d;
+  constexpr std::size_t n = hn::MaxLanes(hn::ScalableTag<std::uint8_t>{});
+  const std::size_t head = (n - reinterpret_cast<std::uintptr_t>(to) % n) % n;
+  std::memcpy(to, from, head);
+  std::size_t i = head;
+  for (; i + 4 * n <= bytes; i += 4 * n) {
+    const auto v0 = hn::LoadU(d, from + i);
+    const auto v1 = hn::LoadU(d, from + i + n);
+    const auto v2 = hn::LoadU(d, from + i + 2 * n);
+    const auto v3 = hn::LoadU(d, from + i + 3 * n);
+    hn::Stream(v0, d, to + i);
+    hn::Stream(v1, d, to + i + n);
+    hn::Stream(v2, d, to + i + 2 * n);
+    hn::Stream(v3, d, to + i + 3 * n);
+  }
+  hwy::FlushStream();
+  std::memcpy(to + i, from + i, bytes - i);
 }
 
 }  // namespace sluice::kernels::HWY_NAMESPACE
@@ -143,6 +163,7 @@ HWY_AFTER_NAMESPACE();
 namespace sluice::kernels {
 namespace {
 
+HWY_EXPORT(stream_copy);
 HWY_EXPORT(narrow_block_f16);
 HWY_EXPORT(narrow_block_bf16);
 HWY_EXPORT(widen_all_f16);
@@ -173,9 +194,19 @@ ConvertCounts count_block(const float* from, std::size_t count, float scale,
 
 }  // namespace
 
+void copy(void* to, const void* from, std::size_t bytes) {
+  if (bytes == 0) return;  // memcpy must not get null
+  if (bytes < kStreamBytes) {
+    std::memcpy(to, from, bytes);
+  } else {
+    HWY_DYNAMIC_DISPATCH(stream_copy)
+    (static_cast<std::uint8_t*>(to), static_cast<const std::uint8_t*>(from), bytes);
+  }
+}
+
 ConvertCounts narrow(DataType type, void* to, const float* from, std::size_t count, float scale) {
   assert(type == DataType::F16 || type == DataType::BF16);
-  constexpr std::size_t block = 4096;  // its input still in L1 should it have to be counted
+  constexpr std::size_t block = 4096;  // its input is still in L1 when it must be counted
   const bool f16 = type == DataType::F16;
   const std::int32_t overflow = f16 ? kOverflowF16 : kOverflowBf16;
   const auto convert =

@@ -1,10 +1,11 @@
-// convert.h - f32 to the 16-bit wire types and back.
+// convert.h - copies memory: as it is, or from f32 to the 16-bit wire types and back.
 //
-// Narrowing rounds to nearest even; what is too large becomes infinity, denormals are kept, a NaN
-// stays a NaN (quiet, with its sign and the upper bits of its payload). Widening is exact, save
-// that a signalling NaN may come out quiet. All else is the same bits on every machine.
+// Narrowing rounds to nearest even. A value that is too large becomes infinity, denormals are kept,
+// and a NaN stays a NaN (quiet, with its sign and the upper bits of its payload). Widening is
+// exact, except that a signalling NaN may become quiet. All other results are the same bits on
+// every machine.
 //
-// Pointers are aligned to the element and do not overlap. Thread-safety: no state.
+// REQUIRES: pointers are aligned to the element and do not overlap. Thread-safety: no state.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +15,15 @@
 
 namespace sluice::kernels {
 
-// What narrowing met. The counts cost next to nothing while they are zero.
+// From this many bytes on, results are written past the cache: reading the cache lines that are
+// about to be overwritten would cost more than a later hit saves. About the L2 cache of one core.
+inline constexpr std::size_t kStreamBytes = std::size_t{2} << 20;
+
+// Copies bytes; of any alignment.
+void copy(void* to, const void* from, std::size_t bytes);
+
+// Elements that narrowing made not finite, or that were so before. Counting costs next to nothing
+// while the counts are zero.
 struct ConvertCounts {
   std::uint64_t overflow = 0;  // finite before, infinite now
   std::uint64_t inf = 0;       // infinite before and now
@@ -36,8 +45,8 @@ ConvertCounts narrow(DataType type, void* to, const float* from, std::size_t cou
 // to[i] = scale * from[i], in f32. REQUIRES: type is F16 or BF16.
 void widen(DataType type, float* to, const void* from, std::size_t count, float scale = 1);
 
-// As widen(); returns the largest |from[i]|, before it is scaled: 0 if there is none, infinity or
-// NaN if any element is that (NaN where both are).
+// As widen(). Returns the largest |from[i]| before scaling: 0 if there are no elements, NaN if any
+// element is NaN, else infinity if any is infinite.
 float widen_checked(DataType type, float* to, const void* from, std::size_t count, float scale = 1);
 
 }  // namespace sluice::kernels

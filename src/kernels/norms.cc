@@ -1,3 +1,4 @@
+// norms.cc - count_not_finite() works block by block, as narrow() in convert.cc does.
 #include "kernels/norms.h"
 
 #include "kernels/targets.h"
@@ -11,15 +12,15 @@
 #include <array>
 #include <cassert>
 #include <cstring>
+#include <limits>
 
-#include "kernels/lanes_inl.h"
-#include "kernels/partial_sums_inl.h"
+#include "kernels/vectors_inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sluice::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// As many elements as a vector of f64 has lanes.
+// Loads as many elements as a vector of f64 has, as f64.
 struct FromF64 {
   using Stored = double;
   static HWY_INLINE hn::Vec<Wide> load(const double* from) { return hn::LoadU(Wide{}, from); }
@@ -69,14 +70,14 @@ HWY_NOINLINE double chunk_norm(const void* chunk, std::size_t count) {
   for (std::size_t i = 0; i < whole; i += kPartialSums) {
     HWY_UNROLL(kSumsUnroll)
     for (std::size_t v = 0; v < kWideVectors; ++v) {
-      sums.add(v, size_of_each<kSquare>(From::load(from + i + v * kWideLanes)));
+      sums.add(v, size_of_each<kSquare>(From::load(from + i + v * kWideElements)));
     }
   }
-  if (whole < count) {  // adding the size of zero changes no sum
+  if (whole < count) {  // adding zeros changes no sum
     Stored rest[kPartialSums] = {};
     std::memcpy(rest, from + whole, (count - whole) * sizeof(Stored));
     for (std::size_t v = 0; v < kWideVectors; ++v) {
-      sums.add(v, size_of_each<kSquare>(From::load(rest + v * kWideLanes)));
+      sums.add(v, size_of_each<kSquare>(From::load(rest + v * kWideElements)));
     }
   }
   return sums.total();
@@ -109,6 +110,34 @@ double squared_l2_chunk(DataType type, const void* chunk, std::size_t count) {
   return chunk_norm_of<true>(type, chunk, count);
 }
 
+template <class T>
+HWY_INLINE T largest_magnitude(const T* from, std::size_t count) {
+  const hn::ScalableTag<T> d;
+  constexpr std::size_t n = hn::MaxLanes(hn::ScalableTag<T>{});
+  constexpr T magnitude = std::numeric_limits<T>::max();
+  const auto mask = hn::Set(d, magnitude);
+  auto first = hn::Zero(d);
+  auto second = hn::Zero(d);
+  std::size_t i = 0;
+  for (; i + 2 * n <= count; i += 2 * n) {
+    first = hn::Max(first, hn::And(hn::LoadU(d, from + i), mask));
+    second = hn::Max(second, hn::And(hn::LoadU(d, from + i + n), mask));
+  }
+  T largest = largest_element(d, hn::Max(first, second));
+  for (; i < count; ++i) largest = std::max(largest, static_cast<T>(from[i] & magnitude));
+  return largest;
+}
+
+std::int16_t largest_of_16(const std::int16_t* from, std::size_t count) {
+  return largest_magnitude(from, count);
+}
+std::int32_t largest_of_32(const std::int32_t* from, std::size_t count) {
+  return largest_magnitude(from, count);
+}
+std::int64_t largest_of_64(const std::int64_t* from, std::size_t count) {
+  return largest_magnitude(from, count);
+}
+
 }  // namespace sluice::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -118,6 +147,9 @@ namespace {
 
 HWY_EXPORT(l1_chunk);
 HWY_EXPORT(squared_l2_chunk);
+HWY_EXPORT(largest_of_16);
+HWY_EXPORT(largest_of_32);
+HWY_EXPORT(largest_of_64);
 
 using ChunkNorm = double (*)(DataType, const void*, std::size_t);
 
@@ -130,6 +162,23 @@ void every_chunk(ChunkNorm norm, DataType type, const void* from, std::size_t co
   }
 }
 
+template <class T>
+std::uint64_t count_from(T (*largest)(const T*, std::size_t), const void* data, std::size_t count,
+                         T infinity) {
+  constexpr std::size_t block = 4096;  // is still in L1 when it must be counted
+  const auto* from = static_cast<const T*>(data);
+  std::uint64_t counted = 0;
+  for (std::size_t i = 0; i < count; i += block) {
+    const std::size_t size = std::min(block, count - i);
+    if (largest(from + i, size) < infinity) continue;
+    counted +=
+        static_cast<std::uint64_t>(std::count_if(from + i, from + i + size, [infinity](T value) {
+          return static_cast<T>(value & std::numeric_limits<T>::max()) >= infinity;
+        }));
+  }
+  return counted;
+}
+
 }  // namespace
 
 void l1_norms(DataType type, const void* from, std::size_t count, std::size_t chunk,
@@ -140,6 +189,25 @@ void l1_norms(DataType type, const void* from, std::size_t count, std::size_t ch
 void squared_l2_norms(DataType type, const void* from, std::size_t count, std::size_t chunk,
                       double* norms) {
   every_chunk(HWY_DYNAMIC_DISPATCH(squared_l2_chunk), type, from, count, chunk, norms);
+}
+
+std::uint64_t count_not_finite(DataType type, const void* from, std::size_t count) {
+  switch (type) {
+    case DataType::F32:
+      return count_from(HWY_DYNAMIC_DISPATCH(largest_of_32), from, count, 0x7f800000);
+    case DataType::F64:
+      return count_from(HWY_DYNAMIC_DISPATCH(largest_of_64), from, count,
+                        std::int64_t{0x7ff0000000000000});
+    case DataType::F16:
+      return count_from(HWY_DYNAMIC_DISPATCH(largest_of_16), from, count, std::int16_t{0x7c00});
+    case DataType::BF16:
+      return count_from(HWY_DYNAMIC_DISPATCH(largest_of_16), from, count, std::int16_t{0x7f80});
+    case DataType::I32:
+    case DataType::I64:
+      break;
+  }
+  assert(false && "integers are always finite");
+  return 0;
 }
 
 }  // namespace sluice::kernels

@@ -1,25 +1,31 @@
-// norms.h - one number a chunk that says how large its elements are.
+// norms.h - how large the elements of an array are, and how many are not finite.
 //
-// All arithmetic is in f64 and its order is fixed, so that every machine gets the same bits: within
-// a chunk, element i is added to partial sum i mod 32, elements in order; then partial sums j and
-// j + 16 are added for j < 16, then j and j + 8, and so on down to one. (The square of an f32, f16
-// or bf16 is exact in f64.) NaN and infinity carry through to their chunk's norm.
+// Norms are taken chunk by chunk. All arithmetic is in f64 and its order is fixed, so that every
+// machine gets the same bits: within a chunk, element i is added to partial sum i mod 32, elements
+// in order; then partial sums j and j + 16 are added for j < 16, then j and j + 8, and so on down
+// to one. (The square of an f32, f16 or bf16 is exact in f64.) A NaN or an infinity makes the norm
+// of its chunk NaN or infinite.
 //
-// The last chunk may be shorter. REQUIRES: type is a float type, chunk is at least 1, `norms` has
-// room for ceil(count / chunk). Thread-safety: no state.
+// REQUIRES: type is a float type, `from` is aligned to it. Thread-safety: no state.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 #include "sluice/types.h"
 
 namespace sluice::kernels {
 
-// The sum of |x|.
+// The sum of |x| of each chunk. The last chunk may be shorter.
+// REQUIRES: chunk >= 1, `norms` has room for ceil(count / chunk).
 void l1_norms(DataType type, const void* from, std::size_t count, std::size_t chunk, double* norms);
 
-// The sum of x * x: the square of the L2 norm.
+// The same with x * x: the squares of the L2 norms.
 void squared_l2_norms(DataType type, const void* from, std::size_t count, std::size_t chunk,
                       double* norms);
+
+// How many elements are infinite or NaN. While there are none, it costs little more than reading
+// the array.
+std::uint64_t count_not_finite(DataType type, const void* from, std::size_t count);
 
 }  // namespace sluice::kernels

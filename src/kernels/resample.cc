@@ -49,11 +49,11 @@ void blend_pixels_on(const float* row, const Taps& taps, const float* scale, con
     }
   }
 #else
-  const hn::FixedTag<float, 4> d;  // a pixel and one value more
-  HWY_ALIGN float lanes[4] = {scale[0], scale[1], scale[2], 0};
-  const auto factor = hn::Load(d, lanes);
-  for (std::size_t channel = 0; channel < kChannels; ++channel) lanes[channel] = shift[channel];
-  const auto moved = hn::Load(d, lanes);
+  const hn::FixedTag<float, 4> d;  // a pixel and one more value
+  HWY_ALIGN float pixel[4] = {scale[0], scale[1], scale[2], 0};
+  const auto factor = hn::Load(d, pixel);
+  for (std::size_t channel = 0; channel < kChannels; ++channel) pixel[channel] = shift[channel];
+  const auto offset = hn::Load(d, pixel);
   for (std::size_t x = 0; x < taps.first.size(); ++x) {
     const float* const weights = taps.weights.data() + x * taps.count;
     const float* const from = row + taps.first[x] * kChannels;
@@ -61,8 +61,8 @@ void blend_pixels_on(const float* row, const Taps& taps, const float* scale, con
     for (std::size_t k = 0; k < taps.count; ++k) {
       sum = hn::Add(sum, hn::Mul(hn::Set(d, weights[k]), hn::LoadU(d, from + k * kChannels)));
     }
-    hn::Store(hn::Add(hn::Mul(sum, factor), moved), d, lanes);
-    for (std::size_t channel = 0; channel < kChannels; ++channel) out[channel][x] = lanes[channel];
+    hn::Store(hn::Add(hn::Mul(sum, factor), offset), d, pixel);
+    for (std::size_t channel = 0; channel < kChannels; ++channel) out[channel][x] = pixel[channel];
   }
 #endif
 }

@@ -1,8 +1,7 @@
-// resample.h - the two halves of making an image smaller or larger: a row out of rows, a row of
-// pixels out of a row of pixels.
+// resample.h - the two passes of resizing an image: first rows are blended, then pixels of a row.
 //
-// Sums are added in the order of the taps, one rounding each, with every instruction set: the same
-// bits on every machine.
+// Sums are added in the order of the taps, each product and sum rounded by itself, so that all
+// machines get the same bits. Thread-safety: no state.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +10,7 @@
 
 namespace sluice::kernels {
 
-// What each output element takes of its input: `count` weights, for input `first` and those after.
+// Output element x is the sum of `count` inputs from first[x] on, each times its weight.
 struct Taps {
   std::size_t count = 0;
   std::vector<std::size_t> first;
@@ -22,8 +21,9 @@ struct Taps {
 void blend_rows(const std::uint8_t* from, std::size_t stride, const float* weights,
                 std::size_t rows, std::size_t count, float* out);
 
-// A row of three interleaved channels as three rows, each value times scale plus shift of its
-// channel. REQUIRES: 4 readable floats from every pixel on: one more than the row has.
+// Blends pixels of a row of three interleaved channels into three rows, one for each channel, and
+// multiplies each value by the scale of its channel and adds the shift.
+// REQUIRES: 4 readable floats from every pixel on: the row is followed by one more float.
 void blend_pixels(const float* row, const Taps& taps, const float* scale, const float* shift,
                   float* const* out);
 

@@ -9,16 +9,16 @@
 
 #include <cstring>
 
-#include "kernels/partial_sums_inl.h"
+#include "kernels/vectors_inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sluice::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// As many f32 as a vector of f64 has lanes: what is computed is also summed up.
+// As many f32 as a vector of f64 has elements, since every result is also added up in f64.
 using Narrow = hn::Rebind<float, Wide>;
 
-// v goes to `to` unless that is null, which may be r itself; `cleared` is r if it is to be zero.
+// v is written to `to`, which may be r, unless it is null; `cleared` is r if it is set to zero.
 struct Pass {
   Addend addend;
   const float* r;
@@ -42,7 +42,7 @@ template <bool kDecay, bool kTo, bool kClear>
 HWY_INLINE void add_block(PartialSums& sums, const Pass& pass, std::size_t first) {
   HWY_UNROLL(kSumsUnroll)
   for (std::size_t v = 0; v < kWideVectors; ++v) {
-    const std::size_t i = first + v * kWideLanes;
+    const std::size_t i = first + v * kWideElements;
     const auto value = value_at<kDecay>(pass, i);
     if constexpr (kTo) hn::StoreU(value, Narrow{}, pass.to + i);
     if constexpr (kClear) hn::StoreU(hn::Zero(Narrow{}), Narrow{}, pass.cleared + i);
@@ -50,7 +50,7 @@ HWY_INLINE void add_block(PartialSums& sums, const Pass& pass, std::size_t first
   }
 }
 
-// Fewer elements than a block, by way of a whole one. A zero more changes no sum.
+// Fewer elements than a block, padded with zeros to a whole one. Zeros change no sum.
 template <bool kDecay, bool kTo, bool kClear>
 HWY_INLINE void add_rest(PartialSums& sums, const Pass& pass, std::size_t first,
                          std::size_t count) {
@@ -84,15 +84,15 @@ HWY_INLINE double add_with(const Pass& pass, std::size_t count) {
                                         : add_all<true, kTo, kClear>(pass, count);
 }
 
-double do_hand_over(float* to, float* r, const Addend& addend, std::size_t count) {
+double do_drain(float* to, float* r, const Addend& addend, std::size_t count) {
   return add_with<true, true>({.addend = addend, .r = r, .to = to, .cleared = r}, count);
 }
 
-double do_add_up(float* to, const float* r, const Addend& addend, std::size_t count) {
+double do_sum_to(float* to, const float* r, const Addend& addend, std::size_t count) {
   return add_with<true, false>({.addend = addend, .r = r, .to = to}, count);
 }
 
-double do_weigh(const float* r, const Addend& addend, std::size_t count) {
+double do_norm_of_sum(const float* r, const Addend& addend, std::size_t count) {
   return add_with<false, false>({.addend = addend, .r = r}, count);
 }
 
@@ -103,26 +103,26 @@ HWY_AFTER_NAMESPACE();
 namespace sluice::kernels {
 namespace {
 
-HWY_EXPORT(do_hand_over);
-HWY_EXPORT(do_add_up);
-HWY_EXPORT(do_weigh);
+HWY_EXPORT(do_drain);
+HWY_EXPORT(do_sum_to);
+HWY_EXPORT(do_norm_of_sum);
 
 }  // namespace
 
-double hold(float* r, const Addend& addend, std::size_t count) {
-  return HWY_DYNAMIC_DISPATCH(do_add_up)(r, r, addend, count);
+double accumulate(float* r, const Addend& addend, std::size_t count) {
+  return HWY_DYNAMIC_DISPATCH(do_sum_to)(r, r, addend, count);
 }
 
-double hand_over(float* to, float* r, const Addend& addend, std::size_t count) {
-  return HWY_DYNAMIC_DISPATCH(do_hand_over)(to, r, addend, count);
+double drain(float* to, float* r, const Addend& addend, std::size_t count) {
+  return HWY_DYNAMIC_DISPATCH(do_drain)(to, r, addend, count);
 }
 
-double add_up(float* to, const float* r, const Addend& addend, std::size_t count) {
-  return HWY_DYNAMIC_DISPATCH(do_add_up)(to, r, addend, count);
+double sum_to(float* to, const float* r, const Addend& addend, std::size_t count) {
+  return HWY_DYNAMIC_DISPATCH(do_sum_to)(to, r, addend, count);
 }
 
-double weigh(const float* r, const Addend& addend, std::size_t count) {
-  return HWY_DYNAMIC_DISPATCH(do_weigh)(r, addend, count);
+double norm_of_sum(const float* r, const Addend& addend, std::size_t count) {
+  return HWY_DYNAMIC_DISPATCH(do_norm_of_sum)(r, addend, count);
 }
 
 }  // namespace sluice::kernels

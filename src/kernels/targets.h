@@ -1,8 +1,8 @@
-// targets.h - which instruction sets the kernels are compiled for; included before any of Highway.
+// targets.h - the instruction sets that kernels are compiled for. Include it before Highway.
 //
-// On x86: plain C++ (what every machine has), SSE4, AVX2, AVX-512. SSSE3 alone is no machine of
-// today. The scalable vectors of Arm and RISC-V cannot be held in arrays, which the kernels do; Arm
-// runs NEON.
+// On x86: plain C++ (which every machine runs), SSE4, AVX2 and AVX-512. No machine of today stops
+// at SSSE3. The kernels keep vectors in arrays, which the scalable vectors of Arm and RISC-V do not
+// allow; Arm runs NEON.
 #pragma once
 
 #ifndef HWY_DISABLED_TARGETS

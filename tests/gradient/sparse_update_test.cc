@@ -6,9 +6,8 @@
 #include <vector>
 
 #include "gradient/reducer.h"
-#include "kernels/lars.h"
-#include "kernels/momentum.h"
 #include "kernels/norms.h"
+#include "kernels/optimizer.h"
 #include "tests/engine/ranks.h"
 
 namespace sluice::gradient {
@@ -154,23 +153,23 @@ void expect_same_training(const Training& training) {
 }
 
 TEST(SparseUpdate, PlainMomentum) {
-  expect_same_training({.step = {.rate = 0.02, .momentum = 0.9}});
+  expect_same_training({.step = {.learning_rate = 0.02, .momentum = 0.9}});
 }
 
 TEST(SparseUpdate, Nesterov) {
-  expect_same_training({.step = {.rate = 0.02, .momentum = 0.9, .nesterov = true}});
+  expect_same_training({.step = {.learning_rate = 0.02, .momentum = 0.9, .nesterov = true}});
 }
 
 TEST(SparseUpdate, RateFoldedIntoTheVelocity) {
-  expect_same_training({.step = {.rate = 0.02, .momentum = 0.9, .folded = true}});
+  expect_same_training({.step = {.learning_rate = 0.02, .momentum = 0.9, .folded = true}});
 }
 
 TEST(SparseUpdate, WeightDecay) {
-  expect_same_training({.step = {.rate = 0.02, .momentum = 0.9, .decay = 0.1}});
+  expect_same_training({.step = {.learning_rate = 0.02, .momentum = 0.9, .decay = 0.1}});
 }
 
 TEST(SparseUpdate, Lars) {
-  expect_same_training({.step = {.rate = 1, .momentum = 0.9, .decay = 0.01}, .eta = 0.02});
+  expect_same_training({.step = {.learning_rate = 1, .momentum = 0.9, .decay = 0.01}, .eta = 0.02});
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <vector>
 
@@ -83,6 +84,54 @@ TEST(Norms, CarryNanAndInfinityToTheirChunkAlone) {
     EXPECT_TRUE(std::isnan(norms[1]));
     EXPECT_EQ(norms[2], std::numeric_limits<double>::infinity());
   });
+}
+
+double element(DataType type, const void* from, std::size_t i) {
+  const auto* bytes = static_cast<const std::byte*>(from) + i * size_of(type);
+  if (type == DataType::F64) {
+    double value = 0;
+    std::memcpy(&value, bytes, sizeof value);
+    return value;
+  }
+  if (type == DataType::F32) {
+    float value = 0;
+    std::memcpy(&value, bytes, sizeof value);
+    return value;
+  }
+  std::uint16_t bits = 0;
+  std::memcpy(&bits, bytes, sizeof bits);
+  return reference::decode(type, bits);
+}
+
+TEST(CountNotFinite, CountsInfinitiesAndNans) {
+  for (const DataType type : kFloatTypes) {
+    for (const std::size_t count : {0, 1, 2, 7, 16, 63, 64, 65, 4095, 4096, 4097, 10000}) {
+      for (const std::size_t shift : {0, 1}) {
+        Sample sample{type, count, shift};
+        fill(sample, type, count + shift);
+        std::uint64_t expected = 0;
+        for (std::size_t i = 0; i < count; ++i) {
+          expected += std::isfinite(element(type, sample.data(), i)) ? 0 : 1;
+        }
+        on_every_instruction_set(
+            [&] { EXPECT_EQ(count_not_finite(type, sample.data(), count), expected); });
+      }
+    }
+  }
+}
+
+TEST(CountNotFinite, FindsASingleNanAtAnyIndex) {
+  constexpr std::size_t kCount = 131;
+  for (const DataType type : kFloatTypes) {
+    for (std::size_t at = 0; at < kCount; ++at) {
+      Sample sample{type, kCount, 0};
+      std::memset(sample.data(), 0x42, sample.bytes());
+      auto* const bytes = static_cast<unsigned char*>(sample.data());
+      std::memset(bytes + at * size_of(type), 0xff, size_of(type));  // a NaN in every type
+      on_every_instruction_set(
+          [&] { EXPECT_EQ(count_not_finite(type, sample.data(), kCount), 1U); });
+    }
+  }
 }
 
 }  // namespace

@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "kernels/copy.h"
+#include "kernels/convert.h"
 #include "tests/kernels/instruction_sets.h"
 #include "tests/kernels/reference.h"
 #include "tests/kernels/samples.h"

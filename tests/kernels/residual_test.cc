@@ -62,7 +62,7 @@ bool equal(const Sample& sample, const std::vector<float>& v) {
 TEST(Residual, HoldsWhatAStepAdds) {
   for_each_case([](const Addend& addend, const std::vector<float>& v, double norm) {
     Sample r = values(v.size(), 5, 3);
-    EXPECT_EQ(hold(floats(r), addend, v.size()), norm);
+    EXPECT_EQ(accumulate(floats(r), addend, v.size()), norm);
     EXPECT_TRUE(equal(r, v));
   });
 }
@@ -71,7 +71,7 @@ TEST(Residual, HandsOverAndIsZeroThen) {
   for_each_case([](const Addend& addend, const std::vector<float>& v, double norm) {
     Sample r = values(v.size(), 5, 3);
     Sample to{DataType::F32, v.size(), 2};
-    EXPECT_EQ(hand_over(floats(to), floats(r), addend, v.size()), norm);
+    EXPECT_EQ(drain(floats(to), floats(r), addend, v.size()), norm);
     EXPECT_TRUE(equal(to, v));
     EXPECT_TRUE(equal(r, std::vector<float>(v.size(), 0)));
   });
@@ -85,7 +85,7 @@ TEST(Residual, HandsOverIntoTheGradientAndBeforeIt) {
       Addend inside = addend;
       inside.gradient = memory.data() + before;
       Sample r = values(v.size(), 5, 3);
-      EXPECT_EQ(hand_over(memory.data(), floats(r), inside, v.size()), norm);
+      EXPECT_EQ(drain(memory.data(), floats(r), inside, v.size()), norm);
       EXPECT_TRUE(std::equal(v.begin(), v.end(), memory.begin())) << before;
     }
   });
@@ -96,9 +96,9 @@ TEST(Residual, AddsUpWithoutMoving) {
     Sample r = values(v.size(), 5, 3);
     const Sample before = values(v.size(), 5, 3);
     Sample to{DataType::F32, v.size(), 1};
-    EXPECT_EQ(add_up(floats(to), floats(r), addend, v.size()), norm);
+    EXPECT_EQ(sum_to(floats(to), floats(r), addend, v.size()), norm);
     EXPECT_TRUE(equal(to, v));
-    EXPECT_EQ(weigh(floats(r), addend, v.size()), norm);
+    EXPECT_EQ(norm_of_sum(floats(r), addend, v.size()), norm);
     EXPECT_EQ(std::memcmp(r.data(), before.data(), r.bytes()), 0);
   });
 }
@@ -111,8 +111,8 @@ TEST(Residual, TellsOfInfinityAndNan) {
       std::vector<float> r(70, std::numeric_limits<float>::max() / 100);
       gradient[place] = special;
       on_every_instruction_set([&] {
-        EXPECT_FALSE(std::isfinite(weigh(r.data(), {.gradient = gradient.data()}, 70)));
-        EXPECT_TRUE(std::isfinite(weigh(r.data(), {.gradient = r.data()}, 70)));
+        EXPECT_FALSE(std::isfinite(norm_of_sum(r.data(), {.gradient = gradient.data()}, 70)));
+        EXPECT_TRUE(std::isfinite(norm_of_sum(r.data(), {.gradient = r.data()}, 70)));
       });
     }
   }

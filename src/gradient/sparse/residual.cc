@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "kernels/convert.h"
-#include "kernels/finite.h"
+#include "kernels/norms.h"
 
 namespace sluice::gradient {
 namespace {
@@ -44,12 +44,12 @@ float* Residual::compact(std::size_t i, const kernels::Addend& addend, const Spa
   for (std::size_t c = chunks_->begin(i); c < chunks_->end(i); ++c) {
     const SparseChunk& chunk = (*chunks_)[c];
     if (step.selected[c] != 0) {
-      kernels::hand_over(to, at(chunk), addend.from(chunk.first), chunk.count);
+      kernels::drain(to, at(chunk), addend.from(chunk.first), chunk.count);
       to += chunk.count;
       step.norms[c] = 0;
     } else {
-      step.norms[c] =
-          mean_of(kernels::hold(at(chunk), addend.from(chunk.first), chunk.count), chunk.count);
+      step.norms[c] = mean_of(kernels::accumulate(at(chunk), addend.from(chunk.first), chunk.count),
+                              chunk.count);
     }
   }
   return to;
@@ -64,17 +64,17 @@ std::byte* Residual::pack(std::size_t i, const kernels::Addend& addend, const Sp
     const kernels::Addend own = addend.from(chunk.first);
     step.norms[c] = 0;
     if (step.selected[c] == 0) {
-      const double sum = kernels::weigh(at(chunk), own, chunk.count);
+      const double sum = kernels::norm_of_sum(at(chunk), own, chunk.count);
       if (!std::isfinite(sum)) faults.not_finite += not_finite(own.gradient, chunk.count);
       step.norms[c] = mean_of(sum, chunk.count);
     } else if (type.type == DataType::F32) {
-      const double sum = kernels::add_up(reinterpret_cast<float*>(to), at(chunk), own, chunk.count);
+      const double sum = kernels::sum_to(reinterpret_cast<float*>(to), at(chunk), own, chunk.count);
       if (!std::isfinite(sum)) faults.not_finite += not_finite(own.gradient, chunk.count);
       to += chunk.count * sizeof(float);
     } else {
       for (std::size_t first = 0; first < chunk.count; first += kBlock) {
         const std::size_t count = std::min(kBlock, chunk.count - first);
-        kernels::add_up(block.data(), at(chunk) + first, own.from(first), count);
+        kernels::sum_to(block.data(), at(chunk) + first, own.from(first), count);
         const kernels::ConvertCounts counts =
             kernels::narrow(type.type, to, block.data(), count, type.factor);
         faults.overflowed += counts.overflow;
@@ -92,7 +92,7 @@ void Residual::commit(std::size_t i, const kernels::Addend& addend, const Sparse
     if (step.selected[c] != 0) {
       std::fill_n(at(chunk), chunk.count, 0.0F);
     } else {
-      kernels::hold(at(chunk), addend.from(chunk.first), chunk.count);
+      kernels::accumulate(at(chunk), addend.from(chunk.first), chunk.count);
     }
   }
 }

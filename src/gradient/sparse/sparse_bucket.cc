@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "kernels/convert.h"
-#include "kernels/finite.h"
+#include "kernels/norms.h"
 #include "kernels/reduce.h"
 
 namespace sluice::gradient {

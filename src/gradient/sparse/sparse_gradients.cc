@@ -50,7 +50,7 @@ void SparseGradients::add_decay(std::size_t i, std::byte* slot, double loss_scal
     return;
   }
   const auto factor = static_cast<float>(decay.factor * loss_scale);
-  kernels::hold(reinterpret_cast<float*>(slot), {.gradient = decay.weights, .scale = factor},
+  kernels::accumulate(reinterpret_cast<float*>(slot), {.gradient = decay.weights, .scale = factor},
                 counts_[i]);
 }
 

@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "base/format.h"
-#include "kernels/lars.h"
 #include "kernels/norms.h"
+#include "kernels/optimizer.h"
 #include "libtorch/optim/update.h"
 
 namespace sluice {

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "base/format.h"
-#include "kernels/momentum.h"
+#include "kernels/optimizer.h"
 #include "libtorch/optim/update.h"
 #include "libtorch/scalar_type.h"
 #include "sluice/status.h"
@@ -55,8 +55,8 @@ void move_tensors(torch::Tensor parameter, torch::Tensor velocity, const torch::
                   const kernels::MomentumStep& step) {
   torch::Tensor change = gradient.mul(step.ratio);
   if (step.decay != 0) change.add_(parameter, step.ratio * step.decay);
-  const double outside = step.folded ? 1 : step.rate;
-  if (step.folded) change.mul_(step.rate);
+  const double outside = step.folded ? 1 : step.learning_rate;
+  if (step.folded) change.mul_(step.learning_rate);
   velocity.mul_(step.momentum).add_(change);
   parameter.add_(step.nesterov ? change.add_(velocity, step.momentum) : velocity, -outside);
 }
@@ -188,7 +188,7 @@ torch::Tensor MomentumOptimizer::step(LossClosure closure) {
 }
 
 void MomentumOptimizer::apply(Move& move) const {
-  const kernels::MomentumStep step{.rate = move.lr,
+  const kernels::MomentumStep step{.learning_rate = move.lr,
                                    .momentum = rule_.momentum,
                                    .decay = move.weight_decay,
                                    .ratio = move.scale,

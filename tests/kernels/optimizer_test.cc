@@ -1,4 +1,4 @@
-#include "kernels/momentum.h"
+#include "kernels/optimizer.h"
 
 #include <gtest/gtest.h>
 
@@ -27,10 +27,10 @@ Tensor<T> tensor(std::size_t count) {
   return made;
 }
 
-// The formulas of momentum.h, an element at a time.
+// The formulas of optimizer.h, one element at a time.
 template <class T>
 void reference(Tensor<T>& t, const MomentumStep& step, std::size_t first, std::size_t count) {
-  const T rate = static_cast<T>(step.rate);
+  const T rate = static_cast<T>(step.learning_rate);
   const T momentum = static_cast<T>(step.momentum);
   for (std::size_t i = first; i < first + count; ++i) {
     const T d = static_cast<T>(step.ratio) * (t.g[i] + static_cast<T>(step.decay) * t.w[i]);
@@ -68,7 +68,7 @@ TEST(Momentum, HasTheBitsOfItsFormulas) {
     for (const bool folded : {false, true}) {
       for (const double decay : {0.0, 5e-4}) {
         for (const double ratio : {1.0, 0.013}) {
-          const MomentumStep step{.rate = 0.3,
+          const MomentumStep step{.learning_rate = 0.3,
                                   .momentum = 0.9,
                                   .decay = decay,
                                   .ratio = ratio,
@@ -90,12 +90,39 @@ TEST(Momentum, OutsideAndFoldedMoveAlikeWhileTheRateStays) {
     Tensor<double> folded = outside;
     for (int step = 0; step < 20; ++step) {
       momentum_update(DataType::F64, outside.w.data(), outside.u.data(), outside.g.data(), 50,
-                      {.rate = 0.1, .momentum = 0.9, .nesterov = nesterov});
-      momentum_update(DataType::F64, folded.w.data(), folded.u.data(), folded.g.data(), 50,
-                      {.rate = 0.1, .momentum = 0.9, .nesterov = nesterov, .folded = true});
+                      {.learning_rate = 0.1, .momentum = 0.9, .nesterov = nesterov});
+      momentum_update(
+          DataType::F64, folded.w.data(), folded.u.data(), folded.g.data(), 50,
+          {.learning_rate = 0.1, .momentum = 0.9, .nesterov = nesterov, .folded = true});
     }
     for (std::size_t i = 0; i < 50; ++i) EXPECT_NEAR(outside.w[i], folded.w[i], 1e-12);
   }
+}
+
+TEST(Lars, TakesTheNormsOfManyTensorsAtOnce) {
+  const std::vector<float> w = {3, 4, 6, 8};
+  const std::vector<float> g = {0, -5, 5, 12};
+  const std::vector<LarsTensor> tensors = {
+      {w.data(), g.data(), 2}, {nullptr, nullptr, 0}, {w.data() + 2, g.data() + 2, 2}};
+  std::vector<LarsNorms> norms(3, {-1, -1});
+  lars_norms(DataType::F32, tensors, norms);
+  EXPECT_EQ(norms[0].weights, 5);
+  EXPECT_EQ(norms[0].gradient, 5);
+  EXPECT_EQ(norms[1].weights, 0);
+  EXPECT_EQ(norms[1].gradient, 0);
+  EXPECT_EQ(norms[2].weights, 10);
+  EXPECT_EQ(norms[2].gradient, 13);
+}
+
+TEST(Lars, RatioIsThatOfThePaper) {
+  EXPECT_EQ(lars_ratio({.weights = 8, .gradient = 2}, {.eta = 0.5, .decay = 0.25, .epsilon = 0}),
+            1);
+  EXPECT_EQ(lars_ratio({.weights = 8, .gradient = 2}, {.eta = 0.5, .decay = 0, .epsilon = 6}), 0.5);
+}
+
+TEST(Lars, RatioIsOneWhereANormIsZero) {
+  EXPECT_EQ(lars_ratio({.weights = 0, .gradient = 2}, {.eta = 0.5}), 1);
+  EXPECT_EQ(lars_ratio({.weights = 2, .gradient = 0}, {.eta = 0.5}), 1);
 }
 
 }  // namespace

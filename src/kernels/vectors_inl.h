@@ -1,18 +1,19 @@
-// lanes_inl.h - how a vector of each type is loaded into what is computed with, and stored again.
+// vectors_inl.h - vectors of each element type: how they are loaded, stored and added up.
 //
-// For one instruction set at a time: included by Highway's foreach_target, hence the guard.
-// A Lanes type has: Stored (an element in memory), V (a vector of what is computed with), load,
-// store, and whether a store may bypass the cache.
+// Compiled once for each instruction set: included by Highway's foreach_target, hence the guard. A
+// Vector type has: Stored (an element in memory), D (Highway's tag of what is computed with), V (a
+// vector of that), load, store, and whether a store may bypass the cache.
 
-#if defined(SLUICE_KERNELS_LANES_INL_H_) == defined(HWY_TARGET_TOGGLE)
-#ifdef SLUICE_KERNELS_LANES_INL_H_
-#undef SLUICE_KERNELS_LANES_INL_H_
+#if defined(SLUICE_KERNELS_VECTORS_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef SLUICE_KERNELS_VECTORS_INL_H_
+#undef SLUICE_KERNELS_VECTORS_INL_H_
 #else
-#define SLUICE_KERNELS_LANES_INL_H_
+#define SLUICE_KERNELS_VECTORS_INL_H_
 #endif
 
 #include <hwy/highway.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -20,9 +21,8 @@ HWY_BEFORE_NAMESPACE();
 namespace sluice::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// f32 to 16 bits and back, for vectors of any number of lanes. Rounds to nearest even; a NaN stays
-// a NaN and becomes quiet, and keeps its sign and the upper bits of its payload: what x86 and Arm
-// do.
+// f32 to 16 bits and back, for vectors of any length. Rounds to nearest even. A NaN stays a NaN and
+// becomes quiet, with its sign and the upper bits of its payload, as on x86 and Arm.
 
 template <class D>
 HWY_INLINE hn::Vec<D> widen_bf16(D df, hn::Vec<hn::Rebind<std::uint16_t, D>> stored) {
@@ -58,9 +58,9 @@ HWY_INLINE hn::Vec<hn::Rebind<std::uint16_t, D>> narrow_f16(D, hn::Vec<D> value)
   return hn::BitCast(hn::Rebind<std::uint16_t, D>{}, hn::DemoteTo(d16, value));
 }
 
-#else  // Highway's own f16 code for these targets truncates, and takes NaN for infinity.
+#else  // Highway's own f16 code for these targets truncates, and makes infinity of NaN.
 
-// Not inlined: at every use they would make compiling take minutes under the sanitizers.
+// Not inlined: under the sanitizers, compiling a copy at every use would take minutes.
 
 template <class D>
 HWY_NOINLINE hn::Vec<D> widen_f16(D df, hn::Vec<hn::Rebind<std::uint16_t, D>> stored) {
@@ -71,11 +71,11 @@ HWY_NOINLINE hn::Vec<D> widen_f16(D df, hn::Vec<hn::Rebind<std::uint16_t, D>> st
   const auto exponent = hn::And(magnitude, hn::Set(du, 0x7c00));
   const auto rebias = hn::Set(du, 112u << 23);
   const auto normal = hn::Add(hn::ShiftLeft<13>(magnitude), rebias);
-  // Infinity and NaN take the rest of the way to the largest exponent; NaN becomes quiet.
+  // Infinity and NaN get the largest exponent; NaN becomes quiet.
   const auto special = hn::Add(normal, rebias);
   const auto quiet = hn::Or(special, hn::Set(du, 0x400000));
   const auto is_infinite = hn::Eq(magnitude, hn::Set(du, 0x7c00));
-  // A denormal is given the exponent of the smallest normal, whose value is then taken away again.
+  // A denormal gets the exponent of the smallest normal number, which is then subtracted again.
   const auto smallest = hn::Set(du, 113u << 23);
   const auto shifted = hn::BitCast(df, hn::Add(normal, hn::Set(du, 1u << 23)));
   const auto denormal = hn::BitCast(du, hn::Sub(shifted, hn::BitCast(df, smallest)));
@@ -93,7 +93,7 @@ HWY_NOINLINE hn::Vec<hn::Rebind<std::uint16_t, D>> narrow_f16(D df, hn::Vec<D> v
   const auto magnitude = hn::And(bits, hn::Set(du, 0x7fffffff));
   const auto sign = hn::ShiftRight<16>(hn::Xor(bits, magnitude));
   const auto odd = hn::And(hn::ShiftRight<13>(magnitude), hn::Set(du, 1));
-  const auto rebias = hn::Set(du, 0xc8000fffu);  // (15 - 127) << 23, and just less than half
+  const auto rebias = hn::Set(du, 0xc8000fffu);  // (15 - 127) << 23, and just below half
   const auto normal = hn::ShiftRight<13>(hn::Add(hn::Add(magnitude, rebias), odd));
   // Adding 0.5 leaves the bits of a denormal, rounded, at the lower end.
   const auto half = hn::Set(df, 0.5f);
@@ -113,9 +113,9 @@ HWY_NOINLINE hn::Vec<hn::Rebind<std::uint16_t, D>> narrow_f16(D df, hn::Vec<D> v
 
 #endif
 
-// Elements that are computed with as they are.
+// Elements that need no conversion.
 template <class T>
-struct PlainLanes {
+struct PlainVector {
   using Stored = T;
   using D = hn::ScalableTag<T>;
   using V = hn::Vec<D>;
@@ -125,8 +125,8 @@ struct PlainLanes {
   static HWY_INLINE void stream(V value, Stored* to) { hn::Stream(value, D{}, to); }
 };
 
-// 16-bit elements, computed with as f32. Half a vector each: too short for Highway's Stream.
-struct F16Lanes {
+// 16-bit elements, computed with as f32. They fill half a vector: too short for Highway's Stream.
+struct F16Vector {
   using Stored = std::uint16_t;
   using D = hn::ScalableTag<float>;
   using V = hn::Vec<D>;
@@ -138,7 +138,7 @@ struct F16Lanes {
   }
 };
 
-struct Bf16Lanes {
+struct Bf16Vector {
   using Stored = std::uint16_t;
   using D = hn::ScalableTag<float>;
   using V = hn::Vec<D>;
@@ -150,12 +150,53 @@ struct Bf16Lanes {
   }
 };
 
-template <class Lanes>
-constexpr std::size_t lane_count() {
-  return hn::MaxLanes(typename Lanes::D{});
+template <class Vector>
+constexpr std::size_t elements_of() {
+  return hn::MaxLanes(typename Vector::D{});
 }
+
+template <class D>
+HWY_INLINE hn::TFromD<D> largest_element(D d, hn::Vec<D> vector) {
+  constexpr std::size_t n = hn::MaxLanes(D{});
+  HWY_ALIGN hn::TFromD<D> elements[n];
+  hn::Store(vector, d, elements);
+  return *std::max_element(elements, elements + n);
+}
+
+// Sums in f64 whose bits do not depend on the length of a vector: norms.h has the order.
+
+using Wide = hn::ScalableTag<double>;
+inline constexpr std::size_t kPartialSums = 32;
+inline constexpr std::size_t kWideElements = hn::MaxLanes(Wide{});
+inline constexpr std::size_t kWideVectors = kPartialSums / kWideElements;
+// Unrolled loops keep the sums in registers, if there are enough of them.
+inline constexpr int kSumsUnroll = kWideVectors <= 8 ? kWideVectors : 1;
+
+// Element i of a block of 32 belongs to vector i / kWideElements.
+class PartialSums {
+ public:
+  HWY_INLINE PartialSums() {
+    for (auto& sum : sums_) sum = hn::Zero(Wide{});
+  }
+  HWY_INLINE void add(std::size_t vector, hn::Vec<Wide> value) {
+    sums_[vector] = hn::Add(sums_[vector], value);
+  }
+  HWY_INLINE double total() const {
+    HWY_ALIGN double partial[kPartialSums];
+    for (std::size_t v = 0; v < kWideVectors; ++v) {
+      hn::Store(sums_[v], Wide{}, partial + v * kWideElements);
+    }
+    for (std::size_t width = kPartialSums / 2; width > 0; width /= 2) {
+      for (std::size_t j = 0; j < width; ++j) partial[j] += partial[j + width];
+    }
+    return partial[0];
+  }
+
+ private:
+  hn::Vec<Wide> sums_[kWideVectors];
+};
 
 }  // namespace sluice::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
-#endif  // SLUICE_KERNELS_LANES_INL_H_
+#endif  // SLUICE_KERNELS_VECTORS_INL_H_
