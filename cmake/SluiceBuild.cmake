@@ -10,26 +10,26 @@ target_include_directories(
   INTERFACE $<TARGET_PROPERTY:fmt::fmt-header-only,INTERFACE_INCLUDE_DIRECTORIES>)
 target_compile_definitions(sluice_build INTERFACE XXH_INLINE_ALL)
 target_link_libraries(sluice_build INTERFACE nlohmann_json::nlohmann_json CLI11::CLI11)
-# A multiplication fused with an addition rounds once instead of twice: machines with and without that
-# instruction would disagree in the last bit.
+# A fused multiply-add rounds once instead of twice. Machines with and without that instruction would
+# disagree in the last bit.
 target_compile_options(sluice_build INTERFACE -ffp-contract=off)
-# Options are aggregates with designated initialisers, so leaving members out is how they are used.
+# Options are aggregates with designated initialisers, and callers leave members out on purpose.
 target_compile_options(sluice_build INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion
                                               -Wno-sign-conversion -Wno-missing-field-initializers)
 if(SLUICE_WERROR)
   target_compile_options(sluice_build INTERFACE -Werror)
 endif()
 
-# Whole-program flags: every object must agree on these.
+# Whole-program flags: all objects must be compiled with the same ones.
 if(SLUICE_SANITIZE)
   add_compile_options(-fsanitize=${SLUICE_SANITIZE} -fno-sanitize-recover=all
                       -fno-omit-frame-pointer)
   add_link_options(-fsanitize=${SLUICE_SANITIZE})
-  # g++ says so by itself; the tests do less under sanitizers.
+  # g++ defines this macro itself. Tests check it and do less work under sanitizers.
   if(SLUICE_SANITIZE MATCHES address AND CMAKE_CXX_COMPILER_ID MATCHES Clang)
     add_compile_definitions(__SANITIZE_ADDRESS__)
   endif()
-  # In std::regex, once instrumented, g++ finds what is not there.
+  # g++ gives false warnings in instrumented std::regex.
   if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
     add_compile_options(-Wno-maybe-uninitialized)
   endif()

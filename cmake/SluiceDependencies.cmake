@@ -1,5 +1,5 @@
-# What Sluice needs besides the standard library. All but Highway and, where it is found, MPI is used
-# header-only, so that the installed library asks nothing else of its consumers.
+# The libraries that Sluice needs. All are used header-only, except Highway and, where it is found, MPI.
+# So programs that use the installed library need only these two.
 
 function(sluice_missing what package)
   message(FATAL_ERROR "${what} was not found: install ${package} (tools/setup does).")
@@ -36,9 +36,9 @@ if(NOT TARGET hwy::hwy)
   sluice_missing(Highway libhwy-dev)
 endif()
 
-# sluice::mpi, where there is one. Its C interface is all we use; asking the C wrapper how to compile C++
-# spares a project in C++ the C language, and libmpi_cxx. Consumers must link the very library whose
-# mpi.h we were compiled with, so sluice-config.cmake names it rather than finding some MPI again.
+# sluice::mpi, where MPI is found. Sluice uses only its C interface. The C wrapper gives the options for
+# C++ too, so this project needs neither the C language nor libmpi_cxx. Programs that use the installed
+# library must link the same MPI that Sluice was compiled with, so sluice-config.cmake names its files.
 if(NOT SLUICE_MPI STREQUAL "OFF")
   if(NOT MPI_CXX_COMPILER)
     find_program(SLUICE_MPICC NAMES mpicc.openmpi mpicc)

@@ -1,5 +1,5 @@
-# Writes a source file that holds the FOLDER/*.toml of an explicit list of names, as the function
-# embedded_FOLDER() that base/file.h declares.
+# Writes a source file that contains FOLDER/*.toml for an explicit list of names. It defines the function
+# embedded_FOLDER(), which base/file.h declares.
 #
 #   sluice_embed(clusters abci generic)      # OUTPUT: embedded_clusters.cc in the binary folder
 

@@ -1,4 +1,5 @@
-# cmake --install: the library, its headers, the command, and what find_package(sluice CONFIG) reads.
+# cmake --install: the libraries, their headers, the command, and the files that find_package(sluice CONFIG)
+# reads.
 
 include(CMakePackageConfigHelpers)
 set(config_folder "${CMAKE_INSTALL_LIBDIR}/cmake/sluice")

@@ -3,9 +3,9 @@
 #   sluice_add_layer(schedule SOURCES schedule.cc verify.cc DEPENDS base [LIBRARIES hwy::hwy]
 #                  [PRECOMPILED torch])
 #
-# makes sluice_schedule. DEPENDS names lower layers, which must have been added before; that #includes
-# keep to the order is what tools/check-layers proves. LIBRARIES are what the layer links besides; the
-# installed library's consumers link them too, so cmake/sluice-config.cmake.in finds them.
+# makes sluice_schedule. DEPENDS names lower layers, which must have been added before. tools/check-layers
+# checks that #includes keep to the order. LIBRARIES are other libraries that the layer links. Programs
+# that use the installed archive link them too, so cmake/sluice-config.cmake.in finds them.
 
 function(sluice_add_layer name)
   cmake_parse_arguments(PARSE_ARGV 1 layer "" "" "SOURCES;DEPENDS;LIBRARIES;PRECOMPILED")
@@ -27,14 +27,14 @@ function(sluice_add_layer name)
   set_property(GLOBAL APPEND PROPERTY SLUICE_LIBRARIES ${layer_LIBRARIES})
 endfunction()
 
-# A library: the objects of all layers that were added since the last one, as an archive and as a shared
-# library made of the same objects.
+# A library has the objects of all layers that were added since the previous library. It is an archive, and
+# a shared library made of the same objects.
 #
 #   sluice_add_library(torch OUTPUT sluice_torch [DEPENDS core] [LIBRARIES ${TORCH_LIBRARIES}] [ARCHIVE_ONLY])
 #
-# makes sluice_torch_static, which the command, the tests and the benchmarks link because they use
-# internals, and sluice_torch_shared, which exports what is marked SLUICE_API. Users link sluice::torch,
-# which is the one that BUILD_SHARED_LIBS asks for. DEPENDS names libraries of ours that were added before.
+# makes two targets. The command, the tests and the benchmarks use internals, so they link
+# sluice_torch_static. sluice_torch_shared exports only names that are marked SLUICE_API. Users link
+# sluice::torch, the form that BUILD_SHARED_LIBS selects. DEPENDS names our libraries that were added before.
 function(sluice_add_library name)
   cmake_parse_arguments(PARSE_ARGV 1 library "ARCHIVE_ONLY" "OUTPUT" "DEPENDS;LIBRARIES")
   get_property(layers GLOBAL PROPERTY SLUICE_LAYERS)
@@ -75,7 +75,7 @@ function(sluice_add_library name)
   endif()
 endfunction()
 
-# The form of a library that BUILD_SHARED_LIBS asks for: static or shared.
+# The form of library that BUILD_SHARED_LIBS selects: static or shared.
 if(BUILD_SHARED_LIBS)
   set(sluice_form shared)
 else()

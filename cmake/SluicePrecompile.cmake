@@ -1,12 +1,13 @@
-# Precompiled headers: a source spends most of its time on the headers it includes.
+# Precompiled headers: most of the time to compile a source goes into the headers that it includes.
 #
-#   sluice_precompile(target)                # what nearly every source of ours includes
+#   sluice_precompile(target)                # the headers that nearly every source includes
 #   sluice_precompile(target torch)          # the same and <torch/torch.h>
 #   sluice_precompile(target commands)       # the same and JSON
 #   sluice_precompile(target tests)          # the same and GoogleTest
 #
-# The first target of a kind makes the file, the others use it; so all must be compiled alike. Sources
-# still include what they use: the clang preset builds and lints without precompiled headers.
+# The first target of a kind makes the file and the others use it, so all must be compiled with the same
+# options. Sources still include the headers that they use: the clang preset builds and lints without
+# precompiled headers.
 
 set(SLUICE_PRECOMPILED
     <algorithm>
@@ -51,10 +52,10 @@ function(sluice_precompile target)
                               ${SLUICE_PRECOMPILED_${kind}})
     set_property(GLOBAL PROPERTY SLUICE_PRECOMPILED_BY_${kind} ${target})
   endif()
-  # A program is compiled with -fPIE by default, which a header compiled with -fPIC does not fit.
+  # Programs are compiled with -fPIE by default, but cannot use a precompiled header made with -fPIC.
   set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
   target_compile_options(${target} PRIVATE -fPIC)
-  # ccache leaves sources with precompiled headers alone unless told that macros may be ignored.
+  # Without this setting ccache does not cache sources that use precompiled headers.
   if(SLUICE_CCACHE)
     set_target_properties(
       ${target} PROPERTIES CXX_COMPILER_LAUNCHER

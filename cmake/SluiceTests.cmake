@@ -1,16 +1,16 @@
-# Tests: one binary a folder of tests/, one ctest entry a binary, each with a deadline and labels.
+# Tests: one binary per folder of tests/, one ctest entry per binary, each with a deadline and labels.
 #
 #   sluice_add_test(schedule SOURCES verify_test.cc [LABELS fast|slow] [TIMEOUT seconds] [TORCH])
 #   sluice_use_torch(train_test)                       # links libtorch, its header precompiled
 #   sluice_add_tool_test(check_layers)                 # tests/tools/check_layers_test.sh
-#   sluice_add_fuzzer(parse SOURCES parse_fuzz.cc)     # replays corpus/parse; under clang, a fuzzer too
+#   sluice_add_fuzzer(parse SOURCES parse_fuzz.cc)     # replays corpus/parse; with clang also a fuzzer
 #
-# Sources see internal headers ("schedule/verify.h"), tests ("tests/mutation/mutate.h"), and as macros
-# SLUICE_COMMAND, the built command, and SLUICE_SOURCE_DIR, the checkout.
+# Sources may include internal headers ("schedule/event_graph.h") and those of tests ("tests/mutation/mutants.h").
+# Two macros are defined: SLUICE_COMMAND is the built command, SLUICE_SOURCE_DIR the checkout.
 
 function(sluice_set_deadline name seconds)
   if(SLUICE_SANITIZE)
-    math(EXPR seconds "${seconds} * 10") # sanitized code is that much slower
+    math(EXPR seconds "${seconds} * 10") # sanitized code is about ten times slower
   endif()
   set_tests_properties(${name} PROPERTIES TIMEOUT ${seconds})
 endfunction()
@@ -40,7 +40,7 @@ function(sluice_add_test name)
   endif()
   add_dependencies(${name}_test sluice_cli)
   add_test(NAME ${name} COMMAND ${name}_test)
-  # What a test measures of the machine is not for the user's cache.
+  # Tests must not write their measurements into the user's cache.
   set_tests_properties(${name} PROPERTIES LABELS "${test_LABELS}"
                                           ENVIRONMENT "SLUICE_CACHE=${PROJECT_BINARY_DIR}/cache")
   sluice_set_deadline(${name} ${test_TIMEOUT})

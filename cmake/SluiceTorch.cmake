@@ -1,6 +1,6 @@
-# libtorch, where there is one: SLUICE_TORCH_FOUND, and then Torch_VERSION and TORCH_LIBRARIES.
+# Finds libtorch. Sets SLUICE_TORCH_FOUND, and where libtorch is found Torch_VERSION and TORCH_LIBRARIES.
 #
-# clang 14 cannot read libtorch 1.13 as C++20: AUTO is OFF unless the compiler is g++.
+# clang 14 cannot compile libtorch 1.13 as C++20, so AUTO means OFF unless the compiler is g++.
 
 set(SLUICE_TORCH_FOUND FALSE)
 if(SLUICE_TORCH STREQUAL "ON" OR (SLUICE_TORCH STREQUAL "AUTO" AND CMAKE_CXX_COMPILER_ID STREQUAL

@@ -1,6 +1,6 @@
 # cmake -DBUILD=... -DSOURCE=... -DWORK=... -DCOMPILER=... -DPROGRAM=... -DSAYS=... [-DRANKS=n] -P run.cmake
-# Installs BUILD under WORK, then configures, builds and runs the project in SOURCE against it, with RANKS
-# by `sluice launch`. What PROGRAM says must match SAYS. Dependencies are looked for where BUILD found them.
+# Installs BUILD under WORK. Then configures, builds and runs the project in SOURCE against it; with RANKS
+# `sluice launch` runs it. The output of PROGRAM must match SAYS. Dependencies are found where BUILD found them.
 
 function(run_step)
   execute_process(COMMAND ${ARGN} RESULT_VARIABLE status OUTPUT_VARIABLE said ERROR_VARIABLE said)
