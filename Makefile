@@ -2,9 +2,9 @@
 #
 #   JOBS=n    compile and test with n jobs (default: the number of cores)
 #   SETUP=:   do not look for missing packages first
-#   TRAIN_ARGS='--recipe cifar10 --data cifar10:DIR'   what make train trains (default: the demo)
-#   BENCH_ARGS='--ranks 2 --sizes 1M:64M'   what make bench or bench-network measures
-#   SLUICE_TEST_DATA=DIR                    where make bench-gradient and bench-learning find cifar10-jpeg.tar.xz
+#   TRAIN_ARGS='--recipe cifar10 --data cifar10:DIR'   the training of make train (default: the demo)
+#   BENCH_ARGS='--ranks 2 --sizes 1M:64M'   the arguments of make bench and bench-network
+#   SLUICE_TEST_DATA=DIR   the folder where make bench-gradient and bench-learning find cifar10-jpeg.tar.xz
 
 JOBS ?= $(shell nproc)
 SETUP ?= tools/setup
@@ -46,16 +46,16 @@ sanitize: setup  ## no type defined twice; every test under the sanitizers, g++ 
 	done
 	tools/fuzz $(FUZZ_SECONDS)
 
-bench: setup  ## all-reduce next to Open MPI, MPICH and Gloo (tools/setup --bench installs them)
+bench: setup  ## all-reduce compared with Open MPI, MPICH and Gloo (tools/setup --bench installs them)
 	@$(call build,bench)
 	@build/bench/bench/allreduce/compare --output build/bench/allreduce.json $(BENCH_ARGS)
 
-bench-network: setup  ## the same over a cluster in a box, beside what the links give; needs root
+bench-network: setup  ## the same over emulated hosts and links, compared with the rate of the links; needs root
 	@$(call build,bench,--target network_bench)
 	@build/bench/bench/network/network --output build/bench/network.json $(BENCH_ARGS)
 	@build/bench/bench/network/thin_tree --output build/bench/thin-tree.json
 
-bench-gradient: setup  ## training: beside DistributedDataParallel, over slow links, and what is learnt; needs root
+bench-gradient: setup  ## training compared with DistributedDataParallel, over slow links, and its accuracy; needs root
 	@$(call build,bench,--target gradient_bench)
 	@status=0; \
 	build/bench/bench/gradient/ddp --output build/bench/ddp.json || status=$$?; \
@@ -66,11 +66,11 @@ bench-gradient: setup  ## training: beside DistributedDataParallel, over slow li
 	bench/gradient/table --output build/bench/gradient.json || status=$$?; \
 	exit $$status
 
-bench-data: setup  ## images from files to the network, beside bare libjpeg-turbo
+bench-data: setup  ## images from files to the model, compared with plain libjpeg-turbo
 	@$(call build,bench,--target data_pipeline)
 	@build/bench/bench/train/data_pipeline --output build/bench/data.json
 
-bench-learning: setup  ## what training learns: beside plain libtorch, and by global batch; an hour of two cores
+bench-learning: setup  ## accuracy compared with plain libtorch, and by global batch; takes an hour of two cores
 	@$(call build,bench,--target sluice_cli plain_training)
 	@status=0; \
 	bench/train/learning curve || status=$$?; \
