@@ -1,7 +1,7 @@
 // algorithms.h - the built-in algorithms: pure functions from a shape to Programs.
 //
-// An algorithm is found by name; a variant is named after a colon: "halving_doubling:far",
-// "hierarchical:ring". docs/algorithms.md draws each and gives its steps and bytes.
+// find_algorithm() finds one by name. A variant has its name after a colon: "halving_doubling:far",
+// "hierarchical:ring". docs/algorithms.md describes each, with a picture, its steps and its bytes.
 #pragma once
 
 #include <span>
@@ -17,42 +17,43 @@ namespace sluice {
 
 struct Algorithm {
   std::string_view name;
-  int version;  // part of a proof's key: raised whenever a Program changes
+  int version = 1;  // part of a proof's key: raised whenever a Program changes
   std::span<const Collective> collectives;
-  bool ordered;        // every sum is rank 0 + rank 1 + ... from left to right
-  bool uses_grid;      // without a grid it takes the most square one
-  bool uses_segments;  // Shape::segments means something to it
+  bool ordered = false;    // every sum is rank 0 + rank 1 + ... from left to right
+  bool uses_grid = false;  // if the shape has no grid, complete_shape() adds the most square one
+  bool uses_segments = false;  // Shape::segments has an effect
 
-  Program (*program)(const Shape& shape, Rank rank);
+  Program (*program)(const Shape& shape, Rank rank) = nullptr;
 
-  // Closed forms, from the paper and not from the Program; prove() holds the Program to them.
-  int (*steps)(const Shape& shape);
-  Fraction (*sent)(const Shape& shape, Rank rank);  // bytes sent / bytes of the buffer
-  // What each step puts on the links, told without building any Program.
-  void (*traffic)(const Shape& shape, TrafficSink& sink);
+  // Closed forms, from the paper and not from the Program; prove() compares the Program with them.
+  int (*steps)(const Shape& shape) = nullptr;
+  Fraction (*sent)(const Shape& shape, Rank rank) = nullptr;  // bytes sent / bytes of the buffer
+  // Reports the messages of each step, without building any Program.
+  void (*traffic)(const Shape& shape, TrafficSink& sink) = nullptr;
 
   bool supports(Collective collective) const;
 };
 
-// All of them, in the order in which lists show them.
+// All built-in algorithms, in the order in which lists show them.
 std::span<const Algorithm> built_in_algorithms();
 
-// By name; the error suggests the nearest one.
+// The algorithm of that name; the error suggests the nearest name.
 Result<const Algorithm*> find_algorithm(std::string_view name);
 
-// The shape with everything filled in that the algorithm needs (a grid), or why it cannot be.
+// The shape with everything that the algorithm needs (a grid), or the reason why there is no such
+// shape. All functions below require a shape that was completed for their algorithm.
 Result<Shape> complete_shape(const Algorithm& algorithm, Shape shape);
 
-// REQUIRES: shape comes from complete_shape().
+// The programs of all ranks.
 Schedule build_schedule(const Algorithm& algorithm, const Shape& shape);
 
-// verify() on the built schedule, and its steps and bytes against the closed form.
+// Builds the schedule, verifies it, and compares its steps and bytes with the closed forms.
 Proof prove(const Algorithm& algorithm, const Shape& shape);
 
-// The algorithm's closed-form load on the links of a topology.
+// The load on the links of a topology, by the closed form.
 Load load_of(const Algorithm& algorithm, const Shape& shape, const Topology& topology);
 
-// x rows of y with x * y = n, x <= y and x as large as can be: {y, y, ...}, x of them.
+// The grid of x rows of y ranks with x * y = ranks, x <= y and x as large as possible: {y, y, ...}.
 std::vector<int> most_square_grid(int ranks);
 
 }  // namespace sluice

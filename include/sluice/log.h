@@ -1,9 +1,9 @@
-// log.h - what Sluice reports while it works, and where it goes.
+// log.h - the messages that Sluice logs, and where they go.
 //
-// By default warnings go to standard error, one line each; `SLUICE_LOG` changes the level. A
-// program that sets a sink receives every message from then on and decides for itself.
+// By default, warnings go to standard error, one line each. SLUICE_LOG sets another level: info,
+// warning or off. A program can send the messages elsewhere with set_log().
 //
-// Thread-safety: all of it may be called from any thread. A sink is called by one thread at a time.
+// Thread-safety: any thread may call these functions. A sink is called by one thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -13,18 +13,19 @@
 namespace sluice {
 
 enum class LogLevel : std::uint8_t {
-  Info,     // what was found and chosen: links, algorithms, interfaces
-  Warning,  // something that probably needs the user's attention
+  Info,     // links that were found, algorithms and interfaces that were chosen
+  Warning,  // the user should probably do something
   Off,      // a threshold only: nothing is logged
 };
 
 using LogSink = std::function<void(LogLevel level, const std::string& message)>;
 
-// Sends messages of `threshold` and above to `sink`; a null sink restores standard error. The sink
-// must not log, and must not throw.
+// Sends messages of `threshold` and above to `sink` from now on. A null sink restores standard
+// error and the threshold Warning. Waits for a running call of the old sink. The sink must not call
+// the log functions and must not throw.
 void set_log(LogSink sink, LogLevel threshold = LogLevel::Info);
 
-// Changes the threshold alone. It starts at Warning.
+// Changes the threshold alone. Once a program has called this or set_log(), SLUICE_LOG is ignored.
 void set_log_level(LogLevel threshold);
 
 }  // namespace sluice

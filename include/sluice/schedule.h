@@ -1,22 +1,22 @@
 // schedule.h - a collective as data.
 //
-// A Program says what one rank sends and receives, step by step; a Schedule is the Programs of all
-// ranks of a shape. Executor, simulator, cost model, printer and verifier read these types, so an
-// algorithm is written once. docs/execution-model.md says what a Program means; in short:
+// A Program lists what one rank sends and receives, step by step; a Schedule is the Programs of all
+// ranks of a shape. Engine, simulator, cost model, printer and verifier read these types, so an
+// algorithm is written once. docs/execution-model.md defines what a Program means; in short:
 //
-//  - A buffer is cut into the chunks of a Layout. Every rank has the user's buffer and may have
-//    scratch buffers, all cut alike, so a value never changes its chunk number.
-//  - A step holds sends, receives and local operations. A receive takes one message from every peer
-//    among its sources; its target becomes a copy of the message, or the sum of its sources in the
-//    listed order, the target's own old value standing where kOwn is listed.
-//  - Order is by dataflow: two operations of a rank that touch the same chunk of the same buffer,
-//    one of them writing, take place in program order; nothing else does.
+//  - Every rank has the user's buffer and may have scratch buffers. All are cut into chunks in the
+//    same way, so a value never changes its chunk number.
+//  - A step has sends, receives and local operations. A receive takes one message from every peer
+//    among its sources. Its target becomes a copy of the message, or the sum of its sources in the
+//    listed order, where kOwn stands for the old value of the target.
+//  - Order is by dataflow: two operations of a rank take place in program order if they touch the
+//    same chunk of the same buffer and at least one of them writes it. There is no other order.
 //
 // Invariants (verify() proves them):
 //  (1) in one step no transfer touches a (buffer, chunk) that another transfer of that rank writes;
 //  (2) a Reduce adds its sources in the listed order, so results are the same bits every time;
 //  (3) every send has its receive, in order, and no window of outstanding segments can deadlock.
-// Thread-safety: immutable once built; share freely.
+// Thread-safety: a finished Program or Schedule is immutable; threads may share it.
 #pragma once
 
 #include <cstdint>
@@ -34,7 +34,7 @@ using Rank = std::int32_t;
 using BufferId = std::int32_t;
 
 inline constexpr BufferId kUserBuffer = 0;  // scratch buffers follow: 1, 2, ...
-inline constexpr Rank kOwn = -1;            // among a receive's sources: the target's own old value
+inline constexpr Rank kOwn = -1;  // among the sources of a receive: the old value of the target
 
 enum class Collective : std::uint8_t { AllReduce, ReduceScatter, AllGather, Broadcast, Reduce };
 
@@ -45,13 +45,13 @@ inline constexpr Collective kCollectives[] = {Collective::AllReduce, Collective:
 // "all_reduce", "reduce_scatter", ...
 std::string_view name(Collective collective);
 
-// What a collective is asked of: enough for an algorithm to write every rank's Program.
+// The input of an algorithm: all that it needs to write the Program of every rank.
 struct Shape {
   Collective collective = Collective::AllReduce;
   int ranks = 1;
   std::vector<int> grid;  // ranks of each node, nodes in rank order; empty: not given
   Rank root = 0;          // of Broadcast and Reduce
-  int segments = 1;       // pipelined pieces a tree; algorithms without trees ignore it
+  int segments = 1;       // pipelined pieces of each tree; algorithms without trees ignore it
 
   friend bool operator==(const Shape&, const Shape&) = default;
 };
@@ -65,7 +65,8 @@ struct Range {
   friend bool operator==(const Range&, const Range&) = default;
 };
 
-// How a buffer is cut into chunks: chunk c has weight(c) of total_weight(), by default one each.
+// How a buffer is cut into chunks: chunk c has the share weight(c) / total_weight() of the
+// elements. By default, every weight is 1.
 class Chunking {
  public:
   explicit Chunking(int chunks) : chunks_{chunks} {}
@@ -77,14 +78,14 @@ class Chunking {
   std::int64_t total_weight() const;
   bool uniform() const { return ends_.empty(); }
 
-  // First element of a chunk when the buffer has `count` elements; chunk == chunks() gives count.
+  // The first element of a chunk when the buffer has `count` elements; `count` for chunks().
   std::int64_t begin(int chunk, std::int64_t count) const;
 
   friend bool operator==(const Chunking&, const Chunking&) = default;
 
  private:
   int chunks_;
-  std::vector<std::int64_t> ends_;  // running sums of the weights; empty when all are one
+  std::vector<std::int64_t> ends_;  // running sums of the weights; empty when all are equal
 };
 
 struct Send {
@@ -96,9 +97,9 @@ struct Send {
 
 enum class Combine : std::uint8_t { Copy, Reduce };
 
-// A receive, or a local operation: range = the one source, or the sum of the sources in order.
-// The sources themselves are read with Program::sources: ranks (or kOwn) for a receive, buffers for
-// a local operation, which takes the same chunks of each.
+// A receive or a local operation. The range becomes the one source (Copy), or the sum of the
+// sources in order (Reduce). Program::sources() returns the sources: ranks or kOwn for a receive,
+// buffers for a local operation, which reads the same chunks of each.
 struct Write {
   Combine combine = Combine::Copy;
   Range range;
@@ -106,12 +107,15 @@ struct Write {
   std::uint32_t source_count = 0;
 };
 
+// What one rank does, step by step.
 class Program {
  public:
+  // `scratch` has the names of the scratch buffers, whose ids are 1, 2, ...
   explicit Program(Chunking chunking, std::vector<std::string> scratch = {});
 
-  // Writing: begin_step(), then the step's operations in any order of kinds. Messages between a
-  // pair of ranks are matched in the order in which each side lists them.
+  // To write a program, call begin_step(), then add the operations of the step; sends, receives and
+  // local operations may be mixed. The messages from one rank to another are matched in the order
+  // in which each side lists them. Nothing is checked here: verify() does that.
   void begin_step();
   void send(Rank peer, Range range);
   void receive_copy(Rank peer, Range range);
@@ -119,7 +123,7 @@ class Program {
   void local_copy(Range range, BufferId source);
   void local_reduce(Range range, std::span<const BufferId> sources);
 
-  // Reading.
+  // To read it. Steps count from 0.
   const Chunking& chunking() const { return chunking_; }
   const std::vector<std::string>& scratch() const { return scratch_; }
   int buffers() const { return 1 + static_cast<int>(scratch_.size()); }
@@ -129,7 +133,7 @@ class Program {
   std::span<const Write> locals(int step) const;
   std::span<const std::int32_t> sources(const Write& write) const;
 
-  // The same operations in the same order, however they were written down.
+  // Whether both have the same operations in the same order.
   friend bool operator==(const Program& a, const Program& b);
 
  private:
@@ -147,41 +151,42 @@ class Program {
   std::vector<std::int32_t> sources_;
 };
 
+// The programs of all ranks of a shape.
 struct Schedule {
-  std::string algorithm;  // who wrote it; for a supplied file, the name it gives itself
+  std::string algorithm;  // its author; for a file, the name that the file gives
   Shape shape;
-  bool ordered = false;  // declares that every sum is rank 0 + rank 1 + ..., left to right
-  std::vector<Program> programs;
+  bool ordered = false;           // declares that every sum is rank 0 + rank 1 + ..., left to right
+  std::vector<Program> programs;  // by rank
 
   friend bool operator==(const Schedule&, const Schedule&) = default;
 };
 
-// Chunks of reduce_scatter and all_gather belong to ranks: rank r has the r-th n-th of them.
-// REQUIRES: chunking.chunks() is a multiple of ranks.
+// The rank that a chunk belongs to in reduce_scatter and all_gather: rank r of n ranks owns the
+// r-th n-th of the chunks. REQUIRES: chunking.chunks() is a multiple of ranks.
 Rank owner_of_chunk(const Chunking& chunking, int ranks, int chunk);
 
-// Whether the collective combines what ranks bring: not all_gather and broadcast.
+// Whether the collective adds up contributions: all_reduce, reduce_scatter and reduce do.
 bool is_reduction(Collective collective);
-// Whether one rank is its source or its target: broadcast and reduce.
+// Whether one rank is the source or the target: broadcast and reduce.
 bool has_root(Collective collective);
 // Whether parts of the buffer belong to ranks: reduce_scatter and all_gather.
 bool has_owners(Collective collective);
-// Whether a rank brings something for a chunk, and whether it is promised the result.
-bool brings(const Shape& shape, const Chunking& chunking, Rank rank, int chunk);
-bool is_promised(const Shape& shape, const Chunking& chunking, Rank rank, int chunk);
+// Whether a rank has an input for a chunk, and whether it must have the result in the end.
+bool contributes(const Shape& shape, const Chunking& chunking, Rank rank, int chunk);
+bool receives_result(const Shape& shape, const Chunking& chunking, Rank rank, int chunk);
 
-// Writes a schedule as text (docs/schedule-format.md): header, hash, and a line for every send,
+// Writes a schedule as text (docs/schedule-format.md): header, hash, and one line for each send,
 // receive and local operation. parse_schedule() returns an equal schedule. Throws Error
-// (InvalidArgument) before it writes anything if the text form cannot express the schedule:
-// programs that differ in chunks or scratch, or a rank, buffer or chunk that does not exist.
+// (InvalidArgument), before it writes anything, if the text form cannot express the schedule: its
+// programs differ in chunks or scratch, or name a rank, buffer or chunk that does not exist.
 void print_schedule(std::ostream& out, const Schedule& schedule);
 
-// Reads the text form. An error names line and column; memory is bounded whatever the input. The
-// hash line may be absent (a file written by hand); when present it must agree.
+// Reads the text form. An error names line and column (InvalidInput). Memory is bounded for every
+// input. The hash line is optional, for files written by hand; if present, it must match.
 Result<Schedule> parse_schedule(std::istream& in);
 
-// The hash of the schedule's canonical text: equal schedules, equal hashes. Throws as
-// print_schedule does.
+// The hash of the schedule's text without the hash line: equal schedules have equal hashes. Throws
+// Error in the same cases as print_schedule().
 std::uint64_t hash_schedule(const Schedule& schedule);
 
 }  // namespace sluice

@@ -1,8 +1,9 @@
-// status.h - how Sluice says that something went wrong.
+// status.h - how Sluice reports errors.
 //
-// Internals return Status (or Result<T>, a value or the Status that explains its absence); the edge
-// of the public API throws Error. Nothing in the library aborts or exits; log.h carries warnings. A
-// message is one sentence: what failed, where, and what to do.
+// A function that can fail returns a Status, or a Result: a value, or the Status that explains why
+// there is none. Where the comment of a public function says so, it throws Error instead. The
+// library never aborts or exits; warnings go to the log (log.h). A message is one sentence: what
+// failed, where, and what to do.
 #pragma once
 
 #include <cstdint>
@@ -15,18 +16,39 @@ namespace sluice {
 
 enum class Code : std::uint8_t {
   Ok,
-  InvalidArgument,   // the caller asked for something that cannot be
-  InvalidInput,      // a file or text is wrong
+  InvalidArgument,   // the caller asked for something impossible
+  InvalidInput,      // a file or a text has an error
   NotProven,         // a schedule failed verification
-  NoMemory,          // the machine has no more of it
+  NoMemory,          // the machine has no memory left
   Mismatch,          // ranks called different collectives
   PeerLost,          // another rank died or left
   DeadlineExceeded,  // a peer did not answer in time
 };
 
 // The name of a code as messages show it: "invalid argument", "not proven".
-const char* name(Code code);
+constexpr const char* name(Code code) {
+  switch (code) {
+    case Code::Ok:
+      return "ok";
+    case Code::InvalidArgument:
+      return "invalid argument";
+    case Code::InvalidInput:
+      return "invalid input";
+    case Code::NotProven:
+      return "not proven";
+    case Code::NoMemory:
+      return "no memory";
+    case Code::Mismatch:
+      return "mismatch";
+    case Code::PeerLost:
+      return "peer lost";
+    case Code::DeadlineExceeded:
+      return "deadline exceeded";
+  }
+  return "unknown";
+}
 
+// Success, or a code and a message.
 class [[nodiscard]] Status {
  public:
   Status() = default;
@@ -41,6 +63,7 @@ class [[nodiscard]] Status {
   std::string message_;
 };
 
+// The exception of the public API: what() is the message of the Status.
 class Error : public std::runtime_error {
  public:
   explicit Error(const Status& status)
@@ -51,12 +74,12 @@ class Error : public std::runtime_error {
   Code code_;
 };
 
-// A value, or the Status that says why there is none.
+// A value, or the Status that explains why there is none.
 template <class T>
 class [[nodiscard]] Result {
  public:
   Result(T value) : held_{std::move(value)} {}  // NOLINT(google-explicit-constructor)
-  // REQUIRES: !status.ok(), else throws Error: success without a value means nothing.
+  // Throws Error if status.ok(): success without a value means nothing.
   Result(Status status) : held_{std::move(status)} {  // NOLINT(google-explicit-constructor)
     if (std::get<Status>(held_).ok()) {
       throw Error{
@@ -67,7 +90,7 @@ class [[nodiscard]] Result {
   bool ok() const { return std::holds_alternative<T>(held_); }
   Status status() const { return ok() ? Status{} : std::get<Status>(held_); }
 
-  // REQUIRES: ok(), else throws Error with the status.
+  // The value; throws Error with the status if there is none.
   T& value() & {
     require();
     return std::get<T>(held_);

@@ -1,4 +1,4 @@
-// types.h - element types, reductions, and where optimizers apply the learning rate.
+// types.h - element types, reduction operations, and where optimizers apply the learning rate.
 #pragma once
 
 #include <cstddef>
@@ -39,7 +39,7 @@ constexpr std::size_t size_of(DataType type) {
   return 0;
 }
 
-// As commands and messages show it: "f32", "bf16".
+// The name of a type in commands and messages: "f32", "bf16".
 constexpr std::string_view name(DataType type) {
   switch (type) {
     case DataType::F32:
@@ -58,7 +58,7 @@ constexpr std::string_view name(DataType type) {
   return "";
 }
 
-// As commands and messages show it: "sum", "mean".
+// The name of an operation in commands and messages: "sum", "mean".
 constexpr std::string_view name(ReduceOp op) {
   switch (op) {
     case ReduceOp::Sum:
@@ -73,10 +73,10 @@ constexpr std::string_view name(ReduceOp op) {
   return "";
 }
 
-// Where a momentum optimizer applies the learning rate.
+// Where a momentum optimizer applies the learning rate (u: velocity, w: weights, d: gradient).
 enum class LearningRateMode : std::uint8_t {
   Outside,  // u = m u + d, w -= lr u
-  Folded,   // u = m u + lr d, w -= u: a new learning rate leaves older terms of u as they are
+  Folded,   // u = m u + lr d, w -= u: older terms of u keep the learning rate of their time
 };
 
 }  // namespace sluice

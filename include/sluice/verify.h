@@ -1,4 +1,4 @@
-// verify.h - is a schedule right, under every order that the execution model allows?
+// verify.h - proves that a schedule is right under every order that the execution model allows.
 #pragma once
 
 #include <compare>
@@ -11,8 +11,8 @@
 namespace sluice {
 
 // An exact ratio, for shares of a buffer. Closed forms such as 2(n-1)/n are compared with counted
-// schedules; doubles would need a tolerance, which would hide an off-by-one at large n. Always in
-// lowest terms, with a positive denominator. REQUIRES: values stay within 64 bits.
+// schedules; doubles would need a tolerance, which would hide an off-by-one error at large n.
+// Always in lowest terms. REQUIRES: the denominator is positive and values stay within 64 bits.
 class Fraction {
  public:
   constexpr Fraction(std::int64_t numerator = 0, std::int64_t denominator = 1)
@@ -52,19 +52,21 @@ class Fraction {
 // "3/2", or "2" when the denominator is 1.
 std::string to_string(Fraction fraction);
 
+// The result of verify().
 struct Proof {
   bool proven = false;
-  std::string reason;          // one sentence when not proven: rank, step, chunk, what is wrong
-  int steps = 0;               // the longest program's
+  std::string reason;          // if not proven, one sentence: rank, step, chunk and the error
+  int steps = 0;               // of the longest program
   Fraction bytes_factor;       // bytes sent by the busiest rank / bytes of the buffer
   std::int64_t transfers = 0;  // sends in all programs
 };
 
-// Proves (a) to (d) and (f) of docs/execution-model.md, or says in one sentence why not.
-// Never throws on a wrong schedule. Memory: a few times the schedule, plus ranks^2 bits.
+// Proves (a) to (d) and (f) of docs/execution-model.md, or explains in one sentence what is wrong.
+// Does not throw, however wrong the schedule is. Memory: a few times the schedule, plus ranks^2
+// bits.
 Proof verify(const Schedule& schedule);
 
-// Bytes that a rank sends / bytes of the buffer.
+// The bytes that a program sends / bytes of the buffer.
 Fraction sent_share(const Program& program);
 
 }  // namespace sluice

@@ -1,6 +1,6 @@
-// version.h - which Sluice this is: MAJOR.MINOR.PATCH, by semantic versioning.
+// version.h - the version of Sluice: MAJOR.MINOR.PATCH, by semantic versioning.
 //
-// While MAJOR is 0, a new MINOR may change the API; CHANGELOG.md says how.
+// While MAJOR is 0, a new MINOR may change the API; CHANGELOG.md lists the changes.
 #pragma once
 
 #define SLUICE_VERSION_MAJOR 0
@@ -11,6 +11,6 @@
 #define SLUICE_VERSION_NUMBER \
   (SLUICE_VERSION_MAJOR * 10000 + SLUICE_VERSION_MINOR * 100 + SLUICE_VERSION_PATCH)
 
-// Marks what a shared library exports. Sluice is compiled with hidden visibility: a function or a class
-// without this mark is internal, even where a header declares it.
+// Marks what a shared library exports. Sluice is compiled with hidden visibility: a function or a
+// class without this mark is internal, even where a header declares it.
 #define SLUICE_API __attribute__((visibility("default")))

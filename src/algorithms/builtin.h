@@ -1,8 +1,11 @@
-// builtin.h - what each algorithm's file provides, for registry.cc.
+// builtin.h - the functions of each algorithm, for registry.cc, and those that algorithms share.
 //
-// Every algorithm is four pure functions of a complete shape: the Program of a rank, and the closed
+// An algorithm is four pure functions of a complete shape: the Program of a rank, and the closed
 // forms of its steps, of the share of the buffer that a rank sends, and of its traffic.
 #pragma once
+
+#include <bit>
+#include <span>
 
 #include "sluice/algorithms.h"
 #include "sluice/schedule.h"
@@ -46,16 +49,16 @@ int exchange_steps(const Shape& shape);
 Fraction exchange_sent(const Shape& shape, Rank rank);
 void exchange_traffic(const Shape& shape, TrafficSink& sink);
 
-// Between the nodes any other algorithm; registry.cc has one row for each.
+// `inner` is the algorithm between the nodes; registry.cc has one row for each.
 Program hierarchical(const Shape& shape, Rank rank, const Algorithm& inner);
 int hierarchical_steps(const Shape& shape, const Algorithm& inner);
 Fraction hierarchical_sent(const Shape& shape, Rank rank, const Algorithm& inner);
 void hierarchical_traffic(const Shape& shape, TrafficSink& sink, const Algorithm& inner);
 
-// Whether the pieces that a ragged grid cuts can be counted in 64 bits.
+// An error if the pieces of a ragged grid cannot be counted in 64 bits.
 Status check_hierarchical_grid(const Shape& shape);
 
-// The two halves that most algorithms are made of.
+// The two phases of most algorithms.
 inline bool has_reduce_phase(Collective collective) {
   return collective == Collective::AllReduce || collective == Collective::ReduceScatter;
 }
@@ -67,5 +70,24 @@ inline bool has_gather_phase(Collective collective) {
 inline int phases(Collective collective) {
   return int{has_reduce_phase(collective)} + int{has_gather_phase(collective)};
 }
+
+// REQUIRES: n >= 1.
+constexpr bool is_power_of_two(int n) { return std::has_single_bit(static_cast<unsigned>(n)); }
+constexpr int floor_log2(int n) { return std::bit_width(static_cast<unsigned>(n)) - 1; }
+constexpr int ceil_log2(int n) { return is_power_of_two(n) ? floor_log2(n) : floor_log2(n) + 1; }
+
+// Where an inner algorithm runs inside an outer one: among some ranks, on some chunks.
+struct Embedding {
+  std::span<const Rank> ranks;  // the inner algorithm's rank i is this rank
+  int first_chunk = 0;  // its chunk c is chunks_each chunks from first_chunk + c * chunks_each
+  int chunks_each = 1;
+};
+
+// Adds the operations of one step of the inner Program to the current step of the outer Program.
+// REQUIRES: the outer Program has the scratch buffers of the inner one, in the same order.
+void embed_step(Program& outer, const Program& inner, int step, const Embedding& embedding);
+
+// Adds every step of the inner Program to the outer Program as a step of its own.
+void embed(Program& outer, const Program& inner, const Embedding& embedding);
 
 }  // namespace sluice::algorithms

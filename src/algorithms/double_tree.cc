@@ -23,7 +23,6 @@
 #include <vector>
 
 #include "algorithms/builtin.h"
-#include "base/bits.h"
 
 namespace sluice::algorithms {
 namespace {
@@ -34,7 +33,7 @@ struct Members {
       : rooted{shape.collective != Collective::AllReduce},
         root{shape.root},
         size{rooted ? shape.ranks - 1 : shape.ranks},
-        depth{size > 0 ? base::floor_log2(size) : 0} {}
+        depth{size > 0 ? floor_log2(size) : 0} {}
 
   // Place in a tree of a rank, and back. REQUIRES: the rank is a member.
   int position(int tree, Rank rank) const {
@@ -169,8 +168,8 @@ Program double_tree(const Shape& shape, Rank rank) {
 int double_tree_steps(const Shape& shape) {
   if (shape.ranks == 1) return 0;
   if (shape.collective != Collective::AllReduce)
-    return base::floor_log2(shape.ranks - 1) + shape.segments;
-  return 2 * base::floor_log2(shape.ranks) + shape.segments - 1;
+    return floor_log2(shape.ranks - 1) + shape.segments;
+  return 2 * floor_log2(shape.ranks) + shape.segments - 1;
 }
 
 Fraction double_tree_sent(const Shape& shape, Rank rank) {

@@ -1,7 +1,8 @@
-#include "algorithms/embed.h"
-
+// embed.cc - runs one algorithm inside another.
 #include <algorithm>
 #include <vector>
+
+#include "algorithms/builtin.h"
 
 namespace sluice::algorithms {
 

@@ -17,7 +17,6 @@
 #include <vector>
 
 #include "algorithms/builtin.h"
-#include "base/bits.h"
 
 namespace sluice::algorithms {
 namespace {
@@ -69,7 +68,7 @@ std::vector<Halving> circulant(int n, Rank rank) {
 
 Program halving_doubling(const Shape& shape, Rank rank, Order order) {
   const int n = shape.ranks;
-  const bool power = base::is_power_of_two(n);
+  const bool power = is_power_of_two(n);
   const auto halvings = power ? classic(n, rank, order) : circulant(n, rank);
 
   // Near-first leaves rank r with the chunk whose number is r backwards in binary. An all-reduce
@@ -79,7 +78,7 @@ Program halving_doubling(const Shape& shape, Rank rank, Order order) {
   const auto each = [&](const Range& range, auto&& transfer) {
     if (!scattered) return transfer(range);
     for (int c = range.first; c < range.first + range.count; ++c) {
-      transfer(Range{.first = bit_reversed(c, base::floor_log2(n))});
+      transfer(Range{.first = bit_reversed(c, floor_log2(n))});
     }
   };
 
@@ -111,12 +110,12 @@ void halving_doubling_traffic(const Shape& shape, TrafficSink& sink, Order order
   std::vector<Step> steps;
   for (int left = n; left > 1; left = (left + 1) / 2) {
     const int far = (left + 1) / 2;
-    const bool near_first = base::is_power_of_two(n) && order == Order::NearFirst;
+    const bool near_first = is_power_of_two(n) && order == Order::NearFirst;
     steps.push_back({near_first ? n / left : far, left / 2});
   }
   const auto tell = [&](const Step& step, bool reduces) {
     for (Rank rank = 0; rank < n; ++rank) {
-      const Rank to = base::is_power_of_two(n) ? rank ^ step.distance : (rank + step.distance) % n;
+      const Rank to = is_power_of_two(n) ? rank ^ step.distance : (rank + step.distance) % n;
       const double share = static_cast<double>(step.chunks) / n;
       if (reduces) {
         sink.message(rank, to, share);
@@ -146,7 +145,7 @@ Program halving_doubling_far(const Shape& shape, Rank rank) {
 }
 
 int halving_doubling_steps(const Shape& shape) {
-  return phases(shape.collective) * base::ceil_log2(shape.ranks);
+  return phases(shape.collective) * ceil_log2(shape.ranks);
 }
 
 Fraction halving_doubling_sent(const Shape& shape, Rank /*rank*/) {

@@ -18,7 +18,6 @@
 #include <vector>
 
 #include "algorithms/builtin.h"
-#include "algorithms/embed.h"
 #include "base/format.h"
 
 namespace sluice::algorithms {

@@ -6,12 +6,11 @@
 //
 //   n = 5:   4 -> 0   |   0 <-> 1, 2 <-> 3   |   0 <-> 2, 1 <-> 3   |   0 -> 4
 #include "algorithms/builtin.h"
-#include "base/bits.h"
 
 namespace sluice::algorithms {
 namespace {
 
-int largest_power_of_two(int n) { return 1 << base::floor_log2(n); }
+int largest_power_of_two(int n) { return 1 << floor_log2(n); }
 
 }  // namespace
 
@@ -46,13 +45,13 @@ Program recursive_doubling(const Shape& shape, Rank rank) {
 }
 
 int recursive_doubling_steps(const Shape& shape) {
-  return base::floor_log2(shape.ranks) + (base::is_power_of_two(shape.ranks) ? 0 : 2);
+  return floor_log2(shape.ranks) + (is_power_of_two(shape.ranks) ? 0 : 2);
 }
 
 Fraction recursive_doubling_sent(const Shape& shape, Rank rank) {
   const int p = largest_power_of_two(shape.ranks);
   if (rank >= p) return 1;
-  return base::floor_log2(p) + (rank < shape.ranks - p ? 1 : 0);
+  return floor_log2(p) + (rank < shape.ranks - p ? 1 : 0);
 }
 
 void recursive_doubling_traffic(const Shape& shape, TrafficSink& sink) {

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "algorithms/builtin.h"
-#include "algorithms/embed.h"
 
 namespace sluice::algorithms {
 namespace {

@@ -1,8 +1,10 @@
 // file.h - file descriptors, folders, and the files that are compiled into the library.
 #pragma once
 
+#include <ftw.h>
 #include <unistd.h>
 
+#include <cstdio>
 #include <filesystem>
 #include <span>
 #include <string_view>
@@ -10,7 +12,7 @@
 
 namespace sluice::base {
 
-// A file descriptor, closed by its owner.
+// Owns a file descriptor and closes it.
 class Fd {
  public:
   Fd() = default;
@@ -35,10 +37,18 @@ class Fd {
   int fd_ = -1;
 };
 
-// Removes a folder and its contents as far as it can; a missing folder is no error. Links are
-// removed, not followed. Use this instead of std::filesystem::remove_all(): libtorch's 2.x wheels
-// export a broken one, which crashes every program that loads them.
-void remove_folder(const std::filesystem::path& folder);
+// Removes a folder and its contents as far as possible. Ignores errors, such as a missing folder.
+// Removes links and does not follow them. Use this instead of std::filesystem::remove_all(): the
+// 2.x wheels of libtorch export a broken one, which crashes every program that loads them.
+inline void remove_folder(const std::filesystem::path& folder) {
+  constexpr int kOpenFolders = 16;
+  const auto remove_one = [](const char* path, const struct stat* /*status*/, int /*type*/,
+                             struct FTW* /*depth*/) {
+    (void)std::remove(path);
+    return 0;
+  };
+  (void)nftw(folder.c_str(), remove_one, kOpenFolders, FTW_DEPTH | FTW_PHYS);
+}
 
 // A file of clusters/ or recipes/, compiled into the library by cmake/SluiceEmbed.cmake.
 struct EmbeddedFile {
@@ -46,7 +56,7 @@ struct EmbeddedFile {
   std::string_view toml;
 };
 
-// In order of names.
+// Sorted by name.
 std::span<const EmbeddedFile> embedded_clusters();
 std::span<const EmbeddedFile> embedded_recipes();
 

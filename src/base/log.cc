@@ -27,9 +27,10 @@ void write(LogLevel level, const std::string& message) {
   if (log.sink) {
     log.sink(level, message);
   } else {
-    // One call a line, so that lines of several ranks do not mix.
-    std::fprintf(stderr, "sluice: %s%s\n", level == LogLevel::Warning ? "warning: " : "",
-                 message.c_str());  // NOLINT(cert-err33-c): there is nobody left to tell
+    // One call for each line, so that lines of several ranks do not mix.
+    std::fprintf(
+        stderr, "sluice: %s%s\n", level == LogLevel::Warning ? "warning: " : "",
+        message.c_str());  // NOLINT(cert-err33-c): there is no other place to report an error
   }
 }
 

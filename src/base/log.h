@@ -1,4 +1,4 @@
-// log.h - how the library logs. One sentence a message, without a line end.
+// log.h - writes messages to the log. A message is one sentence, without a newline.
 #pragma once
 
 #include <string>
@@ -11,9 +11,9 @@ namespace sluice::base {
 void log_info(const std::string& message);
 void log_warning(const std::string& message);
 
-// Applies a value of SLUICE_LOG: info (or stderr, its older spelling), warning or off. Does nothing
-// once the program has called set_log() or set_log_level(): the program decides before the
-// environment. Returns whether it knows the value.
+// Sets the threshold from a value of SLUICE_LOG: info (or stderr, its older spelling), warning or
+// off. Returns false for any other value. Changes nothing once the program has called set_log() or
+// set_log_level(), which take precedence over the environment.
 bool set_log_level_from(std::string_view value);
 
 }  // namespace sluice::base

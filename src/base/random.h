@@ -1,7 +1,7 @@
 // random.h - random numbers that are the same on every machine and with every standard library.
 //
-// Seed it with mixed({seed, epoch, sample}) and the like: the draw then depends on its purpose
-// alone, not on the rank that makes it or on the order of draws.
+// Seed a generator for each purpose, for example with mixed({seed, epoch, sample}). Then a draw
+// depends neither on the rank that makes it nor on the order of draws.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace sluice::base {
 
-// splitmix64.
+// The splitmix64 generator.
 class Random {
  public:
   explicit constexpr Random(std::uint64_t seed) : state_{seed} {}
@@ -35,7 +35,8 @@ class Random {
   std::uint64_t state_;
 };
 
-// Hashes some numbers into one (the finaliser of splitmix64), so that nearby inputs do not collide.
+// Hashes numbers into one (with the finaliser of splitmix64), so that similar inputs do not
+// collide.
 constexpr std::uint64_t mixed(std::initializer_list<std::uint64_t> parts) {
   std::uint64_t hash = 0;
   for (const std::uint64_t part : parts) {

@@ -8,7 +8,6 @@
 #include "base/format.h"
 
 namespace sluice::base {
-
 namespace {
 
 std::size_t edit_distance(std::string_view a, std::string_view b) {
@@ -44,7 +43,7 @@ constexpr Unit kUnits[] = {{"", 1},
 }  // namespace
 
 std::string_view nearest_name(std::string_view word, std::span<const std::string_view> candidates) {
-  constexpr std::size_t kLongestWord = 64;  // a longer one is no slip of the finger
+  constexpr std::size_t kLongestWord = 64;  // a longer word is not a typing error
   if (word.size() > kLongestWord) return {};
   std::string_view best;
   std::size_t best_distance = std::max<std::size_t>(2, word.size() / 2) + 1;
@@ -111,7 +110,7 @@ Result<std::vector<int>> parse_list(std::string_view text, int least, int most,
   std::string_view rest = text;
   while (true) {
     const std::string_view item = rest.substr(0, rest.find(','));
-    const std::size_t dash = item.find('-', 1);  // a dash in front is a minus sign
+    const std::size_t dash = item.find('-', 1);  // a dash at the front is a minus sign
     const auto first = parse_whole(item.substr(0, dash), least, most, what);
     if (!first.ok()) return first.status();
     const auto last = dash == std::string_view::npos
@@ -119,7 +118,8 @@ Result<std::vector<int>> parse_list(std::string_view text, int least, int most,
                           : parse_whole(item.substr(dash + 1), least, most, what);
     if (!last.ok()) return last.status();
     if (last.value() < first.value()) {
-      return Status{Code::InvalidArgument, base::format("{} {} run backwards", what, quote(item))};
+      return Status{Code::InvalidArgument,
+                    base::format("{} {}: the range ends before it begins", what, quote(item))};
     }
     for (std::int64_t n = first.value(); n <= last.value(); ++n)
       numbers.push_back(static_cast<int>(n));

@@ -1,4 +1,4 @@
-// text.h - parses what users type, formats what they read, and words errors.
+// text.h - parses arguments, formats values for users, and builds error messages.
 #pragma once
 
 #include <cstdint>
@@ -12,35 +12,38 @@
 
 namespace sluice::base {
 
-// The candidate with the fewest edits from `word`, or "" when none is near.
+// The candidate with the smallest edit distance to `word`, or "" if none is near.
 std::string_view nearest_name(std::string_view word, std::span<const std::string_view> candidates);
 
-// A whole decimal number in [least, most]; the message names `what`: "ranks must be ...".
+// Parses a whole decimal number in [least, most]. The error begins with `what`: "ranks must be
+// ...".
 Result<std::int64_t> parse_whole(std::string_view text, std::int64_t least, std::int64_t most,
                                  std::string_view what);
 
-// "51M", "64KB", "1.5G", "4096": K, M, G, T are powers of 1,024; KB, MB, GB, TB powers of 1,000.
+// Parses a size: "51M", "64KB", "1.5G", "4096". K, M, G and T are powers of 1,024; KB, MB, GB and
+// TB are powers of 1,000.
 Result<std::int64_t> parse_bytes(std::string_view text);
 
-// "51.0 MiB", "4 B".
+// "51.5 MiB", "4 B".
 std::string format_bytes(double bytes);
 
 // "12.3 us", "4.56 ms", "7.8 s".
 std::string format_seconds(double seconds);
 
-// "1-64,96" as a sorted list without repeats; every number within [least, most].
+// Parses numbers and ranges, such as "1-64,96", into a sorted list without duplicates. Every number
+// must be in [least, most].
 Result<std::vector<int>> parse_list(std::string_view text, int least, int most,
                                     std::string_view what);
 
-// Bytes that may be unprintable and long, as a short quoted text for a message.
+// Text from outside in quotes, for a message: at most 40 bytes, unprintable ones escaped.
 std::string quote(std::string_view text);
 
-// Throws Error (InvalidArgument). `sentence` says what is wrong, where, and what to do.
-[[noreturn]] inline void refuse(std::string sentence) {
-  throw Error{Status{Code::InvalidArgument, std::move(sentence)}};
+// Throws Error (InvalidArgument). The message says what failed, where, and what to do.
+[[noreturn]] inline void refuse(std::string message) {
+  throw Error{Status{Code::InvalidArgument, std::move(message)}};
 }
 
-// Compares a token with the expected one in a time that does not depend on where they differ.
+// Compares secrets: the time does not depend on the position of the first difference.
 inline bool equal_in_constant_time(std::string_view token, std::string_view expected) {
   unsigned difference = token.size() == expected.size() ? 0 : 1;
   for (std::size_t i = 0; i < token.size(); ++i) {

@@ -41,12 +41,12 @@ Result<toml::table> parse_toml(std::string_view text, const std::string& source)
     return toml::parse(text, source);
   } catch (const toml::parse_error& error) {
     return Status{Code::InvalidInput,
-                  base::format("{}: {}", place_of(source, error.source()), error.description())};
+                  base::format("{}: {}", location(source, error.source()), error.description())};
   }
 }
 
-std::string place_of(const std::string& source, const toml::source_region& where) {
-  return base::format("{}, line {}", source, where.begin.line);
+std::string location(const std::string& source, const toml::source_region& region) {
+  return base::format("{}, line {}", source, region.begin.line);
 }
 
 double TomlTable::number(std::string_view key, double least, double most) {
@@ -206,9 +206,9 @@ const toml::node* TomlTable::find_optional(std::string_view key) {
 
 std::string TomlTable::full(std::string_view key) const { return base::format("{}{}", path_, key); }
 
-void TomlTable::refuse_at(const toml::source_region& where, std::string_view what) {
+void TomlTable::refuse_at(const toml::source_region& region, std::string_view what) {
   if (!status_.ok()) return;
-  status_ = {Code::InvalidInput, base::format("{}: {}", place_of(source_, where), what)};
+  status_ = {Code::InvalidInput, base::format("{}: {}", location(source_, region), what)};
 }
 
 }  // namespace sluice::base

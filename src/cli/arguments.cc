@@ -1,13 +1,13 @@
 #include "cli/arguments.h"
 
 #include <algorithm>
+#include <bit>
 #include <charconv>
 #include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "base/bits.h"
 #include "base/format.h"
 #include "base/text.h"
 #include "sluice/status.h"
@@ -156,7 +156,7 @@ std::vector<std::int64_t> parse_sizes(std::string_view text, std::size_t unit) {
 std::vector<int> parse_segments(std::string_view text) {
   auto counts = base::parse_list(text, 1, kMostSegments, "segments").value();
   for (const int count : counts) {
-    if (!base::is_power_of_two(count))
+    if (!std::has_single_bit(static_cast<unsigned>(count)))
       base::refuse(base::format("segments must be powers of two, not {}", count));
   }
   return counts;

@@ -29,7 +29,7 @@ class Loading {
       const Status status =
           key == nullptr ? no_such_key(name.str()) : set_value(recipe_, *key, node);
       if (!status.ok()) mistakes.push_back({name.source(), status.message()});
-      places_.emplace(name.str(), base::place_of(source_, name.source()));
+      places_.emplace(name.str(), base::location(source_, name.source()));
       recipe_.sources.emplace(name.str(), "");
     }
     if (!mistakes.empty()) return first_of(mistakes);
@@ -87,7 +87,7 @@ class Loading {
         mistakes.begin(), mistakes.end(),
         [](const Mistake& a, const Mistake& b) { return a.where.begin.line < b.where.begin.line; });
     return {Code::InvalidInput,
-            base::format("{}: {}", base::place_of(source_, first->where), first->what)};
+            base::format("{}: {}", base::location(source_, first->where), first->what)};
   }
 
   static std::string trimmed(const std::string& text) {
@@ -109,7 +109,7 @@ class Loading {
     const toml::table* const table = node->as_table();
     if (table == nullptr) {
       return {Code::InvalidInput, base::format("{}: source must be a table of tags",
-                                               base::place_of(source_, node->source()))};
+                                               base::location(source_, node->source()))};
     }
     std::vector<Mistake> mistakes;
     for (const auto& [name, tag] : *table) {

@@ -152,7 +152,7 @@ bool has_owners(Collective collective) {
   return collective == Collective::ReduceScatter || collective == Collective::AllGather;
 }
 
-bool brings(const Shape& shape, const Chunking& chunking, Rank rank, int chunk) {
+bool contributes(const Shape& shape, const Chunking& chunking, Rank rank, int chunk) {
   switch (shape.collective) {
     case Collective::AllGather:
       return rank == owner_of_chunk(chunking, shape.ranks, chunk);
@@ -163,7 +163,7 @@ bool brings(const Shape& shape, const Chunking& chunking, Rank rank, int chunk) 
   }
 }
 
-bool is_promised(const Shape& shape, const Chunking& chunking, Rank rank, int chunk) {
+bool receives_result(const Shape& shape, const Chunking& chunking, Rank rank, int chunk) {
   switch (shape.collective) {
     case Collective::ReduceScatter:
       return rank == owner_of_chunk(chunking, shape.ranks, chunk);

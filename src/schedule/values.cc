@@ -139,7 +139,7 @@ class ChunkRun {
     reads_.clear();
     read_end_.clear();
     for (Rank rank = 0; rank < ranks_; ++rank) {
-      if (brings(schedule_.shape, chunking_, rank, chunk_))
+      if (contributes(schedule_.shape, chunking_, rank, chunk_))
         place(rank, kUserBuffer).value = expressions_.leaf(rank);
     }
   }
@@ -186,7 +186,7 @@ class ChunkRun {
     const ExpressionId declared = schedule_.ordered ? in_rank_order() : kNothing;
     Rank expected_by = 0;
     for (Rank rank = 0; rank < ranks_ && why_.empty(); ++rank) {
-      if (!is_promised(schedule_.shape, chunking_, rank, chunk_)) continue;
+      if (!receives_result(schedule_.shape, chunking_, rank, chunk_)) continue;
       const ExpressionId value = place(rank, kUserBuffer).value;
       if (value == kNothing) {
         refuse_output(rank, "holds nothing");
@@ -216,7 +216,7 @@ class ChunkRun {
       if (writer != kInitial) used_[static_cast<std::size_t>(writer)] = true;
     };
     for (Rank rank = 0; rank < ranks_; ++rank) {
-      if (is_promised(schedule_.shape, chunking_, rank, chunk_))
+      if (receives_result(schedule_.shape, chunking_, rank, chunk_))
         use(place(rank, kUserBuffer).writer);
     }
     for (std::size_t i = events.size(); i-- > 0;) {

@@ -1,6 +1,6 @@
-// select.h - which algorithm, for which size, on which links.
+// select.h - chooses an algorithm for a size and for links.
 //
-// Selection is a pure function of its inputs, which all ranks agree on, so all ranks choose alike.
+// The choice is a pure function of its inputs. Ranks that have the same inputs choose the same.
 #pragma once
 
 #include <cstdint>
@@ -16,37 +16,39 @@ struct Candidate {
   const Algorithm* algorithm = nullptr;
   Shape shape;  // complete, segments chosen
   int lanes = 1;
-  double seconds = 0;  // predicted
+  double seconds = 0;  // prediction of predict_seconds()
 };
 
-// The shape completed for those nodes: they are its grid where there is something to gain from it
-// (several nodes, some with several ranks) and the algorithm can use it. Or why there is none.
+// The shape, completed for an algorithm on these nodes: they become the grid if they help (several
+// nodes, some with several ranks) and the algorithm can use them. Or the reason why there is none.
 Result<Shape> shape_on(const Algorithm& algorithm, Shape shape, const Topology& topology);
 
-// The closed-form loads of every algorithm that can do the collective, ready to be priced for any
-// number of bytes. Building it costs a few ranks^2 operations at the most; pricing is cheap.
 struct SelectorOptions {
   Rank root = 0;
-  bool lanes = true;  // consider several
+  bool lanes = true;  // consider several lanes
 };
 
+// Holds the closed-form loads of every algorithm that supports the collective, so that predictions
+// for many sizes are cheap. Building it takes a few ranks^2 operations at most.
 class Selector {
  public:
+  // Throws Error if no shape of an algorithm fits the topology.
   Selector(Collective collective, const Topology& topology, const CostConstants& constants,
            const SelectorOptions& options = {});
 
-  // All algorithms, cheapest first; ties in the order of built_in_algorithms().
+  // One candidate for each algorithm, fastest first; ties in the order of built_in_algorithms().
   std::vector<Candidate> candidates(std::int64_t bytes) const;
+  // The fastest candidate.
   Candidate choose(std::int64_t bytes) const;
 
-  // From `bytes` on, the candidate's algorithm is the cheapest, until the next flip; the candidate
-  // is the one of that size.
+  // A size from which on the choice is another one, and the choice for that size.
   struct Flip {
     std::int64_t bytes = 0;
     Candidate candidate;
   };
+  // The sizes in [least, most] where the chosen algorithm changes; `least` is the first.
   std::vector<Flip> flips(std::int64_t least, std::int64_t most) const;
-  // The same for the algorithm and its shape: segments grow with the size.
+  // The same where the algorithm or its shape changes: the number of segments grows with the size.
   std::vector<Flip> shape_flips(std::int64_t least, std::int64_t most) const;
 
  private:
@@ -62,7 +64,7 @@ class Selector {
   std::vector<Flip> changes(std::int64_t least, std::int64_t most, Same&& same) const;
 
   bool lanes_;
-  std::vector<Priced> priced_;  // grouped by algorithm, one entry a segment count
+  std::vector<Priced> priced_;  // grouped by algorithm, one entry for each number of segments
 };
 
 }  // namespace sluice

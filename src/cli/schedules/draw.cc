@@ -24,7 +24,7 @@ class Holdings {
                              std::vector<Contributions>(static_cast<std::size_t>(chunks_))));
     for (Rank rank = 0; rank < shape.ranks; ++rank) {
       for (int chunk = 0; chunk < chunks_; ++chunk) {
-        if (brings(shape, first.chunking(), rank, chunk))
+        if (contributes(shape, first.chunking(), rank, chunk))
           at(rank, kUserBuffer, chunk).set(static_cast<std::size_t>(rank));
       }
     }
