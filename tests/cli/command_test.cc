@@ -156,7 +156,7 @@ TEST(Command, ExplainSaysWhetherSparseGradientsPay) {
   EXPECT_EQ(sparse["sent_bytes"], 147 * 128 * 1024 + 976 * 4);
   EXPECT_LT(sparse["predicted_us"], sparse["dense_us"]);
   const Outcome small = shell("SLUICE explain --ranks 512 --bytes 1K --cluster sensetime-v");
-  EXPECT_NE(small.out.find("sparse gradients do not pay here"), std::string::npos) << small.out;
+  EXPECT_NE(small.out.find("Sparse gradients do not pay here"), std::string::npos) << small.out;
 }
 
 TEST(Command, DrawsEverySmallSchedule) {

@@ -10,7 +10,7 @@
 #include "base/random.h"
 #include "tests/base/has.h"
 #include "tests/bootstrap/ending.h"
-#include "tests/cli/training_place.h"
+#include "tests/cli/shell.h"
 
 namespace sluice::cli {
 namespace {
@@ -48,7 +48,7 @@ TEST(TrainFaults, AKilledRankIsRestartedAndTheWeightsAreTheSame) {
         victim + "); wait $p; s=$?; cat out; exit $s"));
     EXPECT_EQ(outcome.status, 0) << outcome.err;
     EXPECT_TRUE(base::has(outcome.err, "sluice train: restart 1 of 3: rank ")) << outcome.err;
-    EXPECT_TRUE(base::has(outcome.err, "goes on after step ")) << outcome.err;
+    EXPECT_TRUE(base::has(outcome.err, "resumed after step ")) << outcome.err;
     EXPECT_EQ(weights_of(outcome), expected);
   }
 }
@@ -88,8 +88,9 @@ TEST(TrainFaults, WithoutRestartsAKilledRankEndsItAndItSaysHowToGoOn) {
                                          " >out & p=$!; saved 1; kill -KILL $(ranks | tail -n 1); "
                                          "wait $p"));
   EXPECT_EQ(outcome.status, 3) << outcome.err;
-  EXPECT_TRUE(base::has(
-      outcome.err, "was killed by SIGKILL (Killed); to go on: sluice train --resume --run run"))
+  EXPECT_TRUE(
+      base::has(outcome.err,
+                "was killed by SIGKILL (Killed); continue with: sluice train --resume --run run"))
       << outcome.err;
 }
 
@@ -103,7 +104,7 @@ TEST(TrainFaults, CtrlCSavesAndResumingEndsWithTheSameWeights) {
   EXPECT_EQ(json::parse(stopped.out)["end"], "signal") << stopped.out;
   const Outcome resumed = place.train("--ranks 2 --run run --resume --json");
   EXPECT_EQ(resumed.status, 0) << resumed.err;
-  EXPECT_TRUE(base::has(resumed.err, "goes on after step ")) << resumed.err;
+  EXPECT_TRUE(base::has(resumed.err, "resumed after step ")) << resumed.err;
   EXPECT_EQ(weights_of(resumed), expected);
 }
 

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "recipe/recipe.h"
-#include "tests/cli/training_place.h"
+#include "tests/cli/shell.h"
 
 namespace sluice::cli {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "tests/base/has.h"
-#include "tests/cli/training_place.h"
+#include "tests/cli/shell.h"
 
 namespace sluice::cli {
 namespace {

@@ -1,4 +1,4 @@
-// What a training came to, from a made-up summary.
+// The text and JSON of a made-up summary.
 #include "cli/train/training_summary.h"
 
 #include <gtest/gtest.h>
@@ -44,22 +44,23 @@ train::TrainingSummary made_up() {
 
 const SummaryContext kContext{.recipe = "demo", .model = "lenet", .run_folder = "runs/demo-1"};
 
-TEST(TrainingSummary, SaysAllThatAReaderAsks) {
+TEST(TrainingSummary, TextHasEveryResult) {
   const std::string text = summary_text(made_up(), kContext);
   for (const char* const part :
        {"demo trained: lenet, 61,706 parameters, 2 ranks", "97.85% of 2,000 images after 8 epochs",
-        "best 97.90% after 7", "41 s in all: start-up 1.0 s, steps 37 s, evaluation 2.7 s",
-        "2,605 images/s, 1,302 a rank",
+        "best 97.90% after 7", "41 s in total: start-up 1.0 s, steps 37 s, evaluation 2.7 s",
+        "2,605 images/s, 1,302 per rank",
         "1.02 s to the first step: process 0.70, data 0.11, model 0.02",
-        "0.30 s till all ranks had met, 0.20 of it beside data and model",
-        "96.2% of a step is computing, 3.8% waits", "1.5 GiB", "1 MiB a step", "runs/demo-1"})
+        "0.30 s until all ranks were connected, 0.20 s of it in parallel with data and model",
+        "steps compute 96.2% of the time and wait for the network 3.8%", "1.5 GiB",
+        "1 MiB per step", "runs/demo-1"})
     EXPECT_TRUE(base::has(text, part)) << part << text;
   EXPECT_FALSE(base::has(text, "target"));
-  EXPECT_FALSE(base::has(text, "to go on"));
+  EXPECT_FALSE(base::has(text, "continue"));
   EXPECT_FALSE(base::has(text, "\033"));
 }
 
-TEST(TrainingSummary, TellsWhetherTheTargetWasReached) {
+TEST(TrainingSummary, SaysWhetherTheTargetWasReached) {
   train::TrainingSummary summary = made_up();
   summary.target = 97;
   EXPECT_TRUE(base::has(summary_text(summary, kContext), "97.00% NOT reached"));
@@ -70,14 +71,14 @@ TEST(TrainingSummary, TellsWhetherTheTargetWasReached) {
   EXPECT_EQ(summary_json(summary, kContext)["target_met"], true);
 }
 
-TEST(TrainingSummary, AStoppedRunSaysHowToGoOn) {
+TEST(TrainingSummary, StoppedRunSaysHowToContinue) {
   train::TrainingSummary summary = made_up();
   summary.end = train::TrainingEnd::Signal;
   EXPECT_TRUE(
       base::has(summary_text(summary, kContext), "sluice train --resume --run runs/demo-1\n"));
 }
 
-TEST(TrainingSummary, JsonHoldsWhatIsPromised) {
+TEST(TrainingSummary, JsonHasTheDocumentedKeys) {
   const auto json = summary_json(made_up(), kContext);
   EXPECT_DOUBLE_EQ(json["images_per_s"], 2604.6);
   EXPECT_DOUBLE_EQ(json["accuracy"], 97.85);
@@ -91,7 +92,7 @@ TEST(TrainingSummary, JsonHoldsWhatIsPromised) {
   EXPECT_FALSE(json.contains("target"));
 }
 
-TEST(TrainingSummary, ARunWithoutEvaluationSaysSo) {
+TEST(TrainingSummary, RunWithoutEvaluationSaysSo) {
   train::TrainingSummary summary = made_up();
   summary.last.reset();
   summary.best.reset();
@@ -99,7 +100,7 @@ TEST(TrainingSummary, ARunWithoutEvaluationSaysSo) {
   EXPECT_TRUE(
       base::has(summary_text(summary, {.recipe = "demo", .model = "lenet"}), "not evaluated"));
   EXPECT_TRUE(
-      base::has(summary_text(summary, {.recipe = "demo", .model = "lenet"}), "nothing was kept"));
+      base::has(summary_text(summary, {.recipe = "demo", .model = "lenet"}), "nothing was saved"));
   EXPECT_EQ(summary_json(summary, kContext)["accuracy"], nullptr);
 }
 

@@ -19,8 +19,7 @@
 #include "cli/bench/scaling.h"
 #include "cli/command.h"
 #include "cli/terminal.h"
-#include "cli/train/train_options.h"
-#include "cli/train/train_program.h"
+#include "cli/train/train_job.h"
 
 namespace sluice::cli {
 namespace {

@@ -2,6 +2,7 @@
 // flips.
 
 #include <algorithm>
+#include <cmath>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
@@ -10,7 +11,6 @@
 #include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/schedules/draw.h"
-#include "cli/train/sparse_outlook.h"
 #include "cluster/cluster.h"
 #include "engine/select/choices.h"
 #include "engine/select/constants.h"
@@ -130,11 +130,46 @@ nlohmann::ordered_json to_json(const Candidate& candidate) {
           {"lanes", candidate.lanes}};
 }
 
-std::optional<SparseOutlook> outlook_of(const Question& question, const Options& options,
-                                        const Selector& selector) {
+// The predicted times of an all-reduce of f32 gradients, dense and sparse.
+struct SparsePrediction {
+  double sparsity = 0;
+  std::int64_t sent_bytes = 0;  // the selected chunks and the norms of all chunks
+  double dense_s = 0;
+  double sparse_s = 0;     // including selection_s
+  double selection_s = 0;  // local work of every rank
+
+  bool pays() const { return sparse_s < dense_s; }
+};
+
+// Empty when sparse gradients do not apply. REQUIRES: 0 <= sparsity < 1.
+std::optional<SparsePrediction> predict_sparse(const Question& question, double sparsity,
+                                               const Selector& selector) {
   if (question.collective != Collective::AllReduce || question.ranks == 1) return std::nullopt;
-  return sparse_outlook(selector, question.cluster.constants, question.bytes, options.sparsity,
-                        kSparseChunk);
+  constexpr double kPasses = 2;  // add the gradient to the residual, then read it for the norms
+  constexpr double kElementBytes = 4;
+  const double bytes = static_cast<double>(question.bytes);
+  const double chunk_bytes = kElementBytes * static_cast<double>(kSparseChunk);
+  const double selected = std::ceil(bytes * (1 - sparsity) / chunk_bytes) * chunk_bytes;
+  const double norms = std::ceil(bytes / chunk_bytes) * kElementBytes;
+  SparsePrediction prediction{.sparsity = sparsity};
+  prediction.sent_bytes = std::llround(std::min(selected, bytes) + norms);
+  prediction.dense_s = selector.choose(question.bytes).seconds;
+  prediction.selection_s = kPasses * bytes * question.cluster.constants.reduce_s_per_byte;
+  prediction.sparse_s = selector.choose(prediction.sent_bytes).seconds + prediction.selection_s;
+  return prediction;
+}
+
+std::string show(const SparsePrediction& prediction) {
+  const std::string times = base::format(
+      "Sparse gradients (sparsity {:.0f}%) send {} and take {}, of which {} select the chunks; "
+      "dense\ngradients take {}.",
+      100 * prediction.sparsity, base::format_bytes(static_cast<double>(prediction.sent_bytes)),
+      base::format_seconds(prediction.sparse_s), base::format_seconds(prediction.selection_s),
+      base::format_seconds(prediction.dense_s));
+  if (!prediction.pays()) return times + " Sparse gradients do not pay here.";
+  return base::format(
+      "{} Sparse gradients are {:.1f} times faster, unless backward hides the communication.",
+      times, prediction.dense_s / prediction.sparse_s);
 }
 
 void print_choice(const Question& question, const Options& options, const Selector& selector) {
@@ -149,7 +184,7 @@ void print_choice(const Question& question, const Options& options, const Select
   }
   const bool not_priced = !wanted.empty() && asked->algorithm->name != wanted;
   const std::string_view chosen = not_priced ? wanted : asked->algorithm->name;
-  const std::optional<SparseOutlook> sparse = outlook_of(question, options, selector);
+  const auto sparse = predict_sparse(question, options.sparsity, selector);
   if (options.json) {
     nlohmann::ordered_json json{{"collective", name(question.collective)},
                                 {"ranks", question.ranks},

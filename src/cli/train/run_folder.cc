@@ -25,24 +25,25 @@ bool holds_a_run(const fs::path& folder) {
   return false;
 }
 
-Result<fs::path> fresh_run_folder(const fs::path& place, const std::string& name, std::time_t now) {
+Result<fs::path> fresh_run_folder(const fs::path& parent, const std::string& name,
+                                  std::time_t now) {
   constexpr int kMostTries = 1000;
   std::tm local{};
   localtime_r(&now, &local);
   std::array<char, 32> stamp{};
   (void)std::strftime(stamp.data(), stamp.size(), "-%Y%m%d-%H%M%S", &local);
-  const std::string stem = fs::path{name}.stem().string();  // of a recipe that is a path
+  const std::string stem = fs::path{name}.stem().string();  // the recipe may be a path
   const std::string text = stem + stamp.data();
   std::error_code error;
-  fs::create_directories(place / kRuns, error);
+  fs::create_directories(parent / kRuns, error);
   for (int i = 1; i <= kMostTries && !error; ++i) {
-    const fs::path folder = place / kRuns / (i == 1 ? text : base::format("{}-{}", text, i));
+    const fs::path folder = parent / kRuns / (i == 1 ? text : base::format("{}-{}", text, i));
     if (fs::create_directory(folder, error)) return folder;
   }
   return Status{Code::InvalidInput,
-                base::format("no folder for this run can be made under {}: {}; give one with --run",
-                             base::quote((place / kRuns).string()),
-                             error ? error.message() : "too many of this second")};
+                base::format("cannot make a folder for this run in {}: {}; give one with --run",
+                             base::quote((parent / kRuns).string()),
+                             error ? error.message() : "too many runs in this second")};
 }
 
 Status check_run_folder(const fs::path& folder, bool resume) {
@@ -55,8 +56,7 @@ Status check_run_folder(const fs::path& folder, bool resume) {
   if (!resume && holds_a_run(folder)) {
     return {
         Code::InvalidArgument,
-        base::format("{} holds a run already, which is never written over: add --resume to go on "
-                     "with it, or give another --run",
+        base::format("{} holds a run already: add --resume to continue it, or give another --run",
                      base::quote(folder.string()))};
   }
   if (resume && !holds_a_run(folder)) {
@@ -66,11 +66,11 @@ Status check_run_folder(const fs::path& folder, bool resume) {
   return {};
 }
 
-fs::path newest_run(const fs::path& place) {
+fs::path newest_run(const fs::path& parent) {
   fs::path newest;
   fs::file_time_type newest_time;
   std::error_code error;
-  for (const fs::directory_entry& entry : fs::directory_iterator{place / kRuns, error}) {
+  for (const fs::directory_entry& entry : fs::directory_iterator{parent / kRuns, error}) {
     if (!holds_a_run(entry.path())) continue;
     const fs::file_time_type time = fs::last_write_time(entry.path(), error);
     if (!newest.empty() && time <= newest_time) continue;
@@ -93,7 +93,7 @@ Result<RecordedRun> recorded_run(const std::filesystem::path& folder,
   if (settings == document.end() || !settings->is_object()) {
     return Status{
         Code::InvalidInput,
-        base::format("{} does not say what was trained: give --recipe and --data as they were",
+        base::format("{} does not record the settings: give the --recipe and --data of the run",
                      base::quote(path))};
   }
   std::string toml;
@@ -106,7 +106,7 @@ Result<RecordedRun> recorded_run(const std::filesystem::path& folder,
 }
 
 std::string data_of_checkpoint(const std::filesystem::path& checkpoint) {
-  // RUN, RUN/checkpoints, RUN/checkpoints/STEP or a file of that.
+  // `checkpoint` may be RUN, RUN/checkpoints, RUN/checkpoints/STEP or a file in it.
   std::filesystem::path folder = std::filesystem::absolute(checkpoint);
   for (int up = 0; up < 4; ++up, folder = folder.parent_path()) {
     std::ifstream file{folder / "run.json"};
@@ -115,9 +115,10 @@ std::string data_of_checkpoint(const std::filesystem::path& checkpoint) {
     std::string data = document.value("data", "");
     if (!data.empty()) return data;
   }
-  throw Error{Status{Code::InvalidArgument,
-                     base::format("no run.json near {} says what data it is for: give --data",
-                                  base::quote(checkpoint.string()))}};
+  throw Error{
+      Status{Code::InvalidArgument,
+             base::format("cannot find the run.json of {}, which names its data: give --data",
+                          base::quote(checkpoint.string()))}};
 }
 
 }  // namespace sluice::cli

@@ -1,4 +1,4 @@
-// run_folder.h - a run's folder: a fresh one for each run, and what its run.json recorded.
+// run_folder.h - the folder of a run: a fresh one for each run, and the settings in its run.json.
 #pragma once
 
 #include <ctime>
@@ -11,31 +11,31 @@
 
 namespace sluice::cli {
 
-// Whether a training has written there.
+// Whether a training has written to this folder.
 bool holds_a_run(const std::filesystem::path& folder);
 
-// A new, empty folder runs/NAME-YYYYMMDD-HHMMSS under `place`, with -2, -3, ... where there is one
-// already. It has been made, so nobody else gets it.
-Result<std::filesystem::path> fresh_run_folder(const std::filesystem::path& place,
+// Creates a new, empty folder PARENT/runs/NAME-YYYYMMDD-HHMMSS. Appends -2, -3, ... if the name is
+// taken; two processes never get the same folder.
+Result<std::filesystem::path> fresh_run_folder(const std::filesystem::path& parent,
                                                const std::string& name, std::time_t now);
 
-// A training that begins needs a folder that holds no run; one that goes on, a folder that does.
+// Fails if a new training would overwrite a run, or if there is no run to resume.
 Status check_run_folder(const std::filesystem::path& folder, bool resume);
 
-// The run under `place`/runs that was written last; empty: there is none.
-std::filesystem::path newest_run(const std::filesystem::path& place);
+// The run under PARENT/runs that was modified last; empty if there is none.
+std::filesystem::path newest_run(const std::filesystem::path& parent);
 
 struct RecordedRun {
   recipe::Recipe recipe;
   std::string data;
 };
 
-// Of the folder's run.json; `overrides`, "key=value" each, on top of its recipe.
+// Reads the folder's run.json and applies `overrides` ("key=value" each) to its recipe.
 Result<RecordedRun> recorded_run(const std::filesystem::path& folder,
                                  std::span<const std::string> overrides);
 
-// The data that the run was trained with which a checkpoint, or a run's folder, belongs to; Error
-// where there is no run.json near it.
+// The data that a run was trained on, given its folder or one of its checkpoints. Throws Error if
+// there is no run.json near it.
 std::string data_of_checkpoint(const std::filesystem::path& checkpoint);
 
 }  // namespace sluice::cli

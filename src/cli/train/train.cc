@@ -1,7 +1,8 @@
-// train.cc - `sluice train`: looks up what is to be trained and starts the ranks that do it.
+// train.cc - `sluice train`: loads the recipe and starts the ranks.
 //
-// One that mpirun, srun, torchrun or `sluice launch` has started is a rank already and becomes one;
-// any other starts the ranks of this machine and sees them to their end, through crashes if asked.
+// A process that mpirun, srun, torchrun or `sluice launch` has started becomes one rank. Any other
+// process starts the ranks of this machine, waits for them and, if asked to, restarts them after a
+// crash.
 #include <unistd.h>
 
 #include <algorithm>
@@ -22,13 +23,12 @@
 #include "cli/terminal.h"
 #include "cli/train/run_folder.h"
 #include "cli/train/train_dry_run.h"
-#include "cli/train/train_options.h"
-#include "cli/train/train_program.h"
+#include "cli/train/train_job.h"
 
 namespace sluice::cli {
 namespace {
 
-void say(const std::string& sentence) {
+void print_error(const std::string& sentence) {
   base::print(stderr, "{}sluice train: {}\n", line_start(), sentence);
 }
 
@@ -58,35 +58,35 @@ int show_dry_run(const TrainOptions& options, int ranks) {
   return kExitDone;
 }
 
-[[noreturn]] void be_a_rank(const TrainOptions& options, const bootstrap::Placement& placement,
-                            const bootstrap::Environment& environment) {
+[[noreturn]] void become_rank(const TrainOptions& options, const bootstrap::Placement& placement,
+                              const bootstrap::Environment& environment) {
   if (!options.ranks.empty() || options.max_restarts != "0") {
-    throw Error{Status{Code::InvalidArgument,
-                       base::format("this is one of {} ranks that {} has started: --ranks and "
-                                    "--max-restarts are for it",
-                                    placement.ranks, placement.launcher)}};
+    base::refuse(
+        base::format("{} has started this process as one of {} ranks: give --ranks and "
+                     "--max-restarts to the launcher instead",
+                     placement.launcher, placement.ranks));
   }
   if (placement.launcher != "sluice launch") take_share_of_cores(placement, environment);
   become_train_program(arguments_of_rank(options));
 }
 
 int report(const TrainOptions& options, const bootstrap::LaunchOutcome& outcome) {
-  const std::string go_on =
-      options.run.empty() ? ""
-                          : base::format("; to go on: sluice train --resume --run {}", options.run);
+  const std::string resume_hint =
+      options.run.empty()
+          ? ""
+          : base::format("; continue with: sluice train --resume --run {}", options.run);
   if (outcome.signal != 0) return 128 + outcome.signal;
   if (outcome.output_lost)
-    say(
-        base::format("standard output or standard error cannot be written, so the ranks were "
-                     "stopped{}",
-                     go_on));
+    print_error(base::format(
+        "cannot write to standard output or standard error; stopped all ranks{}", resume_hint));
   if (!outcome.first_failure) return outcome.succeeded() ? kExitDone : kExitMachine;
   const bootstrap::LaunchOutcome::Failure& failure = *outcome.first_failure;
   if (failure.status == kExitNo || failure.status == kExitUsage || failure.status > 128)
-    return failure.status;  // the rank has said why
+    return failure.status;  // the rank has reported the reason
   const std::string restarts =
       outcome.restarts == 0 ? "" : base::format(" after {} restarts", outcome.restarts);
-  say(base::format("rank {} failed first: it {}{}{}", failure.rank, failure.how, restarts, go_on));
+  print_error(base::format("rank {} failed first: it {}{}{}", failure.rank, failure.how, restarts,
+                           resume_hint));
   return kExitMachine;
 }
 
@@ -111,13 +111,13 @@ int start_ranks(TrainOptions options) {
       .grace = std::chrono::milliseconds{5000},
       .max_restarts = job.max_restarts,
       .final_statuses = {kExitNo, kExitUsage, 128 + SIGINT, 128 + SIGTERM, 128 + SIGHUP},
-      .report = say};
+      .report = print_error};
   launched.program.insert(launched.program.begin(), program);
   const auto outcome = bootstrap::launch(launched);
   std::error_code ignored;
-  if (fresh) std::filesystem::remove(options.run, ignored);  // only where nothing was written
+  if (fresh) std::filesystem::remove(options.run, ignored);  // only an empty folder
   if (!outcome.ok()) {
-    say(outcome.status().message());
+    print_error(outcome.status().message());
     return kExitMachine;
   }
   return report(options, outcome.value());
@@ -132,7 +132,7 @@ int run(const TrainOptions& options) {
     if (is_rank && placement.rank != 0) return kExitDone;
     return show_dry_run(options, is_rank ? placement.ranks : ranks_of(options, kMostRanks));
   }
-  if (is_rank) be_a_rank(options, placement, environment);
+  if (is_rank) become_rank(options, placement, environment);
   return start_ranks(options);
 }
 
@@ -141,27 +141,25 @@ int run(const TrainOptions& options) {
 void add_train(CLI::App& app, int& exit_status) {
   auto options = std::make_shared<TrainOptions>();
   CLI::App* const command =
-      app.add_subcommand("train", "Train a network on all of this machine's cores, or a cluster");
+      app.add_subcommand("train", "Train a network on this machine's cores or on a cluster");
   add_train_options(*command, *options);
   command->footer(
-      "Without --ranks it uses this machine; under sluice launch, mpirun, srun or torchrun it is "
-      "one\n"
-      "of their ranks. Ctrl-C writes a checkpoint and ends; a second one kills. The run's folder "
-      "holds\n"
-      "run.json, metrics.jsonl, timeline.json and checkpoints/.\n"
-      "Exit status: 0 done, 1 the target was not met or the loss not finite, 2 wrong usage or "
-      "input,\n"
-      "3 a rank or the machine failed, 128 + signal when stopped by one.\n"
+      "'sluice train' starts the ranks of this machine. Under sluice launch, mpirun, srun or\n"
+      "torchrun each process becomes one rank of the launcher's job.\n"
+      "Ctrl-C writes a checkpoint and stops the training; a second Ctrl-C kills it.\n"
+      "The run folder holds run.json, metrics.jsonl, timeline.json and checkpoints/.\n"
+      "Exit status: 0 done, 1 target not reached or loss not finite, 2 wrong usage or input,\n"
+      "3 a rank or the machine failed, 128 + N stopped by signal N.\n"
       "Examples:\n"
-      "  sluice train                                         the demo; nothing to download\n"
-      "  sluice train --recipe list\n"
+      "  sluice train                                           the demo; nothing to download\n"
+      "  sluice train --recipe list                             all built-in recipes\n"
       "  sluice train --data cifar10:DIR --set epochs=20 --target 90\n"
       "  sluice train --recipe fujitsu-74s --ranks 2048 --dry-run\n"
       "  sluice train --run runs/mine --max-restarts 3\n"
-      "  sluice train --resume --run runs/mine --set epochs=30\n"
+      "  sluice train --resume --run runs/mine --set epochs=30  train on to 30 epochs\n"
       "  sluice train --evaluate runs/mine\n"
-      "  mpirun -n 8 sluice train --recipe facebook-1h --data images:/data/imagenet --run "
-      "/shared/run");
+      "  mpirun -n 8 sluice train --recipe facebook-1h --data images:/data/imagenet \\\n"
+      "    --run /shared/run");
   command->callback([options, &exit_status] { exit_status = run(*options); });
 }
 

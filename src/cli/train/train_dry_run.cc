@@ -21,15 +21,16 @@ PlannedData planned_data(const TrainJob& job) {
             .image = data.height};
   }
   if (job.recipe.name == "mnist")
-    return {"MNIST (60,000 images; none is given)", 60'000, 10, 1, 28};
+    return {"MNIST (60,000 images; assumed without --data)", 60'000, 10, 1, 28};
   if (job.recipe.name == "cifar10")
-    return {"CIFAR-10 (50,000 images; none is given)", 50'000, 10, 3, 32};
-  return {"ImageNet-1k (1,281,167 images, 1,000 classes; none is given)", 1'281'167, 1000, 3, 0};
+    return {"CIFAR-10 (50,000 images; assumed without --data)", 50'000, 10, 3, 32};
+  return {"ImageNet-1k (1,281,167 images, 1,000 classes; assumed without --data)", 1'281'167, 1000,
+          3, 0};
 }
 
 DryRun dry_run(const TrainJob& job, int ranks) {
   DryRun run{.job = job, .ranks = ranks, .data = planned_data(job)};
-  // As the trainer does it: crops have the recipe's size, whole images their own.
+  // Like the trainer: crops have the recipe's size, whole images keep their own.
   const bool cropped =
       job.recipe.augmentation == recipe::AugmentationKind::ResizedCrop || run.data.image == 0;
   run.model =

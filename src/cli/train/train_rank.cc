@@ -1,9 +1,20 @@
-#include "cli/train/train_rank.h"
-
+// train_rank.cc - sluice-train: one rank of `sluice train`, started by it or by a launcher.
+//
+// It takes the options of `sluice train` and reads its rank from the launcher's environment
+// variables. Rank 0 shows the progress and prints the result; the other ranks are silent unless
+// they fail.
 #include <unistd.h>
 
+#include <array>
+#include <atomic>
 #include <chrono>
+#include <csignal>
 #include <cstdio>
+#include <cstring>
+#include <ctime>
+#include <exception>
+#include <filesystem>
+#include <new>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <thread>
@@ -14,12 +25,11 @@
 #include "bootstrap/placement.h"
 #include "cli/command.h"
 #include "cli/terminal.h"
-#include "cli/train/agreed_folder.h"
 #include "cli/train/run_folder.h"
-#include "cli/train/stop_signals.h"
-#include "cli/train/train_program.h"
+#include "cli/train/train_job.h"
 #include "cli/train/training_display.h"
 #include "cli/train/training_summary.h"
+#include "sluice/communicator.h"
 #include "sluice/log.h"
 #include "train/loop/trainer.h"
 
@@ -28,7 +38,35 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// When the job began, where a launcher has told it.
+std::atomic<int> stop_signal{0};
+static_assert(std::atomic<int>::is_always_lock_free, "a signal handler writes it");
+
+// The first SIGINT, SIGTERM or SIGHUP stores its number in stop_signal; a second one ends the
+// process.
+void handle_stop_signals() {
+  struct sigaction action {};
+  action.sa_handler = [](int signal) { stop_signal.store(signal); };
+  action.sa_flags = static_cast<int>(SA_RESTART | SA_RESETHAND);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaction(signal, &action, nullptr);
+}
+
+// Rank 0 makes a fresh run folder and broadcasts its path. Collective; throws Error on every rank.
+std::filesystem::path agreed_run_folder(Communicator& communicator, const std::string& name) {
+  constexpr std::size_t kLongestPath = 4096;
+  std::array<char, kLongestPath> text{};  // '+' and the path, or '-' and an error
+  if (communicator.rank() == 0) {
+    const auto folder = fresh_run_folder("", name, std::time(nullptr));
+    const std::string result = folder.ok() ? folder.value().string() : folder.status().message();
+    text[0] = folder.ok() ? '+' : '-';
+    std::strncpy(text.data() + 1, result.c_str(), text.size() - 2);
+  }
+  communicator.broadcast(text.data(), text.size() / sizeof(std::int32_t), {.type = DataType::I32})
+      .wait();
+  if (text[0] != '+') throw Error{Status{Code::InvalidInput, text.data() + 1}};
+  return text.data() + 1;
+}
+
+// The start of the job, when a launcher has recorded it.
 std::optional<Clock::time_point> start_of_job(const bootstrap::Environment& environment) {
   const auto text = environment.text(bootstrap::variable::kStarted);
   if (!text) return std::nullopt;
@@ -89,7 +127,7 @@ class TrainRank {
       if (!status.ok()) throw Error{status};
     }
     const train::TrainingSummary summary =
-        train::train(make, trainer, events(), stop_signals()).value();
+        train::train(make, trainer, events(), stop_signal).value();
     return first() ? report(summary, trainer.run_folder) : kExitDone;
   }
 
@@ -140,23 +178,21 @@ class TrainRank {
 
 int fail(const Error& error, Rank rank) {
   const bool input = error.code() == Code::InvalidArgument || error.code() == Code::InvalidInput;
-  // What is wrong with the input is mostly wrong for all ranks, and rank 0 says it: the others give
-  // it the time to, and then their launcher stops them.
+  // Bad input mostly fails on every rank. Rank 0 reports it; the others wait for their launcher to
+  // stop them, and report the error only if that does not happen within 2 s.
   if (input && rank != 0) {
-    for (int i = 0; i < 200 && stop_signals().load() == 0; ++i)
+    for (int i = 0; i < 200 && stop_signal.load() == 0; ++i)
       std::this_thread::sleep_for(std::chrono::milliseconds{10});
-    if (stop_signals().load() != 0) return kExitUsage;
+    if (stop_signal.load() != 0) return kExitUsage;
   }
-  // What the engine says names its rank already.
-  const std::string who = rank == 0 || !input ? "" : base::format("rank {}: ", rank);
-  base::print(stderr, "sluice{}: {}{}\n", input ? "" : " train", who, error.what());
+  // Errors of the engine name their rank already.
+  const std::string rank_text = rank == 0 || !input ? "" : base::format("rank {}: ", rank);
+  base::print(stderr, "sluice{}: {}{}\n", input ? "" : " train", rank_text, error.what());
   return input ? kExitUsage : kExitMachine;
 }
 
-}  // namespace
-
-int run_train_rank(const TrainOptions& options) {
-  (void)stop_signals();  // before anything that takes long
+int run(const TrainOptions& options) {
+  handle_stop_signals();  // before any slow work
   const auto placement = bootstrap::placement_of(bootstrap::Environment::of_process());
   const Rank rank = placement.ok() ? placement.value().rank : 0;
   set_log([](LogLevel, const std::string& sentence) {
@@ -169,4 +205,26 @@ int run_train_rank(const TrainOptions& options) {
   }
 }
 
+}  // namespace
 }  // namespace sluice::cli
+
+int main(int argc, char** argv) {
+  CLI::App app{"One rank of a training. 'sluice train' starts these ranks.", "sluice-train"};
+  sluice::cli::TrainOptions options;
+  sluice::cli::add_train_options(app, options);
+  try {
+    app.parse(argc, argv);
+    return sluice::cli::run(options);
+  } catch (const CLI::Success& success) {
+    return app.exit(success);  // --help
+  } catch (const CLI::ParseError& error) {
+    sluice::base::print(stderr, "sluice: {}\n", error.what());
+    return sluice::cli::kExitUsage;
+  } catch (const std::bad_alloc&) {
+    sluice::base::print(stderr,
+                        "sluice train: out of memory: use a smaller batch or fewer ranks\n");
+  } catch (const std::exception& error) {
+    sluice::base::print(stderr, "sluice train: {}\n", error.what());
+  }
+  return sluice::cli::kExitMachine;
+}

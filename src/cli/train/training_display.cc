@@ -18,7 +18,7 @@ constexpr std::string_view kGreen = "\033[32m";
 constexpr std::string_view kDim = "\033[2m";
 constexpr std::string_view kPlain = "\033[0m";
 
-// A part of the line; the one with the largest `spare` is left out first.
+// A part of the line; the part with the largest `spare` is dropped first.
 struct Part {
   std::string text;
   int spare = 0;
@@ -88,11 +88,11 @@ std::string drawn_bar(double done, std::size_t columns, bool colour) {
 
 }  // namespace
 
-std::string bar_line(const BarState& state, const BarLook& look) {
+std::string bar_line(const BarState& state, const BarStyle& style) {
   constexpr std::size_t kLeastBar = 10;
   constexpr std::size_t kMostBar = 30;
   constexpr std::size_t kGap = 2;
-  const auto width = static_cast<std::size_t>(std::max(look.width - 1, 0));
+  const auto width = static_cast<std::size_t>(std::max(style.width - 1, 0));
   const std::string epoch = epoch_text(state.step);
   const std::size_t head = epoch.size() + kGap;
   std::vector<Part> parts = parts_after_bar(state);
@@ -102,7 +102,7 @@ std::string bar_line(const BarState& state, const BarLook& look) {
   }
   if (head + kLeastBar > width) return epoch.substr(0, width);
   const std::size_t bar = std::min(kMostBar, width - head - columns_of_all(parts));
-  std::string line = epoch + "  " + drawn_bar(part_done(state.step), bar, look.colour);
+  std::string line = epoch + "  " + drawn_bar(part_done(state.step), bar, style.colour);
   for (const Part& part : parts) line += "  " + part.text;
   return line;
 }
@@ -137,7 +137,7 @@ int columns_of_terminal() {
 
 }  // namespace
 
-DisplayPlace standard_error_display() {
+DisplayOutput standard_error_display() {
   const bool terminal = is_terminal(STDERR_FILENO);
   return {.write = [](std::string_view text) { std::fwrite(text.data(), 1, text.size(), stderr); },
           .width = [terminal] { return terminal ? columns_of_terminal() : 0; },
@@ -150,12 +150,12 @@ void TrainingDisplay::started(const train::StartUp& start_up) {
   state_.step.step = start_up.first_step;
   state_.step.epochs = start_up.epochs;
   if (start_up.first_step > 0)
-    line(base::format("goes on after step {}", with_commas(start_up.first_step)));
+    line(base::format("resumed after step {}", with_commas(start_up.first_step)));
   line(base::format("{}; {} parameters, {} {}, global batch {}; first step after {}", start_up.data,
                     with_commas(start_up.parameters), start_up.ranks,
                     start_up.ranks == 1 ? "rank" : "ranks", with_commas(start_up.global_batch),
                     span_text(start_up.total_s)));
-  last_ = place_.now();
+  last_ = output_.now();
 }
 
 void TrainingDisplay::stepped(const train::StepReport& step) {
@@ -166,14 +166,14 @@ void TrainingDisplay::stepped(const train::StepReport& step) {
 
 void TrainingDisplay::evaluating(std::int64_t done, std::int64_t samples) {
   state_.evaluating = samples > 0 ? static_cast<double>(done) / static_cast<double>(samples) : 1;
-  if (place_.width() > 0) draw();
+  if (output_.width() > 0) draw();
 }
 
 void TrainingDisplay::evaluated(const train::EvaluationReport& evaluation) {
   state_.evaluating.reset();
   state_.accuracy = evaluation.accuracy;
   line(evaluation_line(evaluation, state_.step));
-  last_ = place_.now();
+  last_ = output_.now();
 }
 
 void TrainingDisplay::note(const std::string& sentence) {
@@ -181,23 +181,23 @@ void TrainingDisplay::note(const std::string& sentence) {
 }
 
 void TrainingDisplay::clear() {
-  if (drawn_) place_.write(kClearLine);
+  if (drawn_) output_.write(kClearLine);
   drawn_ = false;
 }
 
 void TrainingDisplay::draw() {
-  const int width = place_.width();
-  const auto now = place_.now();
+  const int width = output_.width();
+  const auto now = output_.now();
   if (now - last_ < (width > 0 ? std::chrono::nanoseconds{kBetweenBars} : kBetweenLines)) return;
   last_ = now;
   if (width == 0) return line(progress_line(state_));
-  place_.write(base::format("{}{}", kClearLine, bar_line(state_, {width, place_.colour})));
+  output_.write(base::format("{}{}", kClearLine, bar_line(state_, {width, output_.colour})));
   drawn_ = true;
 }
 
 void TrainingDisplay::line(std::string_view text) {
   clear();
-  place_.write(base::format("{}\n", text));
+  output_.write(base::format("{}\n", text));
 }
 
 }  // namespace sluice::cli

@@ -1,9 +1,8 @@
-// training_display.h - what rank 0 shows while it trains: a live bar on a terminal, lines
-// elsewhere.
+// training_display.h - the progress that rank 0 shows: a live bar on a terminal, else lines.
 //
-// Evaluations, checkpoints' troubles and notes are lines that stay. Between them a terminal shows a
-// bar, drawn anew at most ten times a second; anything else gets a line every ten seconds.
-// Thread-safety: none; the trainer tells its events on one thread.
+// Evaluations and notes are permanent lines. Between them a terminal shows a bar, redrawn at most
+// ten times a second; a file or pipe gets a line every ten seconds.
+// Thread-safety: none; the trainer reports all events on one thread.
 #pragma once
 
 #include <chrono>
@@ -16,7 +15,7 @@
 
 namespace sluice::cli {
 
-struct BarLook {
+struct BarStyle {
   int width = 80;  // columns of the terminal
   bool colour = true;
 };
@@ -24,34 +23,34 @@ struct BarLook {
 struct BarState {
   train::StepReport step;
   std::optional<double> accuracy;    // of the last evaluation, percent
-  std::optional<double> evaluating;  // how far the one that runs is, 0 to 1
+  std::optional<double> evaluating;  // progress of the running evaluation, 0 to 1
 };
 
-// At most width - 1 columns, so that no terminal wraps it, and no line's end. Where they do not all
-// fit, the parts that matter least are left out; the bar itself takes what is left.
-std::string bar_line(const BarState& state, const BarLook& look);
+// At most width - 1 columns, so that no terminal wraps it, without a line break. Drops the least
+// important parts if they do not all fit; the bar takes the remaining columns.
+std::string bar_line(const BarState& state, const BarStyle& style);
 
-// The same for a file or a pipe: all parts, no bar.
+// The line for a file or pipe: all parts, no bar.
 std::string progress_line(const BarState& state);
 
-// An evaluation: what it came to and how far training was.
+// The result of an evaluation and the progress of the training.
 std::string evaluation_line(const train::EvaluationReport& evaluation,
                             const train::StepReport& step);
 
-// Where it is shown, and the time: tests have their own.
-struct DisplayPlace {
+// The terminal and the clock; tests have their own.
+struct DisplayOutput {
   std::function<void(std::string_view)> write;
-  std::function<int()> width;  // columns of the terminal; 0: it is none
+  std::function<int()> width;  // columns of the terminal; 0: not a terminal
   std::function<std::chrono::steady_clock::time_point()> now;
   bool colour = false;
 };
 
-// Standard error, with colours unless NO_COLOR is set; a terminal that is "dumb" counts as none.
-DisplayPlace standard_error_display();
+// Standard error, with colours unless NO_COLOR is set; TERM=dumb counts as no terminal.
+DisplayOutput standard_error_display();
 
 class TrainingDisplay : public train::TrainingEvents {
  public:
-  explicit TrainingDisplay(DisplayPlace place) : place_{std::move(place)} {}
+  explicit TrainingDisplay(DisplayOutput output) : output_{std::move(output)} {}
   ~TrainingDisplay() override { clear(); }
   TrainingDisplay(const TrainingDisplay&) = delete;
   TrainingDisplay& operator=(const TrainingDisplay&) = delete;
@@ -62,14 +61,14 @@ class TrainingDisplay : public train::TrainingEvents {
   void evaluated(const train::EvaluationReport& evaluation) override;
   void note(const std::string& sentence) override;
 
-  // Takes the bar away, for whatever comes next.
+  // Erases the bar.
   void clear();
 
  private:
   void draw();
   void line(std::string_view text);
 
-  DisplayPlace place_;
+  DisplayOutput output_;
   BarState state_;
   bool drawn_ = false;  // a bar is on the terminal
   std::chrono::steady_clock::time_point last_;

@@ -29,13 +29,13 @@ std::string ending(const train::TrainingSummary& summary) {
     case train::TrainingEnd::Signal:
       return "stopped by a signal";
     case train::TrainingEnd::NotFinite:
-      return "stopped: the loss was not finite";
+      return "stopped because the loss was not finite";
   }
   return "";
 }
 
 std::string accuracy(const train::TrainingSummary& summary) {
-  if (!summary.last) return base::format("not evaluated; loss {:.4f} in training", summary.loss);
+  if (!summary.last) return base::format("not evaluated; training loss {:.4f}", summary.loss);
   std::string text = percent_text(summary.last->accuracy);
   if (summary.last->top5) text += base::format(", top-5 {}", percent_text(*summary.last->top5));
   text += base::format(" of {} images after {}", with_commas(summary.last->samples),
@@ -54,7 +54,7 @@ std::string target(const train::TrainingSummary& summary) {
 }
 
 std::string times(const train::TrainingSummary& summary) {
-  return base::format("{} in all: start-up {}, steps {}, evaluation {}, checkpoints {}",
+  return base::format("{} in total: start-up {}, steps {}, evaluation {}, checkpoints {}",
                       span_text(summary.total_s), span_text(summary.startup_s),
                       span_text(summary.train_s), span_text(summary.evaluate_s),
                       span_text(summary.checkpoint_s));
@@ -69,24 +69,25 @@ std::string start_up(const train::StartUp& parts) {
 }
 
 std::string joining(const train::StartUp& parts) {
-  return base::format("{:.2f} s till all ranks had met, {:.2f} of it beside data and model",
-                      parts.communicator_s, std::max(0.0, parts.communicator_s - parts.joining_s));
+  return base::format(
+      "{:.2f} s until all ranks were connected, {:.2f} s of it in parallel with data and model",
+      parts.communicator_s, std::max(0.0, parts.communicator_s - parts.joining_s));
 }
 
 std::string overlap(const train::TrainingSummary& summary) {
-  if (summary.ranks == 1) return "one rank: nothing to wait for";
-  return base::format("{:.1f}% of a step is computing, {:.1f}% waits for the network",
+  if (summary.ranks == 1) return "one rank: no communication";
+  return base::format("steps compute {:.1f}% of the time and wait for the network {:.1f}%",
                       100 * (1 - summary.exposed_comm_fraction),
                       100 * summary.exposed_comm_fraction);
 }
 
 std::string network(const train::TrainingSummary& summary, std::int64_t steps) {
-  if (summary.ranks == 1) return "carried nothing";
-  std::string text = base::format("carried {} of gradients from each rank{}",
-                                  base::format_bytes(summary.bytes_sent),
-                                  summary.bytes_counted ? "" : " (by size and algorithm)");
+  if (summary.ranks == 1) return "one rank: nothing sent";
+  std::string text =
+      base::format("each rank sent {} of gradients{}", base::format_bytes(summary.bytes_sent),
+                   summary.bytes_counted ? "" : " (computed from size and algorithm)");
   if (steps > 0)
-    text += base::format(", {} a step",
+    text += base::format(", {} per step",
                          base::format_bytes(summary.bytes_sent / static_cast<double>(steps)));
   return text;
 }
@@ -104,7 +105,7 @@ void append_all(std::string& text, const std::vector<std::string>& sentences) {
 std::string summary_text(const train::TrainingSummary& summary, const SummaryContext& context) {
   const std::string bold = context.colour ? "\033[1m" : "";
   const std::string plain = context.colour ? "\033[0m" : "";
-  const std::int64_t steps = summary.steps - summary.start_up.first_step;  // of this run
+  const std::int64_t steps = summary.steps - summary.start_up.first_step;  // since the resume
   const std::string title =
       base::format("{} {}: {}, {} parameters, {} {}", context.recipe, ending(summary),
                    context.model, with_commas(summary.start_up.parameters), summary.ranks,
@@ -114,7 +115,7 @@ std::string summary_text(const train::TrainingSummary& summary, const SummaryCon
   if (summary.target > 0) rows.emplace_back("target", target(summary));
   rows.emplace_back("time", times(summary));
   rows.emplace_back("speed",
-                    base::format("{} images/s, {} a rank; {} steps, loss {:.4f} at the end",
+                    base::format("{} images/s, {} per rank; {} steps, final loss {:.4f}",
                                  speed_text(summary.images_per_s),
                                  speed_text(summary.images_per_s / std::max(1, summary.ranks)),
                                  with_commas(summary.steps), summary.loss));
@@ -125,14 +126,14 @@ std::string summary_text(const train::TrainingSummary& summary, const SummaryCon
   rows.emplace_back("network", network(summary, steps));
   if (summary.skipped_steps > 0) {
     rows.emplace_back("overflow",
-                      base::format("{} steps were skipped", with_commas(summary.skipped_steps)));
+                      base::format("skipped {} steps", with_commas(summary.skipped_steps)));
   }
   rows.emplace_back("run",
-                    context.run_folder.empty() ? "nothing was kept" : context.run_folder.string());
+                    context.run_folder.empty() ? "nothing was saved" : context.run_folder.string());
   const bool early =
       summary.end == train::TrainingEnd::Signal || summary.end == train::TrainingEnd::StepLimit;
   if (early && !context.run_folder.empty()) {
-    rows.emplace_back("to go on",
+    rows.emplace_back("continue",
                       base::format("sluice train --resume --run {}", context.run_folder.string()));
   }
 

@@ -1,4 +1,4 @@
-// training_summary.h - what a training came to, as a page to read and as a JSON document.
+// training_summary.h - the results of a training as text and as JSON.
 #pragma once
 
 #include <filesystem>
@@ -10,16 +10,16 @@
 namespace sluice::cli {
 
 struct SummaryContext {
-  std::string recipe;  // its name
+  std::string recipe;  // name
   std::string model;
-  std::filesystem::path run_folder;  // empty: nothing was kept
+  std::filesystem::path run_folder;  // empty: nothing was saved
   bool colour = false;
 };
 
-// Ends with a line's end.
+// Several lines, the last one complete.
 std::string summary_text(const train::TrainingSummary& summary, const SummaryContext& context);
 
-// Accuracy in percent, fractions 0 to 1, seconds since the start; null for what there is none of.
+// Accuracy in percent, fractions 0 to 1, times in seconds since the start; null: no such value.
 nlohmann::ordered_json summary_json(const train::TrainingSummary& summary,
                                     const SummaryContext& context);
 

@@ -1,4 +1,6 @@
-// What `sluice train` refuses and what it would run: all that needs no libtorch.
+// The options of `sluice train`: errors, dry runs and threads; all that needs no libtorch.
+#include "cli/train/train_job.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -29,7 +31,7 @@ TEST(Train, RefusesBadInputWithOneSentence) {
   expect_refused("--set epoch=3", "did you mean epochs?");
   expect_refused("--set epochs=-1", "epochs");
   expect_refused("--set epochs", "--set takes key=value, not \"epochs\"");
-  expect_refused("--device cuda", "--device cuda is not there yet");
+  expect_refused("--device cuda", "--device cuda is not supported yet");
   expect_refused("--device tpu", "there is no device \"tpu\"");
   expect_refused("--ranks 0", "--ranks must be a whole number from 1 to 256");
   expect_refused("--target 101", "--target must be a percentage");
@@ -89,9 +91,34 @@ TEST(Train, ADryRunSaysWhatWouldRun) {
 
 #ifndef SLUICE_WITH_TORCH
 TEST(Train, ABuildWithoutLibtorchSaysSo) {
-  expect_refused("", "this sluice was built without libtorch and does not train");
+  expect_refused("", "this sluice was built without libtorch and cannot train");
 }
 #endif
+
+TEST(RankThreads, LoaderThreadsCount) {
+  for (const int threads : {2, 3, 4, 8, 9, 64}) {
+    const RankThreads shared = share_threads(threads, true);
+    EXPECT_EQ(shared.compute + shared.loader, threads);
+    EXPECT_GE(shared.loader, 1);
+    EXPECT_GE(shared.compute, shared.loader);
+  }
+  EXPECT_EQ(share_threads(1, true).compute, 1) << "both on one core";
+  EXPECT_EQ(share_threads(1, true).loader, 1);
+}
+
+TEST(RankThreads, WhatIsInMemoryTakesNone) {
+  for (const int threads : {1, 2, 16}) {
+    EXPECT_EQ(share_threads(threads, false).compute, threads);
+    EXPECT_EQ(share_threads(threads, false).loader, 0);
+  }
+}
+
+TEST(RankThreads, AreThoseOfTheLauncher) {
+  EXPECT_EQ(threads_of_rank(bootstrap::Environment{{{"OMP_NUM_THREADS", "6"}}}), 6);
+  EXPECT_EQ(threads_of_rank(bootstrap::Environment{{}}), 1);
+  EXPECT_EQ(threads_of_rank(bootstrap::Environment{{{"OMP_NUM_THREADS", "4,2"}}}), 1)
+      << "a list of OpenMP's";
+}
 
 }  // namespace
 }  // namespace sluice::cli
