@@ -73,7 +73,7 @@ Collective parse_collective(std::string_view text) {
 std::vector<int> parse_grid(std::string_view text) {
   auto grids = grids_of(text);
   if (grids.size() != 1)
-    base::refuse(base::format("{} is more than one grid: give one", base::quote(text)));
+    base::refuse(base::format("{} is more than one grid: give a single grid", base::quote(text)));
   return std::move(grids.front());
 }
 
@@ -110,7 +110,7 @@ std::chrono::milliseconds parse_duration(std::string_view text) {
                                                      : 0;
   const double seconds = number * scale;
   if (error != std::errc{} || !(seconds >= 1e-3) || seconds > kYear) {
-    base::refuse(base::format("{} is not a time: give seconds, or a number with ms, s, m or h",
+    base::refuse(base::format("{} is not a duration: give seconds, or a number with ms, s, m or h",
                               base::quote(text)));
   }
   return std::chrono::milliseconds{std::llround(seconds * 1e3)};
@@ -125,7 +125,7 @@ HostAndPort parse_host_and_port(std::string_view text) {
   if (colon == std::string_view::npos || host.empty() || text.ends_with(']') ||
       address_of_colons != brackets || host.find_first_of("[] \t") != std::string_view::npos) {
     base::refuse(
-        base::format("{} is not an address and a port: give ADDR:PORT, as in 10.0.0.1:29500, "
+        base::format("{} is not an address with a port: give ADDR:PORT, such as 10.0.0.1:29500, "
                      "node-a:29500 or [::1]:29500",
                      base::quote(text)));
   }
@@ -138,7 +138,7 @@ std::vector<std::int64_t> parse_sizes(std::string_view text, std::size_t unit) {
   for (const std::string_view part : split(text, ',')) {
     const auto ends = split(part, ':');
     if (ends.size() > 2)
-      base::refuse(base::format("{} is no range of sizes: give FIRST:LAST", base::quote(part)));
+      base::refuse(base::format("{} is not a range of sizes: give FIRST:LAST", base::quote(part)));
     const std::int64_t first = base::parse_bytes(ends.front()).value();
     const std::int64_t last = base::parse_bytes(ends.back()).value();
     if (first < 1 || first % static_cast<std::int64_t>(unit) != 0) {
@@ -146,7 +146,8 @@ std::vector<std::int64_t> parse_sizes(std::string_view text, std::size_t unit) {
                                 base::quote(ends.front()), unit));
     }
     if (last < first)
-      base::refuse(base::format("the range {} ends before it begins", base::quote(part)));
+      base::refuse(
+          base::format("the range {} ends before it begins: give FIRST:LAST", base::quote(part)));
     sizes.push_back(first);
     while (sizes.back() <= last / 2) sizes.push_back(2 * sizes.back());
   }
@@ -173,10 +174,10 @@ double memory_bytes(const char* key) {
 void require_memory(double bytes) {
   const double available = memory_bytes("MemAvailable");
   if (available <= 0 || bytes <= available) return;
-  throw Error{Status{Code::InvalidArgument,
-                     base::format("this needs {} of memory and {} are available: ask for smaller "
-                                  "sizes or fewer ranks",
-                                  base::format_bytes(bytes), base::format_bytes(available))}};
+  base::refuse(
+      base::format("this needs {} of memory, but only {} is available: ask for smaller sizes or "
+                   "fewer ranks",
+                   base::format_bytes(bytes), base::format_bytes(available)));
 }
 
 }  // namespace sluice::cli

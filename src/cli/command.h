@@ -1,7 +1,7 @@
-// command.h - what the commands share: exit statuses and how a command is added.
+// command.h - the exit statuses and the list of commands.
 //
-// Results go to standard output, everything else to standard error. A command reports wrong usage
-// or input by throwing Error; main() prints its sentence and exits with kExitUsage.
+// Results go to standard output, everything else to standard error. A command throws Error on wrong
+// usage or input; main() prints its message and exits with kExitUsage.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -9,11 +9,11 @@
 namespace sluice::cli {
 
 inline constexpr int kExitDone = 0;
-inline constexpr int kExitNo = 1;       // it ran and the answer is no
+inline constexpr int kExitNo = 1;       // the command ran, and the answer is no
 inline constexpr int kExitUsage = 2;    // wrong usage or input
 inline constexpr int kExitMachine = 3;  // a peer or the machine failed
 
-// Each adds its command to the app; when it is the one given, it runs and leaves its exit status.
+// Each function adds one command to the app. The command stores its exit status when it has run.
 void add_train(CLI::App& app, int& exit_status);
 void add_verify(CLI::App& app, int& exit_status);
 void add_explain(CLI::App& app, int& exit_status);

@@ -1,4 +1,4 @@
-// data.cc - `sluice data pack`: images as one file that is mapped into memory, resized once.
+// data.cc - `sluice data pack`: writes images, resized once, as one file that training maps.
 #include "data/data.h"
 
 #include <unistd.h>
@@ -34,7 +34,7 @@ struct Options {
   bool json = false;
 };
 
-// A line that redraws itself, on a terminal only.
+// A progress bar on standard error; shows nothing if that is not a terminal.
 class ProgressBar {
  public:
   void show(std::size_t done, std::size_t of) {
@@ -62,16 +62,15 @@ class ProgressBar {
   std::chrono::steady_clock::time_point shown_;
 };
 
-// Whatever else has that name was not written by us, and is not written over.
+// Overwrites only pack files, never a file of another kind.
 void refuse_to_overwrite(const fs::path& file) {
   std::error_code ignored;
   if (!fs::exists(file, ignored)) return;
   char magic[8] = {};
   std::ifstream{file, std::ios::binary}.read(magic, sizeof magic);
   if (std::memcmp(magic, data::kPackMagic, sizeof magic) == 0) return;
-  throw Error{Status{Code::InvalidArgument,
-                     base::format("{} is there and is no pack file: remove it or name another file",
-                                  file.string())}};
+  base::refuse(base::format("{} exists and is not a pack file: remove it or name another file",
+                            file.string()));
 }
 
 data::Data open_source(const std::string& source) {
@@ -89,10 +88,10 @@ void report(const Options& options, const data::PackSummary& summary) {
                 document.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
     return;
   }
-  base::print("{}: {} images to learn from, {} to validate, {} classes, {}\n", options.file,
+  base::print("{}: {} training images, {} validation images, {} classes, {}\n", options.file,
               summary.train, summary.validation, summary.classes,
               base::format_bytes(static_cast<double>(summary.bytes)));
-  base::print("train on it with --data pack:{}\n", options.file);
+  base::print("train on it with: sluice train --data pack:{}\n", options.file);
 }
 
 Result<data::PackSummary> pack(const data::Data& data, const Options& options) {
@@ -117,10 +116,10 @@ int run(const Options& options) {
   }
   const std::vector<std::string>& skipped = summary.value().skipped;
   for (std::size_t i = 0; i < std::min(skipped.size(), kShownBroken); ++i) {
-    base::print(stderr, "sluice: left out: {}\n", skipped[i]);
+    base::print(stderr, "sluice: skipped an image: {}\n", skipped[i]);
   }
   if (skipped.size() > kShownBroken) {
-    base::print(stderr, "sluice: and {} more\n", skipped.size() - kShownBroken);
+    base::print(stderr, "sluice: skipped {} more images\n", skipped.size() - kShownBroken);
   }
   report(options, summary.value());
   return kExitDone;
@@ -133,18 +132,20 @@ void add_data(CLI::App& app, int& exit_status) {
   command->require_subcommand(1);
   auto options = std::make_shared<Options>();
   CLI::App* const pack =
-      command->add_subcommand("pack", "Write images as one file that training maps into memory");
+      command->add_subcommand("pack", "Write images as one file, for fast training");
   pack->add_option("SRC", options->source,
-                   "A folder with train/ and val/ or test/, or data as --data takes it")
+                   "A folder with train/ and val/ or test/, or data as in sluice train --data")
       ->required();
   pack->add_option("OUT", options->file, "The file to write")->required();
   pack->add_option("--resize", options->resize,
-                   "Bring the shorter side of larger images to this many pixels")
+                   "Resize larger images so that the shorter side has this many pixels")
       ->check(CLI::Range(8, 65536));
-  pack->add_flag("--raw", options->raw, "Pixels instead of JPEG files: larger, and faster to read");
-  pack->add_option("--threads", options->threads, "Threads that decode; as many as cores")
+  pack->add_flag("--raw", options->raw,
+                 "Store pixels instead of JPEG: a larger file that is faster to read");
+  pack->add_option("--threads", options->threads,
+                   "Number of decoding threads (default: one per core)")
       ->check(CLI::Range(1, 1024));
-  pack->add_flag("--json", options->json, "One JSON document");
+  pack->add_flag("--json", options->json, "Print one JSON document");
   pack->footer(
       "Examples:\n"
       "  sluice data pack imagenet imagenet.pack --resize 256\n"

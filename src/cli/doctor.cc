@@ -1,4 +1,5 @@
-// doctor.cc - `sluice doctor`: what was found on this machine, what was not, and why that matters.
+// doctor.cc - `sluice doctor`: lists the libraries and hardware that Sluice found, and what each is
+// for.
 #include <dlfcn.h>
 #include <link.h>
 #include <unistd.h>
@@ -34,30 +35,31 @@ std::string cpu_model() {
 }
 
 Finding library(const std::string& what, std::initializer_list<const char*> names,
-                const std::string& package, const std::string& use) {
+                const std::string& fix, const std::string& use) {
   for (const char* const name : names) {
     if (void* const handle = dlopen(name, RTLD_LAZY | RTLD_LOCAL); handle != nullptr) {
       dlclose(handle);
       return {what, true, base::format("{} ({})", name, use)};
     }
   }
-  return {what, false,
-          base::format("{} is not on this machine; {}: {}", *names.begin(), use, package)};
+  return {what, false, base::format("{} not found ({}): {}", *names.begin(), use, fix)};
 }
 
 Finding libtorch() {
 #ifdef SLUICE_TORCH_VERSION
-  return {"libtorch", true, "built with " SLUICE_TORCH_VERSION " (for training)"};
+  return {"libtorch", true, "built with version " SLUICE_TORCH_VERSION " (for training)"};
 #else
-  return {"libtorch", false,
-          "Sluice was built without it, and does not train: apt install libtorch-dev, build again"};
+  return {
+      "libtorch", false,
+      "Sluice was built without it and cannot train: apt install libtorch-dev, then build again"};
 #endif
 }
 
-// Debian's libtorch multiplies matrices with whatever libblas.so.3 is.
+// Debian's libtorch multiplies matrices with the library that libblas.so.3 links to.
 Finding blas() {
   void* const handle = dlopen("libblas.so.3", RTLD_LAZY | RTLD_LOCAL);
-  if (handle == nullptr) return {"blas", false, "no libblas.so.3; libtorch may have its own"};
+  if (handle == nullptr)
+    return {"blas", false, "libblas.so.3 not found; libtorch may contain its own"};
   const link_map* map = nullptr;
   std::string path = "libblas.so.3";
   if (dlinfo(handle, RTLD_DI_LINKMAP, &map) == 0) {
@@ -67,9 +69,9 @@ Finding blas() {
   }
   dlclose(handle);
   const bool reference = path.find("/blas/") != std::string::npos;
-  if (!reference) return {"blas", true, path + " (Linear layers of libtorch)"};
+  if (!reference) return {"blas", true, path + " (for the Linear layers of libtorch)"};
   return {"blas", false,
-          path + " is the reference, 20 times slower: apt install libopenblas0-pthread"};
+          path + " is the reference BLAS, 20 times slower: apt install libopenblas0-pthread"};
 }
 
 Finding image_files() {
@@ -85,7 +87,7 @@ Finding image_files() {
 #endif
   if (lacking.empty()) return {"image files", true, "JPEG, PNG, gzip"};
   return {"image files", false,
-          base::format("Sluice was built without {}: install that, build again",
+          base::format("Sluice was built without {}: install it, then build again",
                        base::join(lacking, ", "))};
 }
 
@@ -132,9 +134,13 @@ void run(bool json) {
 
 void add_doctor(CLI::App& app, int& exit_status) {
   auto json = std::make_shared<bool>(false);
-  CLI::App* const command = app.add_subcommand("doctor", "Say what was found on this machine");
-  command->add_flag("--json", *json, "One JSON document");
-  command->footer("Example:\n  sluice doctor --json");
+  CLI::App* const command = app.add_subcommand("doctor", "List what Sluice found on this machine");
+  command->add_flag("--json", *json, "Print one JSON document");
+  command->footer(
+      "Each line is 'yes' or 'no', a part, and what it is for or how to install it.\n"
+      "Examples:\n"
+      "  sluice doctor\n"
+      "  sluice doctor --json");
   command->callback([json, &exit_status] {
     run(*json);
     exit_status = kExitDone;

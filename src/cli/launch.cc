@@ -1,5 +1,5 @@
-// launch.cc - `sluice launch`: starts the ranks of any program on this machine; run once on each of
-// several machines it starts one job on all of them.
+// launch.cc - `sluice launch`: starts the ranks of any program on this machine. Run it once on each
+// machine to start one job on several machines.
 #include "bootstrap/launch/launch.h"
 
 #include <memory>
@@ -30,28 +30,31 @@ struct Options {
   std::vector<std::string> program;
 };
 
-void say(const std::string& sentence) { base::print(stderr, "sluice launch: {}\n", sentence); }
+void print_error(const std::string& sentence) {
+  base::print(stderr, "sluice launch: {}\n", sentence);
+}
 
 int report(const bootstrap::LaunchOptions& options, const bootstrap::LaunchOutcome& outcome) {
   if (outcome.first_failure) {
     const bootstrap::LaunchOutcome::Failure& failure = *outcome.first_failure;
     const bool silent = failure.last_lines.empty();
-    // What other hosts' ranks did is for their launchers to say.
-    const char* const whose = options.hosts == 1 ? "" : "this host's ";
+    // Each launcher reports only the ranks of its own host.
+    const char* const owner = options.hosts == 1 ? "" : "this host's ";
     const std::string restarts =
         outcome.restarts == 0 ? "" : base::format(" (after {} restarts)", outcome.restarts);
-    say(base::format("of {}{} ranks, rank {} failed first: it {}{}{}", whose, options.ranks,
+    print_error(
+        base::format("of {}{} ranks, rank {} failed first: it {}{}{}", owner, options.ranks,
                      failure.rank, failure.how, restarts,
-                     silent ? " and wrote no error" : "; the last it wrote to standard error:"));
+                     silent ? " and wrote no error" : "; its last lines on standard error:"));
     for (const std::string& line : failure.last_lines) base::print(stderr, "  {}\n", line);
   }
   if (outcome.out_of_time) {
-    say(base::format(
-        "not all ranks had ended within {}, so they were stopped",
+    print_error(base::format(
+        "some ranks were still running after {}; stopped all ranks",
         base::format_seconds(std::chrono::duration<double>{*options.deadline}.count())));
   }
   if (outcome.output_lost)
-    say("standard output or standard error cannot be written, so the ranks were stopped");
+    print_error("cannot write to standard output or standard error; stopped all ranks");
   if (outcome.signal != 0) return 128 + outcome.signal;
   return outcome.succeeded() ? kExitDone : kExitMachine;
 }
@@ -60,9 +63,9 @@ void read_hosts(const Options& options, bootstrap::LaunchOptions& launched) {
   const int given = (options.hosts.empty() ? 0 : 1) + (options.host.empty() ? 0 : 1) +
                     (options.master.empty() ? 0 : 1);
   if (given != 0 && given != 3) {
-    throw Error{Status{Code::InvalidArgument,
-                       "--hosts, --host and --master go together: how many hosts, which of them "
-                       "this is, and where host 0 can be called"}};
+    base::refuse(
+        "give --hosts, --host and --master together: the number of hosts, the index of this host "
+        "and the address of host 0");
   }
   if (!options.token_file.empty())
     launched.token = bootstrap::token_of_file(options.token_file).value();
@@ -88,23 +91,21 @@ int run(const Options& options) {
       .bind = !options.no_bind,
       .max_restarts = static_cast<int>(
           base::parse_whole(options.max_restarts, 0, kMostRestarts, "--max-restarts").value()),
-      .report = say};
+      .report = print_error};
   if (!options.deadline.empty()) launched.deadline = parse_duration(options.deadline);
   if (options.program.empty()) {
-    throw Error{Status{Code::InvalidArgument,
-                       "there is no program to launch: give it after --, as in "
-                       "'sluice launch -n 4 -- ./train'"}};
+    base::refuse("no program to launch: give it after --, as in 'sluice launch -n 4 -- ./train'");
   }
   read_hosts(options, launched);
   if (launched.hosts > 1 && launched.host == 0 && launched.token.empty()) {
-    say(
-        base::format("any process that reaches {} can join this job: set SLUICE_TOKEN to the same "
-                     "secret on all hosts, or give all a --token-file",
+    print_error(
+        base::format("warning: any process that can connect to {} can join this job: set "
+                     "SLUICE_TOKEN to the same secret on all hosts, or give each a --token-file",
                      options.master));
   }
   const auto outcome = bootstrap::launch(launched);
   if (!outcome.ok() && outcome.status().code() != Code::InvalidArgument) {
-    say(outcome.status().message());
+    print_error(outcome.status().message());
     return kExitMachine;
   }
   return report(launched, outcome.value());
@@ -115,48 +116,47 @@ int run(const Options& options) {
 void add_launch(CLI::App& app, int& exit_status) {
   auto options = std::make_shared<Options>();
   CLI::App* const command = app.add_subcommand(
-      "launch", "Start the ranks of a program on this machine, or its share of several");
+      "launch", "Start the ranks of a program on this machine or on several machines");
   command
-      ->add_option("-n,--ranks", options->ranks,
-                   base::format("How many, 1 to {}", bootstrap::kMostLocalRanks))
+      ->add_option(
+          "-n,--ranks", options->ranks,
+          base::format("Number of ranks on this machine, 1 to {}", bootstrap::kMostLocalRanks))
       ->required();
   command->add_option("--hosts", options->hosts,
-                      "Of a job on several machines: how many; each runs this once, with the same "
-                      "number of ranks");
-  command->add_option("--host", options->host, "Which of them this is, from 0");
+                      "Number of machines of the job; run this command once on each machine,\n"
+                      "with the same --ranks");
+  command->add_option("--host", options->host, "Index of this machine, from 0");
   command->add_option("--master", options->master,
-                      "ADDR:PORT where host 0 can be called; the same text on every host");
+                      "ADDR:PORT of host 0; the same text on every host");
   command->add_option("--token-file", options->token_file,
-                      "A file whose first line only the job's ranks know; else SLUICE_TOKEN");
+                      "A file whose first line is a secret that all hosts share\n"
+                      "(default: the environment variable SLUICE_TOKEN)");
   command->add_option("--deadline", options->deadline,
-                      "Stop all ranks after that time: 90, 30s, 5m, 2h");
+                      "Stop all ranks after this time: 90, 30s, 5m, 2h");
   command->add_option("--max-restarts", options->max_restarts,
-                      "Start all ranks again after a failure, so many times (default: 0)");
+                      "Restart all ranks after a failure, at most this many times (default: 0)");
   command->add_flag("--no-prefix", options->no_prefix,
-                    "Lines as they are, without [rank] in front");
+                    "Do not print [rank] in front of each line of output");
   command->add_flag("--no-bind", options->no_bind,
-                    "Leave every rank all cores, not its share of them");
+                    "Let every rank use all cores instead of its share of them");
   command->add_option("PROGRAM", options->program, "The program and its arguments, after --");
   command->footer(
-      "Each rank finds SLUICE_RANK, SLUICE_RANKS, SLUICE_JOB and more in its environment, and\n"
-      "OMP_NUM_THREADS unless you set it: cores / ranks. Output is passed on in whole lines. Rank "
-      "0\n"
-      "has the standard input, unless that is a terminal. When a rank fails, the others get "
-      "SIGTERM,\n"
-      "and SIGKILL 5 s later. SIGINT, SIGTERM and SIGHUP are passed on; a second one kills.\n"
-      "With --max-restarts all ranks are then started again and find SLUICE_RESTARTS to be 1, 2, "
-      "...;"
-      "\n"
-      "not after exit status 2 (wrong input stays wrong), nor when this command was told to end.\n"
-      "Exit status: 0 all ranks ended well, 2 wrong usage or no such program, 3 a rank failed (it "
-      "says\n"
-      "which was first), 128 + signal when stopped by one.\n"
+      "The environment of each rank has SLUICE_RANK, SLUICE_RANKS, SLUICE_JOB and more, and\n"
+      "OMP_NUM_THREADS = cores / ranks unless you set it. Output is passed on in whole lines.\n"
+      "Rank 0 reads standard input, unless that is a terminal.\n"
+      "When a rank fails, all other ranks get SIGTERM, and SIGKILL 5 s later. The launcher passes\n"
+      "SIGINT, SIGTERM and SIGHUP on to the ranks; a second signal kills them.\n"
+      "With --max-restarts all ranks are then restarted, with SLUICE_RESTARTS = 1, 2, ... There "
+      "is\n"
+      "no restart after exit status 2 (wrong input) or after a signal to the launcher.\n"
+      "Exit status: 0 all ranks succeeded, 2 wrong usage or no such program, 3 a rank failed (the\n"
+      "launcher names the first one), 128 + N stopped by signal N.\n"
       "Examples:\n"
       "  sluice launch -n 4 -- ./train --epochs 90\n"
-      "  sluice launch -n 8 --hosts 2 --host 0 --master 10.0.0.1:29500 -- ./train    (on "
-      "10.0.0.1)\n"
-      "  sluice launch -n 8 --hosts 2 --host 1 --master 10.0.0.1:29500 -- ./train    (on another)\n"
-      "  sluice launch -n 2 --deadline 10m --no-prefix -- bash -c 'echo rank $SLUICE_RANK'");
+      "  sluice launch -n 2 --deadline 10m --no-prefix -- bash -c 'echo rank $SLUICE_RANK'\n"
+      "On two machines, the first of which is 10.0.0.1:\n"
+      "  sluice launch -n 8 --hosts 2 --host 0 --master 10.0.0.1:29500 -- ./train\n"
+      "  sluice launch -n 8 --hosts 2 --host 1 --master 10.0.0.1:29500 -- ./train");
   command->callback([options, &exit_status] { exit_status = run(*options); });
 }
 

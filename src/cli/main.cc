@@ -1,4 +1,4 @@
-// main.cc - the command: finds out which one was asked for, runs it, turns its end into a status.
+// main.cc - the command sluice: runs the given subcommand and returns its exit status.
 
 #include <algorithm>
 #include <cstdio>
@@ -20,14 +20,12 @@ int fail(const std::string& sentence) {
   return sluice::cli::kExitUsage;
 }
 
-// CLI11 says that a word was not expected; people want to know which word was.
+// CLI11 only says that a word was not expected; this suggests the command that was meant.
 std::string usage_error(const CLI::App& app, const CLI::ParseError& error, int argc, char** argv) {
-  std::vector<std::string_view> names;
+  const auto commands = app.get_subcommands([](const CLI::App*) { return true; });
   std::vector<std::string> held;
-  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
-    held.push_back(command->get_name());
-  }
-  names.assign(held.begin(), held.end());
+  for (const CLI::App* command : commands) held.push_back(command->get_name());
+  const std::vector<std::string_view> names(held.begin(), held.end());
   const std::string first = argc > 1 ? argv[1] : "";
   const bool known = std::find(names.begin(), names.end(), first) != names.end();
   if (!known && !first.empty() && first[0] != '-') {
@@ -45,20 +43,21 @@ std::string usage_error(const CLI::App& app, const CLI::ParseError& error, int a
 
 int main(int argc, char** argv) {
   CLI::App app{
-      "Sluice: data-parallel training over collectives that are proven, priced and explained.",
+      "Sluice trains neural networks data-parallel. It proves its collective algorithms correct,\n"
+      "predicts their cost, and explains its choice.",
       "sluice"};
   app.set_version_flag("--version", "sluice " SLUICE_VERSION);
   app.require_subcommand(1);
   app.footer(
       "Examples:\n"
       "  sluice train                             train the built-in demo on this machine\n"
-      "  sluice verify                            prove every built-in schedule up to 64 ranks\n"
-      "  sluice explain --ranks 2048 --bytes 51M  which algorithm, and why\n"
+      "  sluice bench allreduce                   measure all-reduces on this machine\n"
       "  sluice launch -n 4 -- ./train            start 4 ranks of a program on this machine\n"
-      "  sluice bench allreduce                   how fast all-reduces are on this machine\n"
-      "  sluice data pack photos photos.pack      images as one file, for fast training\n"
-      "  sluice doctor                            what was found on this machine\n"
-      "'sluice COMMAND --help' shows a command's options and more examples.");
+      "  sluice data pack photos photos.pack      write images as one file, for fast training\n"
+      "  sluice verify                            prove all built-in schedules up to 64 ranks\n"
+      "  sluice explain --ranks 2048 --bytes 51M  show which algorithm is chosen, and why\n"
+      "  sluice doctor                            list what Sluice found on this machine\n"
+      "'sluice COMMAND --help' shows the options of a command and more examples.");
   int exit_status = sluice::cli::kExitDone;
   sluice::cli::add_train(app, exit_status);
   sluice::cli::add_verify(app, exit_status);
@@ -79,15 +78,14 @@ int main(int argc, char** argv) {
   } catch (const sluice::Error& error) {
     return fail(error.what());
   } catch (const std::bad_alloc&) {
-    sluice::base::print(
-        stderr, "sluice: this needs more memory than the machine gives: ask for fewer ranks\n");
+    sluice::base::print(stderr, "sluice: out of memory: use fewer ranks\n");
     return sluice::cli::kExitMachine;
   } catch (const std::exception& error) {
     sluice::base::print(stderr, "sluice: {}\n", error.what());
     return sluice::cli::kExitMachine;
   }
   if (std::fflush(stdout) != 0) {
-    sluice::base::print(stderr, "sluice: standard output cannot be written\n");
+    sluice::base::print(stderr, "sluice: cannot write to standard output\n");
     return sluice::cli::kExitMachine;
   }
   return exit_status;

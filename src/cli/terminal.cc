@@ -57,7 +57,7 @@ std::string span_text(double seconds) {
 std::string percent_text(double percent) { return base::format("{:.2f}%", percent); }
 
 std::size_t columns_of(std::string_view text) {
-  // Every byte of UTF-8 but those that continue a character begins one.
+  // Counts the bytes that start a UTF-8 character.
   return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {
     return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U;
   }));

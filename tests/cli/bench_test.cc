@@ -75,7 +75,7 @@ TEST(Bench, RunsWhatExplainSays) {
   }
   const Outcome told = shell(
       "SLUICE_ALGORITHM=torus@1M- SLUICE explain --ranks 2 --cluster this-machine --bytes 1M");
-  EXPECT_NE(told.out.find("SLUICE_ALGORITHM says: torus"), std::string::npos) << told.out;
+  EXPECT_NE(told.out.find("Chosen by SLUICE_ALGORITHM: torus"), std::string::npos) << told.out;
   std::filesystem::remove_all(cache);
 }
 

@@ -44,11 +44,11 @@ TEST(Command, RefusesBadInputWithOneSentence) {
   expect_refused("SLUICE explain --ranks 0 --bytes 1M", "--ranks must be a whole number from 1");
   expect_refused("SLUICE explain --ranks 4 --bytes 1M --cluster abcj", "did you mean abci?");
   expect_refused("SLUICE explain --ranks 40 --bytes 1M --schedule --draw", "too wide");
-  expect_refused("SLUICE explain --ranks 4 --bytes 1M --draw", "--draw goes with --schedule");
+  expect_refused("SLUICE explain --ranks 4 --bytes 1M --draw", "--draw needs --schedule");
   expect_refused("SLUICE explain --ranks 2 --bytes 1 --collective reduce --root 2",
-                 "root 2 is not one of 2 ranks");
+                 "root 2 is not one of the 2 ranks");
   expect_refused("SLUICE explain --ranks 2 --bytes 1M --sparsity 1",
-                 "--sparsity is a part from 0 to less than 1");
+                 "--sparsity must be at least 0 and less than 1");
   expect_refused("SLUICE verfy", "there is no command \"verfy\": did you mean verify?");
   expect_refused("SLUICE verify --bogus", "--bogus");
   expect_refused("SLUICE", "required");
@@ -141,7 +141,7 @@ TEST(Command, ExplainSaysWhichAndWhereItFlips) {
   EXPECT_GE(json["flips"].size(), 2U);
   const Outcome text = shell("SLUICE explain --ranks 2048 --bytes 51M --cluster abci");
   EXPECT_NE(text.out.find("Chosen: "), std::string::npos);
-  EXPECT_NE(text.out.find("The choice by size:"), std::string::npos);
+  EXPECT_NE(text.out.find("Choice by size:"), std::string::npos);
 }
 
 // AlexNet's gradients on 56 Gbit/s and 512 ranks are what sparse gradients were made for; a few

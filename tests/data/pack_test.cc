@@ -187,8 +187,7 @@ TEST_F(Pack, IsACommand) {
   const cli::Outcome packed = cli::shell("SLUICE data pack " + path("images") + " " +
                                          path("out.pack") + " --resize 32 --raw");
   EXPECT_EQ(packed.status, 0) << packed.err;
-  EXPECT_EQ(packed.out.substr(0, packed.out.find(',')),
-            path("out.pack") + ": 3 images to learn from");
+  EXPECT_EQ(packed.out.substr(0, packed.out.find(',')), path("out.pack") + ": 3 training images");
   EXPECT_EQ(packed.err, "");
   EXPECT_EQ(open_pack(path("out.pack")).value().train->size(), 3U);
 
@@ -198,7 +197,7 @@ TEST_F(Pack, IsACommand) {
   const cli::Outcome kept = cli::shell("SLUICE data pack " + path("images") + " " + path("letter"));
   EXPECT_EQ(kept.status, 2);
   EXPECT_EQ(kept.err, "sluice: " + path("letter") +
-                          " is there and is no pack file: remove it or name another file\n");
+                          " exists and is not a pack file: remove it or name another file\n");
   const cli::Outcome wrong = cli::shell("SLUICE data pack /nowhere " + path("out.pack"));
   EXPECT_EQ(wrong.status, 2);
   EXPECT_EQ(wrong.err.find("sluice: there is no data \"/nowhere\""), 0U) << wrong.err;

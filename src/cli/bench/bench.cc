@@ -1,4 +1,4 @@
-// bench.cc - `sluice bench allreduce`: how fast collectives are here, and whether they are right.
+// bench.cc - `sluice bench allreduce`: times all-reduces on this machine and checks their results.
 
 #include <algorithm>
 #include <cstdlib>
@@ -38,10 +38,12 @@ struct Options {
   std::string iterations;
   bool foreign = false;
   bool json = false;
-  bool as_rank = false;  // one of the processes that this command started
+  bool as_rank = false;  // this process is a rank that the command has started
 };
 
-void say(const std::string& sentence) { base::print(stderr, "sluice bench: {}\n", sentence); }
+void print_error(const std::string& sentence) {
+  base::print(stderr, "sluice bench: {}\n", sentence);
+}
 
 template <class T, std::size_t N>
 T named(const std::string& text, const T (&all)[N], std::string_view what) {
@@ -50,9 +52,8 @@ T named(const std::string& text, const T (&all)[N], std::string_view what) {
     if (name(each) == text) return each;
     names.push_back(name(each));
   }
-  throw Error{
-      Status{Code::InvalidArgument, base::format("there is no {} {}: choose from {}", what,
-                                                 base::quote(text), base::join(names, ", "))}};
+  base::refuse(base::format("there is no {} {}: choose from {}", what, base::quote(text),
+                            base::join(names, ", ")));
 }
 
 int ranks_of(const Options& options) {
@@ -81,7 +82,7 @@ AllReduceBench bench_of(const Options& options, int ranks) {
   return bench;
 }
 
-// What rank 0 prints: rows as they become ready, or one document at the end.
+// The output of rank 0: a table row by row, or one JSON document at the end.
 class Report {
  public:
   Report(const Options& options, int ranks) : json_{options.json} {
@@ -120,7 +121,7 @@ class Report {
   nlohmann::ordered_json document_ = nlohmann::ordered_json::array();
 };
 
-// One rank's part; whether all results were right, at all ranks.
+// Runs one rank. Returns whether the results of all ranks were correct.
 bool run_rank(Communicator& comm, const Options& options) {
   const AllReduceBench bench = bench_of(options, comm.size());
   std::optional<Report> report;
@@ -130,9 +131,9 @@ bool run_rank(Communicator& comm, const Options& options) {
     right = right && row.verified;
     if (report) report->add(row);
   };
-  bench_all_reduce(comm, bench, take, say);
+  bench_all_reduce(comm, bench, take, print_error);
   if (report) report->finish();
-  comm.barrier();  // nobody ends, and so stops the others, before all is printed
+  comm.barrier();  // a rank that ends stops the others, so wait until rank 0 has printed
   return right;
 }
 
@@ -185,15 +186,16 @@ int run_processes(const Options& options, int ranks) {
       bootstrap::launch({.ranks = ranks, .program = program, .prefix = false}).value();
   if (outcome.signal != 0) return 128 + outcome.signal;
   if (outcome.first_failure) {
-    // A wrong result has been told by the rank that has it.
+    // The rank has already reported its wrong result.
     if (outcome.first_failure->status == kExitNo) return kExitNo;
-    say(base::format("rank {} {}", outcome.first_failure->rank, outcome.first_failure->how));
+    print_error(
+        base::format("rank {} {}", outcome.first_failure->rank, outcome.first_failure->how));
   }
   return outcome.succeeded() ? kExitDone : kExitMachine;
 }
 
-// Every rank counts as a node of its own, on the loopback interface.
-void pretend_to_be_hosts() {
+// Makes every rank a node of its own on the loopback interface.
+void simulate_hosts() {
   const base::Fd free = transport::listen_at(*transport::SocketAddress::numeric("127.0.0.1", 0));
   const std::string port =
       std::to_string(transport::SocketAddress::of_socket(free.number()).port());
@@ -202,7 +204,7 @@ void pretend_to_be_hosts() {
   setenv(bootstrap::variable::kTransport.name.data(), "tcp", 1);
 }
 
-// How many ranks a launcher started this process among; 1: none did.
+// The number of ranks that a launcher started; 1 without a launcher.
 int launched_ranks() {
   return bootstrap::placement_of(bootstrap::Environment::of_process()).value().ranks;
 }
@@ -217,24 +219,22 @@ Communicator join(const Options& options) {
 
 int run(const Options& options) {
   if (options.transport != "shm" && options.transport != "inproc" && options.transport != "tcp") {
-    throw Error{Status{
-        Code::InvalidArgument,
-        base::format("there is no transport {} to measure: choose from shm, inproc, tcp; for mpi "
-                     "start it with mpirun -n 4 sluice bench allreduce",
-                     base::quote(options.transport))}};
+    base::refuse(
+        base::format("there is no transport {}: choose from shm, inproc, tcp (for MPI, run "
+                     "'mpirun -n 4 sluice bench allreduce')",
+                     base::quote(options.transport)));
   }
   const int launched = launched_ranks();
   const bool is_rank = options.as_rank || launched > 1;
   if (is_rank && !options.as_rank && !options.ranks.empty()) {
-    throw Error{
-        Status{Code::InvalidArgument,
-               base::format("this is one of {} ranks already: leave --ranks out", launched)}};
+    base::refuse(base::format(
+        "a launcher has started this process as one of {} ranks: leave out --ranks", launched));
   }
   const int ranks = is_rank ? launched : ranks_of(options);
-  const AllReduceBench bench = bench_of(options, ranks);  // refuses what cannot be
+  const AllReduceBench bench = bench_of(options, ranks);  // checks the options
   if (!is_rank) {
     const auto largest = *std::max_element(bench.sizes.begin(), bench.sizes.end());
-    // Foreign memory is copied to where peers can read it.
+    // Ordinary memory is copied to memory that peers can read.
     require_memory(static_cast<double>(largest) * ranks * (bench.foreign ? 2 : 1));
   }
   try {
@@ -242,11 +242,11 @@ int run(const Options& options) {
       Communicator comm = join(options);
       return run_rank(comm, options) ? kExitDone : kExitNo;
     }
-    if (options.transport == "tcp") pretend_to_be_hosts();
+    if (options.transport == "tcp") simulate_hosts();
     return options.transport == "inproc" ? run_threads(options, ranks)
                                          : run_processes(options, ranks);
   } catch (const Error& error) {
-    say(error.what());
+    print_error(error.what());
     return kExitMachine;
   }
 }
@@ -258,43 +258,51 @@ void add_bench(CLI::App& app, int& exit_status) {
   CLI::App* const bench =
       app.add_subcommand("bench", "Measure collectives and training on this machine");
   bench->require_subcommand(1);
-  bench->footer("Examples:\n  sluice bench allreduce --help\n  sluice bench train --help");
+  bench->footer(
+      "Examples:\n"
+      "  sluice bench allreduce --help\n"
+      "  sluice bench train --help");
   add_bench_train(*bench, exit_status);
   CLI::App* const command =
-      bench->add_subcommand("allreduce", "Time all-reduces of many sizes and check each result");
+      bench->add_subcommand("allreduce", "Measure all-reduces of many sizes and check the results");
   command->add_option(
       "--ranks", options->ranks,
-      base::format("2 to {} (default: as many as cores)", bootstrap::kMostLocalRanks));
+      base::format("Number of ranks, 2 to {} (default: one per core)", bootstrap::kMostLocalRanks));
   command
       ->add_option("--transport", options->transport,
-                   "shm: processes; inproc: threads; tcp: processes that do\n"
-                   "as if each were a host, on the loopback interface")
+                   "shm: processes with shared memory; inproc: threads of one process;\n"
+                   "tcp: processes that talk over the loopback interface, as between hosts")
       ->capture_default_str();
-  command->add_option("--algorithm", options->algorithm, "By name (default: chosen by size)");
-  command->add_option("--sizes", options->sizes, "FIRST:LAST is all doublings; or 4K,1M")
+  command->add_option("--algorithm", options->algorithm,
+                      "Name of an algorithm (default: chosen by size)");
+  command
+      ->add_option("--sizes", options->sizes,
+                   "FIRST:LAST: doublings from FIRST to LAST; or a list: 4K,1M")
       ->capture_default_str();
   command
       ->add_option("--type,--wire", options->type,
-                   "What elements are, and so what travels: f32, f64, f16, bf16, i32 or i64")
+                   "Type of the elements: f32, f64, f16, bf16, i32 or i64")
       ->capture_default_str();
   command->add_option("--op", options->op, "sum, mean, min or max")->capture_default_str();
-  command->add_flag("--foreign", options->foreign, "Ordinary memory instead of a pool's");
+  command->add_flag("--foreign", options->foreign,
+                    "Use ordinary memory instead of a pool of the communicator");
   command->add_option("--iterations", options->iterations,
-                      "Operations timed at every size (default: 20 to 1000, by size)");
-  command->add_flag("--json", options->json, "One JSON document");
+                      "Timed operations per size (default: 20 to 1000, fewer for larger sizes)");
+  command->add_flag("--json", options->json, "Print one JSON document");
   command->add_flag("--as-rank", options->as_rank)->group("");
   command->footer(
-      "p50 and p99 are of single operations, mean over ranks. alg GB/s is size / p50, bus GB/s "
-      "that\n"
-      "times 2(n-1)/n; GB are 10^9 bytes. Every element of every result is checked.\n"
-      "Exit status: 0 all right, 1 a result was wrong, 2 wrong usage, 3 a rank or the machine "
-      "failed.\n"
+      "p50 and p99 are percentiles of the time of one operation (the mean over ranks).\n"
+      "alg GB/s = size / p50, bus GB/s = alg GB/s * 2(n-1)/n for n ranks; 1 GB = 10^9 bytes.\n"
+      "Every element of every result is checked.\n"
+      "Exit status: 0 all results correct, 1 a result was wrong, 2 wrong usage, 3 a rank or the\n"
+      "machine failed.\n"
       "Examples:\n"
       "  sluice bench allreduce\n"
       "  sluice bench allreduce --ranks 4 --algorithm ring --sizes 1M:64M --type bf16\n"
       "  sluice bench allreduce --transport inproc --sizes 4,4K --json\n"
-      "On several hosts, or with mpirun, each rank runs it without --ranks:\n"
-      "  sluice launch -n 1 --hosts 2 --host 0 --master a:29501 -- sluice bench allreduce");
+      "On several hosts, or under mpirun, start it with the launcher and without --ranks:\n"
+      "  sluice launch -n 1 --hosts 2 --host 0 --master a:29501 -- sluice bench allreduce\n"
+      "  mpirun -n 4 sluice bench allreduce");
   command->callback([options, &exit_status] { exit_status = run(*options); });
 }
 

@@ -17,15 +17,15 @@ namespace sluice::cli {
 namespace {
 
 constexpr int kMostOperations = 60;
-constexpr std::size_t kBlock = 1024;  // elements of a 16-bit type that are widened at a time
+constexpr std::size_t kBlock = 1024;  // elements of a 16-bit type that are widened at once
 
 struct Range {
-  int exact_bits;  // whole numbers up to 2^exact_bits are exact
-  int least;       // values are whole numbers times 2^least
-  int most;        // and stay below 2^most
+  int exact_bits;  // integers up to 2^exact_bits are exact
+  int least;       // values are integers times 2^least
+  int most;        // values stay below 2^most
 };
 
-// Integers share their bits between distinct values and the growth of sums.
+// Integer types divide their bits between distinct values and the growth of sums.
 constexpr Range range_of(DataType type) {
   switch (type) {
     case DataType::F32:
@@ -64,12 +64,12 @@ BenchPattern::BenchPattern(DataType type, ReduceOp op, int ranks)
   const bool power_of_two = (ranks & (ranks - 1)) == 0;
   const bool rounds = adds && !is_integer(type);
   constexpr std::int64_t kMostValue = 1 << 20;
-  constexpr std::int64_t kFewest = 32;  // values that tell elements apart
+  constexpr std::int64_t kFewest = 32;  // distinct values, enough to detect misplaced elements
   std::int64_t most_value = (std::int64_t{1} << range.exact_bits) / ranks;
   double most = kMostOperations;
   scale_ = std::ldexp(1, range.least);
   if (rounds && power_of_two) {
-    // The next all-reduce goes through all multiples of a sum, up to n times it.
+    // The next all-reduce adds n equal sums; all partial sums must be exact too.
     const std::int64_t repeatable = most_value / ranks;
     if (repeatable >= kFewest) {
       most_value = repeatable;
@@ -103,7 +103,7 @@ void BenchPattern::fill_values(T* values, std::size_t first, std::size_t count, 
   }
 }
 
-// Of the n values that follow `start` round the modulus, in units of the scale.
+// The result over the n values from `start` on, modulo the modulus, in units of the scale.
 std::int64_t BenchPattern::whole_result(std::int64_t start) const {
   const std::int64_t n = ranks_;
   const bool wraps = start + n > modulus_;
@@ -139,7 +139,7 @@ std::optional<BenchPattern::Wrong> BenchPattern::check_values(const T* values, s
   const std::int64_t n = ranks_;
   std::int64_t start = static_cast<std::int64_t>(first) % modulus_ * n % modulus_;
   for (std::size_t i = 0; i < count;) {
-    // Up to where the values wrap, the results grow by the same step: a loop for the vector units.
+    // Until the values wrap, the results grow by a constant step, so the compiler can vectorise.
     const std::int64_t straight = std::max<std::int64_t>(1, (modulus_ - start) / n);
     const std::size_t run = std::min(count - i, static_cast<std::size_t>(straight));
     const auto begin = static_cast<std::int32_t>(whole_result(start));
@@ -218,7 +218,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// A pool's memory or the program's own, large enough for every size of the sweep.
+// Memory for the largest size of the sweep, from a pool or from operator new.
 class Buffer {
  public:
   Buffer(Communicator& comm, std::size_t bytes, bool foreign) {
@@ -240,8 +240,8 @@ class Buffer {
 };
 
 int iterations_for(std::int64_t bytes) {
-  constexpr std::int64_t kWorth = std::int64_t{256} << 20;  // bytes to reduce at every size
-  return static_cast<int>(std::clamp<std::int64_t>(kWorth / bytes, 20, 1000));
+  constexpr std::int64_t kTotal = std::int64_t{256} << 20;  // bytes to reduce per size
+  return static_cast<int>(std::clamp<std::int64_t>(kTotal / bytes, 20, 1000));
 }
 
 double percentile(std::vector<double> values, double fraction) {
@@ -255,7 +255,7 @@ double percentile(std::vector<double> values, double fraction) {
 
 void bench_all_reduce(Communicator& comm, const AllReduceBench& bench,
                       const std::function<void(const AllReduceRow&)>& report,
-                      const std::function<void(const std::string&)>& complain) {
+                      const std::function<void(const std::string&)>& report_error) {
   const BenchPattern pattern{bench.type, bench.op, comm.size()};
   const CollectiveOptions collective{
       .type = bench.type, .op = bench.op, .algorithm = bench.algorithm};
@@ -267,7 +267,7 @@ void bench_all_reduce(Communicator& comm, const AllReduceBench& bench,
     const int iterations = bench.iterations > 0 ? bench.iterations : iterations_for(bytes);
     std::int64_t wrong = 0;
     std::vector<double> times_s;
-    // The first batch warms up and is checked as well, but not counted.
+    // The first batch warms up: its results are checked, its times do not count.
     for (bool warm = false; std::ssize(times_s) < iterations; warm = true) {
       const int left = iterations - static_cast<int>(times_s.size());
       const int operations = std::min(left, pattern.most_operations());
@@ -283,10 +283,11 @@ void bench_all_reduce(Communicator& comm, const AllReduceBench& bench,
       const auto found = pattern.check(buffer.data(), count, operations);
       if (found && wrong == 0) {
         wrong = 1;
-        complain(base::format("at {} rank {} holds {} instead of {} at element {} after {} {}",
-                              base::format_bytes(static_cast<double>(bytes)), comm.rank(),
-                              found->found, found->expected, found->element, operations,
-                              operations == 1 ? "all-reduce" : "all-reduces"));
+        report_error(base::format(
+            "wrong result at {}: rank {} has {} instead of {} at element {} after {} {}",
+            base::format_bytes(static_cast<double>(bytes)), comm.rank(), found->found,
+            found->expected, found->element, operations,
+            operations == 1 ? "all-reduce" : "all-reduces"));
       }
     }
     comm.all_reduce(times_s.data(), times_s.size(), {.type = DataType::F64, .op = ReduceOp::Mean})

@@ -1,4 +1,4 @@
-// bench_allreduce.h - one rank of `sluice bench allreduce`: times all-reduces and checks each.
+// bench_allreduce.h - one rank of `sluice bench allreduce`: times all-reduces and checks results.
 #pragma once
 
 #include <cstddef>
@@ -19,8 +19,8 @@ struct AllReduceBench {
   ReduceOp op = ReduceOp::Sum;
   std::string algorithm;            // empty: the library chooses
   std::vector<std::int64_t> sizes;  // bytes
-  bool foreign = false;             // ordinary memory, not a pool's
-  int iterations = 0;               // timed at every size; 0: by size
+  bool foreign = false;             // use ordinary memory instead of a pool
+  int iterations = 0;               // per size; 0: depends on the size
 };
 
 struct AllReduceRow {
@@ -29,23 +29,25 @@ struct AllReduceRow {
   double p50_us = 0;
   double p99_us = 0;
   double algbw_gbps = 0;  // buffer bytes / median time, 10^9 bytes a second
-  double busbw_gbps = 0;  // algbw x 2(n-1)/n: what a link must carry, whatever the algorithm
+  double busbw_gbps = 0;  // algbw x 2(n-1)/n: the least that a link must carry
   bool verified = false;
 };
 
-// Runs the sweep; every rank calls it. `report` gets each row, the same at all ranks, and
-// `complain` a sentence for a wrong result of this rank. The time of an operation is the mean over
-// ranks, in a row of operations that follow one another. Throws Error when a peer is lost.
+// Runs the sweep; collective. Calls `report` with each row, which is the same on all ranks, and
+// `report_error` with a message for a wrong result on this rank. The time of an operation is the
+// mean over ranks, measured in a series of back-to-back operations. Throws Error when a peer is
+// lost.
 void bench_all_reduce(Communicator& comm, const AllReduceBench& bench,
                       const std::function<void(const AllReduceRow&)>& report,
-                      const std::function<void(const std::string&)>& complain);
+                      const std::function<void(const std::string&)>& report_error);
 
+// Test data whose result after several all-reduces is known in closed form.
 class BenchPattern {
  public:
   BenchPattern(DataType type, ReduceOp op, int ranks);
 
-  // How many all-reduces may follow one another before a value leaves the type's range, or the
-  // tolerance grows past telling right from wrong.
+  // The number of all-reduces in a row before values overflow the type, or before the tolerance
+  // becomes too large to detect errors.
   int most_operations() const { return most_operations_; }
 
   void fill(void* data, std::size_t count, Rank rank) const;
@@ -55,7 +57,7 @@ class BenchPattern {
     double found = 0;
     double expected = 0;
   };
-  // The first element that is not what `operations` all-reduces make of it.
+  // The first element that differs from the result of `operations` all-reduces in a row.
   std::optional<Wrong> check(const void* data, std::size_t count, int operations) const;
 
  private:
@@ -71,7 +73,7 @@ class BenchPattern {
   int ranks_;
   std::int64_t modulus_;
   double scale_;
-  double tolerance_ = 0;  // of one operation; 0: exact
+  double tolerance_ = 0;  // relative, per operation; 0: exact
   int most_operations_;
 };
 

@@ -1,3 +1,4 @@
+// bench_train.cc - `sluice bench train`: measures how training scales with ranks and batch size.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -33,9 +34,11 @@ struct Options {
   TrainOptions train;
 };
 
-void say(const std::string& sentence) { base::print(stderr, "sluice bench: {}\n", sentence); }
+void print_error(const std::string& sentence) {
+  base::print(stderr, "sluice bench: {}\n", sentence);
+}
 
-// Each doubling up to the cores, and the cores.
+// 1, 2, 4, ... below the number of cores, and the number of cores.
 std::vector<int> default_ranks() {
   const int cores = static_cast<int>(bootstrap::usable_cores().size());
   std::vector<int> ranks;
@@ -44,11 +47,12 @@ std::vector<int> default_ranks() {
   return ranks;
 }
 
-// A file without a name, for what a rank prints.
+// A file in memory that captures the output of the ranks.
 base::Fd nameless_file() {
   base::Fd fd{memfd_create("sluice-bench", MFD_CLOEXEC)};
   if (!fd.open())
-    throw Error{Status{Code::NoMemory, base::format("no memory file: {}", std::strerror(errno))}};
+    throw Error{Status{Code::NoMemory,
+                       base::format("cannot create a file in memory: {}", std::strerror(errno))}};
   return fd;
 }
 
@@ -59,13 +63,13 @@ std::string content_of(const base::Fd& fd) {
   return text;
 }
 
-// Trains so many steps and tells how fast that was. `threads` are those of a rank: as many for one
-// rank as for many, so that it is the ranks that make the difference.
 struct Measurement {
   double images_per_s = 0;
-  int failed = kExitDone;  // the exit status of the command where it did
+  int exit_status = kExitDone;  // not kExitDone if the training failed
 };
 
+// Trains for options.steps steps. `threads` per rank is the same for all rows, so that only the
+// number of ranks and the batch differ.
 Measurement measure(const Options& options, const ScalingRow& row, int threads) {
   TrainOptions train = options.train;
   train.set.insert(train.set.end(),
@@ -84,13 +88,14 @@ Measurement measure(const Options& options, const ScalingRow& row, int threads) 
                                     .err = err.number()};
   launched.program.insert(launched.program.begin(), train_program());
   const bootstrap::LaunchOutcome outcome = bootstrap::launch(launched).value();
-  if (outcome.signal != 0) return {.failed = 128 + outcome.signal};
+  if (outcome.signal != 0) return {.exit_status = 128 + outcome.signal};
   if (!outcome.succeeded()) {
     base::print(stderr, "{}", content_of(err));
     if (outcome.first_failure)
-      say(base::format("rank {} {}", outcome.first_failure->rank, outcome.first_failure->how));
+      print_error(
+          base::format("rank {} {}", outcome.first_failure->rank, outcome.first_failure->how));
     const bool input = outcome.first_failure && outcome.first_failure->status == kExitUsage;
-    return {.failed = input ? kExitUsage : kExitMachine};
+    return {.exit_status = input ? kExitUsage : kExitMachine};
   }
   const auto summary = nlohmann::json::parse(content_of(out));
   return {.images_per_s = summary["images_per_s"]};
@@ -105,8 +110,8 @@ double median(std::vector<double> values) {
 int run(const Options& options) {
   constexpr int kMostBatch = 1 << 20;
   if (options.scaling != "weak" && options.scaling != "strong") {
-    throw Error{Status{Code::InvalidArgument, base::format("--scaling is weak or strong, not {}",
-                                                           base::quote(options.scaling))}};
+    base::refuse(
+        base::format("--scaling must be weak or strong, not {}", base::quote(options.scaling)));
   }
   const bool strong = options.scaling == "strong";
   const std::vector<int> ranks =
@@ -124,15 +129,16 @@ int run(const Options& options) {
 
   const auto cores = static_cast<int>(bootstrap::usable_cores().size());
   const int threads = std::max(1, cores / *std::max_element(ranks.begin(), ranks.end()));
-  // Rounds over all rows: what else the machine does meets them all alike.
+  // Each round measures all rows, so that other load on the machine affects all rows alike.
   std::vector<std::vector<double>> speeds(rows.size());
   for (std::int64_t round = 0; round < repeats; ++round) {
     for (std::size_t i = 0; i < rows.size(); ++i) {
-      base::print(stderr, "{}round {} of {}: {} ranks, batch {}{}", line_start(), round + 1,
-                  repeats, rows[i].ranks, rows[i].batch, line_start().empty() ? "\n" : "");
+      base::print(stderr, "{}round {} of {}: {} ranks, batch {} per rank{}", line_start(),
+                  round + 1, repeats, rows[i].ranks, rows[i].batch,
+                  line_start().empty() ? "\n" : "");
       const Measurement measured = measure(options, rows[i], threads);
       base::print(stderr, "{}", line_start());
-      if (measured.failed != kExitDone) return measured.failed;
+      if (measured.exit_status != kExitDone) return measured.exit_status;
       speeds[i].push_back(measured.images_per_s);
     }
   }
@@ -141,7 +147,7 @@ int run(const Options& options) {
   if (options.train.json) {
     base::print("{}\n", scaling_json(rows).dump(2));
   } else {
-    base::print("{}, {} on {}, {} scaling, {} a rank\n{}", job.recipe.name, job.recipe.model,
+    base::print("{}, {} on {}, {} scaling, {} per rank\n{}", job.recipe.name, job.recipe.model,
                 job.data, options.scaling,
                 threads == 1 ? "1 thread" : base::format("{} threads", threads),
                 scaling_text(rows));
@@ -154,33 +160,39 @@ int run(const Options& options) {
 void add_bench_train(CLI::App& bench, int& exit_status) {
   auto options = std::make_shared<Options>();
   CLI::App* const command =
-      bench.add_subcommand("train", "Measure how training scales with ranks and batch");
+      bench.add_subcommand("train", "Measure how training scales with ranks and batch size");
   command->add_option("--ranks", options->ranks,
-                      "1,2,4 (default: doublings up to this machine's cores)");
-  command->add_option("--batch", options->batch, "A rank's: 8,16,32 (default: the recipe's)");
+                      "Numbers of ranks: 1,2,4 (default: 1, 2, 4, ... up to the number of cores)");
+  command->add_option("--batch", options->batch,
+                      "Batch sizes per rank: 8,16,32 (default: the recipe's)");
   command
       ->add_option("--scaling", options->scaling,
-                   "weak: a rank's batch stays; strong: the global batch stays, --batch being that "
-                   "of\na rank of the fewest")
-      ->capture_default_str();
-  command->add_option("--steps", options->steps, "Of each measurement; the first 10 do not count")
+                   "weak: the same batch per rank in all rows;\n"
+                   "strong: the same global batch, --batch * the smallest number of ranks")
       ->capture_default_str();
   command
-      ->add_option("--repeats", options->repeats, "Measurements of each row; the median is shown")
+      ->add_option("--steps", options->steps,
+                   "Training steps per measurement; the first 10 do not count")
       ->capture_default_str();
-  command->add_option("--recipe", options->train.recipe, "As for 'sluice train' (default: demo)");
-  command->add_option("--data", options->train.data, "As for 'sluice train'");
-  command->add_option("--set", options->train.set, "key=value, as for 'sluice train'")
+  command
+      ->add_option("--repeats", options->repeats,
+                   "Measurements per row; the table shows their median")
+      ->capture_default_str();
+  command->add_option("--recipe", options->train.recipe, "As in 'sluice train' (default: demo)");
+  command->add_option("--data", options->train.data, "As in 'sluice train'");
+  command->add_option("--set", options->train.set, "KEY=VALUE, as in 'sluice train'; repeatable")
       ->allow_extra_args(false);
-  command->add_flag("--json", options->train.json, "One JSON document");
+  command->add_flag("--json", options->train.json, "Print one JSON document");
   command->footer(
-      "efficiency e = t / (t0 n): images/s on n ranks against n times those of one rank (of the\n"
-      "fewest measured). Every rank has the same number of threads in all rows. Rows take turns.\n"
+      "efficiency = t / (t0 * n), with t the images/s on n ranks and t0 those of one rank (the\n"
+      "images/s per rank of the smallest number of ranks measured). The rows take turns, and "
+      "every\n"
+      "rank has the same number of threads in all rows.\n"
       "Examples:\n"
       "  sluice bench train\n"
       "  sluice bench train --ranks 1,2 --batch 8,16,32 --json\n"
-      "  sluice bench train --ranks 1,2,4 --scaling strong --batch 64 --recipe cifar10 --data "
-      "cifar10:DIR");
+      "  sluice bench train --ranks 1,2,4 --scaling strong --batch 64 --recipe cifar10 \\\n"
+      "    --data cifar10:DIR");
   command->callback([options, &exit_status] {
     try {
       exit_status = run(*options);
@@ -188,7 +200,7 @@ void add_bench_train(CLI::App& bench, int& exit_status) {
       const bool input =
           error.code() == Code::InvalidArgument || error.code() == Code::InvalidInput;
       if (input) throw;
-      say(error.what());
+      print_error(error.what());
       exit_status = kExitMachine;
     }
   });

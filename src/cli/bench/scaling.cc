@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/format.h"
+#include "base/text.h"
 #include "cli/terminal.h"
 #include "sluice/status.h"
 
@@ -17,10 +18,10 @@ std::vector<ScalingRow> scaling_rows(const std::vector<int>& ranks, const std::v
     const int global = batch * ranks.front();
     for (const int count : ranks) {
       if (strong && global % count != 0) {
-        throw Error{Status{Code::InvalidArgument,
-                           base::format("a global batch of {} cannot be shared by {} ranks: give a "
-                                        "--batch that is a multiple of {}",
-                                        global, count, count)}};
+        base::refuse(base::format(
+            "cannot divide a global batch of {} among {} ranks: give a --batch that is a multiple "
+            "of {}",
+            global, count, count));
       }
       rows.push_back({.ranks = count, .batch = strong ? global / count : batch});
     }
@@ -67,8 +68,8 @@ namespace {
 
 constexpr int kTenths = 10;  // lines of the grid
 
-// Where a point lies between the fewest ranks (0) and the most (1).
-double place_of(const ScalingCurve& curve, double ranks) {
+// The position of a point between the fewest ranks (0) and the most (1), on a logarithmic axis.
+double position_of(const ScalingCurve& curve, double ranks) {
   const double first = std::log2(curve.points.front().ranks);
   const double last = std::log2(curve.points.back().ranks);
   return last > first ? (std::log2(ranks) - first) / (last - first) : 0.5;
@@ -94,7 +95,7 @@ std::string escaped(const std::string& text) {
   return safe;
 }
 
-// A line of text on which words are put at columns, those that would touch another left out.
+// A line of words centred on columns; skips a word that would touch the previous one.
 class Labels {
  public:
   void put(int column, const std::string& word) {
@@ -122,7 +123,7 @@ std::string plot_text(const ScalingCurve& curve) {
         kTenths - std::clamp(static_cast<int>(std::lround(efficiency * kTenths)), 0, kTenths));
   };
   const auto column_of = [&](double ranks) {
-    return static_cast<std::size_t>(std::lround(place_of(curve, ranks) * kColumns));
+    return static_cast<std::size_t>(std::lround(position_of(curve, ranks) * kColumns));
   };
   for (std::size_t i = 1; i < curve.points.size(); ++i) {
     const ScalingPoint& a = curve.points[i - 1];
@@ -156,7 +157,7 @@ std::string plot_svg(const ScalingCurve& curve) {
   constexpr double kTop = 50;
   constexpr double kRight = kWidth - 30;
   constexpr double kBottom = kHeight - 60;
-  const auto x_of = [&](int ranks) { return kLeft + place_of(curve, ranks) * (kRight - kLeft); };
+  const auto x_of = [&](int ranks) { return kLeft + position_of(curve, ranks) * (kRight - kLeft); };
   const auto y_of = [&](double efficiency) {
     return kBottom - std::clamp(efficiency, 0.0, 1.0) * (kBottom - kTop);
   };
@@ -172,12 +173,12 @@ std::string plot_svg(const ScalingCurve& curve) {
         "<text x=\"{}\" y=\"{:.1f}\" text-anchor=\"end\">{}%</text>\n",
         kLeft, y, kRight, y, kLeft - 8, y + 4, tenth * 100 / kTenths);
   }
-  std::string way;
+  std::string line;
   std::string marks;
   for (const ScalingPoint& point : curve.points) {
     const double x = x_of(point.ranks);
     const double y = y_of(point.efficiency);
-    way += base::format("{}{:.1f},{:.1f}", way.empty() ? "" : " ", x, y);
+    line += base::format("{}{:.1f},{:.1f}", line.empty() ? "" : " ", x, y);
     marks += base::format(
         "<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"4\" fill=\"#0b6e99\"><title>{} ranks: {:.1f}%, "
         "{:.0f} images/s, simulated</title></circle>\n"
@@ -187,7 +188,7 @@ std::string plot_svg(const ScalingCurve& curve) {
         100 * point.efficiency, x, kBottom + 20, point.ranks);
   }
   svg += base::format(
-      "<polyline points=\"{}\" fill=\"none\" stroke=\"#0b6e99\" stroke-width=\"2\"/>\n", way);
+      "<polyline points=\"{}\" fill=\"none\" stroke=\"#0b6e99\" stroke-width=\"2\"/>\n", line);
   svg += marks;
   svg += base::format(
       "<text x=\"{}\" y=\"{}\" text-anchor=\"middle\">ranks</text>\n"

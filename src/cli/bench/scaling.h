@@ -1,4 +1,4 @@
-// bench_train.h - `sluice bench train`: how training scales with ranks, and with the batch.
+// scaling.h - how training scales with ranks: the table of `sluice bench train`, and plots.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -10,18 +10,19 @@ namespace sluice::cli {
 
 struct ScalingRow {
   int ranks = 0;
-  int batch = 0;  // a rank's
+  int batch = 0;  // per rank
   double images_per_s = 0;
-  double efficiency = 0;  // e = t / (t0 n)
+  double efficiency = 0;  // t / (t0 n), t in images/s
 };
 
-// What is to be measured: weak scaling keeps a rank's batch, strong scaling the global one, which
-// is `batch` for the fewest ranks. Throws Error where a global batch is no multiple of the ranks.
+// The rows to measure. Weak scaling keeps the batch per rank; strong scaling keeps the global
+// batch, which is `batch` per rank for the fewest ranks. Throws Error if a global batch is not a
+// multiple of the ranks.
 std::vector<ScalingRow> scaling_rows(const std::vector<int>& ranks, const std::vector<int>& batches,
                                      bool strong);
 
-// Fills in the efficiencies: against the fewest ranks with the same batch (weak), or the same
-// global batch (strong).
+// Fills in the efficiencies, relative to the fewest ranks with the same batch per rank (weak) or
+// the same global batch (strong).
 void set_efficiencies(std::vector<ScalingRow>& rows, bool strong);
 
 std::string scaling_text(const std::vector<ScalingRow>& rows);
@@ -36,7 +37,7 @@ struct ScalingPoint {
   double images_per_s = 0;
 };
 
-// REQUIRES: points, of rising ranks.
+// REQUIRES: at least one point; ranks ascend.
 struct ScalingCurve {
   std::string title;
   std::vector<ScalingPoint> points;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/format.h"
+#include "cli/terminal.h"
 #include "sluice/verify.h"
 
 namespace sluice::cli {
@@ -12,7 +13,7 @@ namespace {
 
 using Contributions = std::bitset<kMostDrawnRanks>;
 
-// Whose contributions each place holds, step after step. Steps in order are one legal execution.
+// The ranks whose contributions each chunk holds. Runs the steps in order, a legal execution.
 class Holdings {
  public:
   explicit Holdings(const Schedule& schedule) : schedule_{schedule} {
@@ -48,7 +49,7 @@ class Holdings {
     }
   }
 
-  // A mark for each chunk of the user's buffer: how much of its result is there.
+  // A mark for each chunk of the user's buffer: how much of the result it holds.
   std::string marks(Rank rank) {
     const std::size_t whole =
         is_reduction(schedule_.shape.collective) ? schedule_.programs.size() : 1;
@@ -76,7 +77,7 @@ class Holdings {
     return buffers[static_cast<std::size_t>(buffer)][static_cast<std::size_t>(chunk)];
   }
 
-  // From which buffer the peer sends these chunks in this step.
+  // The buffer from which the peer sends these chunks in this step.
   BufferId sent_buffer(Rank from, Rank to, int step, const Range& range) const {
     for (const Send& send : schedule_.programs[static_cast<std::size_t>(from)].sends(step)) {
       if (send.peer == to && send.range.first == range.first && send.range.count == range.count) {
@@ -113,7 +114,7 @@ void add_chunks(std::string& list, const Range& range, int chunks) {
   }
 }
 
-// The lines of one cell: a line for all chunks that go to one peer, or come from the same ones.
+// The lines of one cell: a line for all chunks sent to one peer or received from the same peers.
 std::vector<std::string> cell_lines(const Program& program, int step) {
   std::vector<std::string> lines;
   if (step >= program.steps()) return lines;
@@ -144,12 +145,6 @@ std::vector<std::string> cell_lines(const Program& program, int step) {
   return lines;
 }
 
-std::size_t shown_width(std::string_view text) {
-  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {
-    return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U;  // not a byte inside a UTF-8 character
-  }));
-}
-
 }  // namespace
 
 std::string draw(const Schedule& schedule) {
@@ -157,7 +152,7 @@ std::string draw(const Schedule& schedule) {
   for (const Program& program : schedule.programs) steps = std::max(steps, program.steps());
   const int chunks = schedule.programs.front().chunking().chunks();
 
-  // All cells first: the widest one sets the width of the columns.
+  // Build all cells first: the widest cell sets the width of all columns.
   Holdings holdings{schedule};
   std::vector<std::vector<std::vector<std::string>>> rows;
   for (int step = -1; step < steps; ++step) {
@@ -169,14 +164,14 @@ std::string draw(const Schedule& schedule) {
       cell.push_back(holdings.marks(rank));
     }
   }
-  std::size_t width = shown_width("rank 00");
+  std::size_t width = columns_of("rank 00");
   for (const auto& row : rows) {
     for (const auto& cell : row) {
-      for (const std::string& line : cell) width = std::max(width, shown_width(line));
+      for (const std::string& line : cell) width = std::max(width, columns_of(line));
     }
   }
   const auto padded = [&](const std::string& text) {
-    return text + std::string(width + 2 - shown_width(text), ' ');
+    return text + std::string(width + 2 - columns_of(text), ' ');
   };
 
   const Proof proof = verify(schedule);

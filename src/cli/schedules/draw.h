@@ -9,8 +9,8 @@ namespace sluice::cli {
 
 inline constexpr int kMostDrawnRanks = 16;
 
-// One row a step, one column a rank: what it sends and receives, and how much of every chunk's sum
-// it then holds. REQUIRES: the schedule is proven and has at most kMostDrawnRanks ranks.
+// A row per step and a column per rank: the transfers of the rank, and how much of each chunk's
+// result it holds afterwards. REQUIRES: the schedule is proven, with at most kMostDrawnRanks ranks.
 std::string draw(const Schedule& schedule);
 
 }  // namespace sluice::cli

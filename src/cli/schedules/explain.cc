@@ -1,5 +1,5 @@
-// explain.cc - `sluice explain`: which algorithm, what the others would cost, where the choice
-// flips.
+// explain.cc - `sluice explain`: the chosen algorithm, the predicted times of the others, and the
+// sizes at which the choice changes.
 
 #include <algorithm>
 #include <cmath>
@@ -37,7 +37,7 @@ struct Options {
 };
 
 constexpr const char* kThisMachine = "this-machine";
-constexpr int kMostExplainedRanks = 1 << 13;  // `direct` has ranks^2 messages to add up
+constexpr int kMostExplainedRanks = 1 << 13;  // `direct` has ranks^2 messages
 constexpr std::int64_t kLeastFlip = 4;
 constexpr std::int64_t kMostFlip = std::int64_t{1} << 36;
 constexpr std::int64_t kSparseChunk = SparseOptions{}.chunk;
@@ -47,21 +47,22 @@ struct Question {
   int ranks;
   std::int64_t bytes;
   cluster::Cluster cluster;
-  std::vector<int> grid;  // as given
+  std::vector<int> grid;  // from --grid
   Topology topology;
-  bool this_machine = false;                 // about what the engine does here
-  const Algorithm* overriding_it = nullptr;  // there: what SLUICE_ALGORITHM says
+  bool this_machine = false;  // predict what the engine does on this machine
+  const Algorithm* override_algorithm =
+      nullptr;  // with this_machine: the algorithm in SLUICE_ALGORITHM
 };
 
-// The links of this machine as the engine has measured them for so many ranks.
+// The links of this machine, as the engine has measured them for this number of ranks.
 cluster::Cluster this_machine(int ranks) {
   const auto path = engine::constants_path(bootstrap::Environment::of_process(), ranks);
   const auto constants = engine::load_constants(path);
   if (!constants) {
-    base::refuse(
-        base::format("this machine has not been measured for {} ranks: 'sluice bench allreduce "
-                     "--ranks {}' does it in passing",
-                     ranks, ranks));
+    base::refuse(base::format(
+        "this machine has not been measured with {} ranks: run 'sluice bench allreduce "
+        "--ranks {}' first",
+        ranks, ranks));
   }
   return {kThisMachine, ranks, *constants};
 }
@@ -82,8 +83,8 @@ Question question_of(const Options& options) {
           : static_cast<int>(
                 base::parse_whole(options.ranks, 1, kMostExplainedRanks, "--ranks").value());
   if (sum != 0 && sum != question.ranks) {
-    base::refuse(base::format("grid {} has {} ranks, not {}: give a grid that fits", options.grid,
-                              sum, question.ranks));
+    base::refuse(base::format("grid {} has {} ranks, not {}: change --grid or --ranks",
+                              options.grid, sum, question.ranks));
   }
   if (question.ranks > kMostExplainedRanks) {
     base::refuse(base::format("--ranks must be a whole number from 1 to {}, not {}",
@@ -92,7 +93,7 @@ Question question_of(const Options& options) {
   if (question.this_machine) {
     if (!question.grid.empty()) base::refuse("this machine is one node: leave out --grid");
     question.cluster = this_machine(question.ranks);
-    question.overriding_it =
+    question.override_algorithm =
         engine::overriding(engine::overrides_of(bootstrap::Environment::of_process()).value(),
                            question.collective, question.bytes);
   }
@@ -101,7 +102,7 @@ Question question_of(const Options& options) {
   return question;
 }
 
-// What makes up the predicted time, for the reader who asks why.
+// The terms of the predicted time: steps, bytes sent, grid, segments and lanes.
 std::string show_load(const Candidate& candidate, const Question& question) {
   int steps = 0;
   for (const StepLoad& step : load_of(*candidate.algorithm, candidate.shape, question.topology)) {
@@ -175,10 +176,11 @@ std::string show(const SparsePrediction& prediction) {
 void print_choice(const Question& question, const Options& options, const Selector& selector) {
   const std::vector<Candidate> candidates = selector.candidates(question.bytes);
   const auto flips = selector.flips(kLeastFlip, kMostFlip);
-  // The one that was asked about, or else the one that would run: the cheapest, unless overridden.
+  // The algorithm asked about, else the one that would run: the cheapest, unless overridden.
   const Candidate* asked = &candidates.front();
   std::string_view wanted = options.algorithm;
-  if (wanted.empty() && question.overriding_it != nullptr) wanted = question.overriding_it->name;
+  if (wanted.empty() && question.override_algorithm != nullptr)
+    wanted = question.override_algorithm->name;
   for (const Candidate& candidate : candidates) {
     if (candidate.algorithm->name == wanted) asked = &candidate;
   }
@@ -210,9 +212,9 @@ void print_choice(const Question& question, const Options& options, const Select
   }
   const auto nodes = question.topology.nodes.size();
   base::print(
-      "{} of {} over {} ranks on {} {}, links of cluster {} ({})\n\n", name(question.collective),
-      base::format_bytes(static_cast<double>(question.bytes)), question.ranks, nodes,
-      nodes == 1 ? "node" : "nodes", question.cluster.name,
+      "{} of {} over {} ranks on {} {}, with the links of cluster {} ({})\n\n",
+      name(question.collective), base::format_bytes(static_cast<double>(question.bytes)),
+      question.ranks, nodes, nodes == 1 ? "node" : "nodes", question.cluster.name,
       question.this_machine ? "predicted from measured constants" : "predicted, not measured");
   base::print("  {:<34} {:>10} {:>7} {:>6} {:>8}\n", "algorithm", "predicted", "x best", "steps",
               "sent/S");
@@ -224,21 +226,21 @@ void print_choice(const Question& question, const Options& options, const Select
         show_load(candidate, question));
   }
   const Candidate& best = candidates.front();
-  const char* const who = options.algorithm.empty() ? "SLUICE_ALGORITHM says" : "Asked for";
+  const char* const source = options.algorithm.empty() ? "SLUICE_ALGORITHM" : "--algorithm";
   if (not_priced) {
-    base::print("\n{}: {}, which has not been measured here.\n", who, wanted);
+    base::print("\nChosen by {}: {}, which has not been measured here.\n", source, wanted);
   } else if (wanted.empty()) {
     base::print("\nChosen: {}", best.algorithm->name);
     if (candidates.size() > 1) {
-      base::print(", {} before {}", base::format_seconds(candidates[1].seconds - best.seconds),
+      base::print(", {} faster than {}", base::format_seconds(candidates[1].seconds - best.seconds),
                   candidates[1].algorithm->name);
     }
     base::print(".\n");
   } else {
-    base::print("\n{}: {}, {} behind the cheapest, {}.\n", who, wanted,
+    base::print("\nChosen by {}: {}, {} slower than the fastest, {}.\n", source, wanted,
                 base::format_seconds(asked->seconds - best.seconds), best.algorithm->name);
   }
-  base::print("The choice by size:\n");
+  base::print("Choice by size:\n");
   for (std::size_t i = 0; i < flips.size(); ++i) {
     base::print("  from {:>10}{}  {}\n", base::format_bytes(static_cast<double>(flips[i].bytes)),
                 i + 1 < flips.size()
@@ -292,12 +294,12 @@ void run(const Options& options) {
         .value();
   }
   if (options.root < 0 || options.root >= question.ranks) {
-    base::refuse(base::format("root {} is not one of {} ranks", options.root, question.ranks));
+    base::refuse(base::format("root {} is not one of the {} ranks", options.root, question.ranks));
   }
-  if (options.draw && !options.schedule) base::refuse("--draw goes with --schedule");
+  if (options.draw && !options.schedule) base::refuse("--draw needs --schedule: give both");
   if (!(options.sparsity >= 0 && options.sparsity < 1))
     base::refuse(
-        base::format("--sparsity is a part from 0 to less than 1, not {}", options.sparsity));
+        base::format("--sparsity must be at least 0 and less than 1, not {}", options.sparsity));
   const Selector selector{
       question.collective,
       question.topology,
@@ -315,38 +317,41 @@ void run(const Options& options) {
 void add_explain(CLI::App& app, int& exit_status) {
   auto options = std::make_shared<Options>();
   CLI::App* const command =
-      app.add_subcommand("explain", "Say which algorithm, why, and how it goes");
+      app.add_subcommand("explain", "Show which algorithm is chosen, and why");
   command->add_option("--ranks", options->ranks, "Number of ranks");
   command->add_option("--bytes", options->bytes, "Size of the buffer: 51M, 64KB, 4096")->required();
   command->add_option("--algorithm", options->algorithm,
-                      "Ask about this one instead of the cheapest");
-  command->add_option("--collective", options->collective, "Which collective")
+                      "Explain this algorithm instead of the fastest");
+  command
+      ->add_option("--collective", options->collective,
+                   "all_reduce, reduce_scatter, all_gather, broadcast or reduce")
       ->capture_default_str();
   command->add_option("--grid", options->grid,
-                      "Nodes: 4x8 (4 nodes of 8), 3+5; without it, the cluster's");
+                      "Ranks of the nodes: 4x8 (4 nodes of 8), 3+5 (default: the cluster's)");
   command
       ->add_option("--cluster", options->cluster,
-                   "A built-in cluster, a TOML file, or this-machine: what runs here")
+                   "A built-in cluster, a TOML file, or this-machine")
       ->capture_default_str();
   command->add_option("--segments", options->segments,
-                      "Segments a tree, with --schedule and --algorithm");
+                      "Segments per tree; with --schedule and --algorithm");
   command
       ->add_option("--sparsity", options->sparsity,
-                   "Of an all-reduce of gradients: the part held back, to tell whether it pays")
+                   "Fraction of the gradient that sparse gradients do not send;\n"
+                   "predicts whether they pay off")
       ->capture_default_str();
-  command->add_option("--root", options->root, "Root of broadcast and reduce")
+  command->add_option("--root", options->root, "Root rank of broadcast and reduce")
       ->capture_default_str();
   command->add_flag("--schedule", options->schedule,
-                    "Print the schedule as text, for verify --file");
-  command->add_flag("--draw", options->draw, "With --schedule: a picture, up to 16 ranks");
-  command->add_flag("--json", options->json, "One JSON document");
+                    "Print the schedule as text, for sluice verify --file");
+  command->add_flag("--draw", options->draw, "With --schedule: print a picture; up to 16 ranks");
+  command->add_flag("--json", options->json, "Print one JSON document");
   command->footer(
       "Examples:\n"
       "  sluice explain --ranks 2 --bytes 1M --cluster this-machine\n"
       "  sluice explain --ranks 2048 --bytes 51M --cluster abci\n"
       "  sluice explain --ranks 5 --bytes 1M --algorithm halving_doubling --schedule --draw\n"
-      "  sluice explain --grid 3+5 --bytes 16M --algorithm hierarchical --schedule | sluice verify "
-      "--file -");
+      "  sluice explain --grid 3+5 --bytes 16M --algorithm hierarchical --schedule \\\n"
+      "    | sluice verify --file -");
   command->callback([options, &exit_status] {
     run(*options);
     exit_status = kExitDone;

@@ -1,4 +1,4 @@
-// verify.cc - `sluice verify`: proves built-in or supplied schedules.
+// verify.cc - `sluice verify`: proves built-in schedules, or a schedule in a file.
 #include <unistd.h>
 
 #include <algorithm>
@@ -46,7 +46,7 @@ struct Task {
   Shape shape;
 };
 
-// A proof holds every transfer in memory, a few hundred bytes each: this many are about 3 GiB.
+// A proof keeps every transfer in memory, a few hundred bytes each: about 3 GiB for this many.
 constexpr std::int64_t kMostTransfers = std::int64_t{1} << 24;
 
 std::vector<const Algorithm*> chosen_algorithms(const std::string& name) {
@@ -56,7 +56,7 @@ std::vector<const Algorithm*> chosen_algorithms(const std::string& name) {
   return all;
 }
 
-// Adds the shape with each segment count, unless `all` was asked for and the shape does not suit.
+// Adds the shape with each segment count. Skips a shape that does not suit unless `must_suit`.
 void add_tasks(std::vector<Task>& tasks, const Algorithm& algorithm, Shape shape, bool must_suit,
                const std::vector<int>& segment_counts) {
   for (const int segments : segment_counts) {
@@ -101,7 +101,7 @@ std::vector<Task> tasks_of(const Options& options) {
       for (Shape shape : shapes) {
         shape.collective = collective;
         shape.root = options.root;
-        // A grid that does not fit the ranks is refused even where `all` would pass it over.
+        // A grid that does not fit the ranks is an error, even where `all` would skip it.
         if (!shape.grid.empty()) {
           (void)complete_shape(*find_algorithm("hierarchical").value(),
                                {.ranks = shape.ranks, .grid = shape.grid})
@@ -112,8 +112,7 @@ std::vector<Task> tasks_of(const Options& options) {
     }
   }
   if (tasks.empty()) {
-    throw Error{Status{Code::InvalidArgument,
-                       "no algorithm does this: try another --collective or --grid"}};
+    base::refuse("no algorithm does this: try another --collective or --grid");
   }
   return tasks;
 }
@@ -123,16 +122,14 @@ void refuse_too_large(const Task& task) {
   std::int64_t sends = 0;
   for (int step = 0; step < program.steps(); ++step) sends += std::ssize(program.sends(step));
   if (sends * task.shape.ranks > kMostTransfers) {
-    throw Error{
-        Status{Code::InvalidArgument,
-               base::format("{} with {} ranks has about {} transfers, and a proof in memory "
-                            "takes at most {}: ask for fewer ranks",
-                            task.algorithm->name, task.shape.ranks, sends * task.shape.ranks,
-                            kMostTransfers)}};
+    base::refuse(base::format(
+        "{} with {} ranks has about {} transfers, more than the {} that a proof keeps in memory: "
+        "ask for fewer ranks",
+        task.algorithm->name, task.shape.ranks, sends * task.shape.ranks, kMostTransfers));
   }
 }
 
-// Shows on a terminal how far a long proof has come; silent otherwise.
+// Shows the progress of a long proof on a terminal; silent otherwise.
 class Progress {
  public:
   explicit Progress(std::size_t total) : total_{total}, shown_{is_terminal(STDERR_FILENO)} {}
@@ -146,7 +143,7 @@ class Progress {
     const std::lock_guard lock{mutex_};
     ++done_;
     if (shown_) {
-      base::print(stderr, "{}{} of {} proven, {} with {} ranks", kClearLine, done_, total_,
+      base::print(stderr, "{}proved {} of {}: {} with {} ranks", kClearLine, done_, total_,
                   task.algorithm->name, task.shape.ranks);
     }
   }
@@ -178,7 +175,7 @@ std::vector<Row> prove_all(const std::vector<Task>& tasks) {
       next = tasks.size();
     }
   };
-  // Large proofs one after the other: two of them at once would need twice the memory.
+  // Large proofs run one at a time: two at once would need twice the memory.
   constexpr int kLarge = 512;
   const bool large = std::any_of(tasks.begin(), tasks.end(),
                                  [](const Task& task) { return task.shape.ranks > kLarge; });
@@ -233,12 +230,12 @@ std::string show_shape(const Row& row) {
   return text;
 }
 
-// One line a shape, or one line for all shapes of an (algorithm, collective).
+// One line per shape, or one line per (algorithm, collective).
 void print_table(const std::vector<Row>& rows, bool list) {
   if (list) {
     for (const Row& row : rows) {
       if (!row.proof.proven) continue;
-      base::print("proven      {}: {} steps, busiest rank sends {} of the buffer\n",
+      base::print("proven      {}: {} steps, the busiest rank sends {} of the buffer\n",
                   show_shape(row), row.proof.steps, to_string(row.proof.bytes_factor));
     }
   } else {
@@ -290,29 +287,33 @@ int run(const Options& options) {
 
 void add_verify(CLI::App& app, int& exit_status) {
   auto options = std::make_shared<Options>();
-  CLI::App* const command = app.add_subcommand("verify", "Prove built-in or supplied schedules");
-  command->add_option("--algorithm", options->algorithm, "One algorithm, or all")
+  CLI::App* const command =
+      app.add_subcommand("verify", "Prove built-in schedules, or a schedule in a file");
+  command->add_option("--algorithm", options->algorithm, "Name of an algorithm, or all")
       ->capture_default_str();
   command
       ->add_option("--collective", options->collective,
-                   "One collective, or all that an algorithm does")
+                   "all_reduce, reduce_scatter, all_gather, broadcast, reduce, or all")
       ->capture_default_str();
-  command->add_option("--ranks", options->ranks, "Rank counts: 1-64,96 (1-64 without --grid)");
-  command->add_option("--grid", options->grid, "Grids: 4x8 (4 nodes of 8), 3+5, 1-16x1-16");
-  command->add_option("--segments", options->segments, "Segments a tree, powers of two")
+  command->add_option("--ranks", options->ranks,
+                      "Numbers of ranks: 1-64,96 (default: 1-64, or those of --grid)");
+  command->add_option("--grid", options->grid,
+                      "Ranks of the nodes: 4x8 (4 nodes of 8), 3+5, 1-16x1-16");
+  command->add_option("--segments", options->segments, "Segments per tree, powers of two")
       ->capture_default_str();
-  command->add_option("--root", options->root, "Root of broadcast and reduce")
+  command->add_option("--root", options->root, "Root rank of broadcast and reduce")
       ->capture_default_str();
-  auto* const file =
-      command->add_option("--file", options->file, "A schedule as text (- is standard input)");
+  auto* const file = command->add_option(
+      "--file", options->file, "Prove the schedule in this text file (-: standard input)");
   for (const char* const other : {"--algorithm", "--collective", "--ranks", "--grid", "--root"}) {
     file->excludes(command->get_option(other));
   }
-  command->add_flag("--list", options->list, "A line for every shape");
-  command->add_flag("--json", options->json, "One JSON document");
+  command->add_flag("--list", options->list, "Print a line for every shape");
+  command->add_flag("--json", options->json, "Print one JSON document");
   command->footer(
-      "Exit status: 0 all proven, 1 not all, 2 wrong usage or input.\n"
+      "Exit status: 0 all schedules are proven, 1 a schedule is not, 2 wrong usage or input.\n"
       "Examples:\n"
+      "  sluice verify                                        all algorithms up to 64 ranks\n"
       "  sluice verify --algorithm ring --ranks 1024\n"
       "  sluice verify --algorithm hierarchical --grid 3+5\n"
       "  sluice explain --ranks 6 --bytes 1M --algorithm torus --schedule > torus.txt\n"
