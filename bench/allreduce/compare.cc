@@ -1,11 +1,15 @@
-// compare.cc - Sluice's all-reduce side by side with that of Open MPI, MPICH and Gloo.
+// compare.cc - times Sluice's all-reduce against Open MPI, MPICH, Gloo or another build of Sluice.
 //
 //   compare [--ranks 2,4,8] [--sizes 4:64M] [--rounds 20] [--peers openmpi,mpich,gloo]
 //           [--against BUILD [--slower 1.05]]
 //
-// All contenders run at once; in every round each gets a slice of about 10 ms, in turns, so that
-// what else happens on the machine happens to all. A row is the median over rounds. Every result of
-// every contender is checked.
+// The processes of all contenders run at once and take turns: each gets a slice of about 10 ms per
+// round, so that other load on the machine affects all of them alike. A row is the median over the
+// rounds. All results of all contenders are checked.
+//
+// --against names the build folder of another Sluice, such as build/bench of a second checkout at
+// an older commit. It becomes two more contenders, `other` and `other-frgn`, and the program fails
+// if this build is slower than --slower times the other one at any size.
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -18,8 +22,6 @@
 
 #include "base/format.h"
 #include "base/text.h"
-#include "bench/allreduce/median.h"
-#include "bench/allreduce/progress.h"
 #include "bench/allreduce/results.h"
 #include "bench/allreduce/team.h"
 #include "bench/allreduce/temporary_folder.h"
@@ -39,12 +41,12 @@ struct Options {
   std::string sizes;
   std::string peers = "openmpi,mpich,gloo";
   std::string output;
-  std::string against;  // the folder of another build of Sluice
+  std::string against;  // the build folder of another Sluice
   double slower = 1.05;
   int rounds = 20;
 };
 
-void say(const std::string& sentence) { base::print(stderr, "compare: {}\n", sentence); }
+void print_error(const std::string& sentence) { base::print(stderr, "compare: {}\n", sentence); }
 
 bool in_path(const std::string& program) {
   std::istringstream folders{std::getenv("PATH") == nullptr ? "" : std::getenv("PATH")};
@@ -56,11 +58,11 @@ bool in_path(const std::string& program) {
 
 struct Peer {
   std::string name;
-  std::string launcher;  // "": the driver starts its ranks
+  std::string launcher;  // "": the driver starts the ranks
   std::vector<std::string> arguments;
 };
 
-// Their own defaults, but for where ranks run: that is the same for all contenders.
+// Default settings, except that the contenders, not the launchers, pin the ranks to cores.
 std::vector<Peer> known_peers() {
   return {{"openmpi",
            "mpirun.openmpi",
@@ -77,7 +79,7 @@ class Comparison {
     for (const int ranks : rank_counts_) {
       sizes_[ranks] = options.sizes.empty() ? default_sizes(ranks)
                                             : cli::parse_sizes(options.sizes, sizeof(float));
-      // Twice the buffers of one contender: libraries have memory of their own.
+      // Twice the buffers of one contender: libraries allocate memory, too.
       const auto largest = *std::max_element(sizes_[ranks].begin(), sizes_[ranks].end());
       cli::require_memory(2.0 * ranks * static_cast<double>(largest));
     }
@@ -85,7 +87,7 @@ class Comparison {
     if (!options.against.empty()) choose_other_build(options);
   }
 
-  // Whether all went well.
+  // Returns false if a contender failed or this build is too slow.
   bool run() {
     double total = 0;
     for (const int ranks : rank_counts_) {
@@ -100,13 +102,13 @@ class Comparison {
   nlohmann::ordered_json json() const { return to_json(rows_, peer_names_); }
 
  private:
-  struct Contestant {
-    std::unique_ptr<Team> team;  // none: it failed
-    double guess_s = 0;          // of the next operation
+  struct ContenderState {
+    std::unique_ptr<Team> team;  // null: the contender failed
+    double guess_s = 0;          // expected time of the next operation
     std::vector<double> slices_s;
   };
 
-  // Doublings from an element to where all ranks together hold half a gibibyte.
+  // Doublings from one element up to half a gibibyte for all ranks together.
   static std::vector<std::int64_t> default_sizes(int ranks) {
     constexpr std::int64_t kMostTogether = std::int64_t{1} << 29;
     std::vector<std::int64_t> sizes{sizeof(float)};
@@ -114,7 +116,8 @@ class Comparison {
     return sizes;
   }
 
-  // About how long a row takes, in any unit: slices cost what they cost until memory counts.
+  // The approximate time of a row: constant for small sizes, proportional to the bytes for large
+  // ones.
   static double effort(int ranks, std::int64_t bytes) {
     return 1.5 * kSliceSeconds + 0.6e-9 * static_cast<double>(bytes) * ranks;
   }
@@ -131,12 +134,13 @@ class Comparison {
                                         base::quote(name))}};
       }
       if (!fs::exists(program(name))) {
-        say(base::format(
-            "{} is left out: it was not there when this was built; tools/setup --bench "
-            "installs it",
+        print_error(base::format(
+            "skipping {}: not found when this program was built; install it with tools/setup "
+            "--bench and build again",
             name));
       } else if (!peer->launcher.empty() && !in_path(peer->launcher)) {
-        say(base::format("{} is left out: there is no {} in PATH; tools/setup --bench installs it",
+        print_error(
+            base::format("skipping {}: {} is not in PATH; install it with tools/setup --bench",
                          name, peer->launcher));
       } else {
         peers_.push_back(*peer);
@@ -151,14 +155,14 @@ class Comparison {
     slower_ = options.slower;
     if (!fs::exists(other_build_)) {
       throw Error{Status{Code::InvalidInput,
-                         base::format("{} has no bench/allreduce/sluice_contender: build its bench "
-                                      "preset first",
+                         base::format("{} has no bench/allreduce/sluice_contender: build the bench "
+                                      "preset there first",
                                       base::quote(options.against))}};
     }
     for (const std::string& name : {kOtherPooled, kOtherForeign}) peer_names_.push_back(name);
   }
 
-  // Fails where this build is slower than the other one by more than the user allows.
+  // Fails if this build is slower than the other one by more than --slower.
   void compare_builds() {
     const std::vector<std::pair<std::string, std::string>> pairs{{kPooled, kOtherPooled},
                                                                  {kForeign, kOtherForeign}};
@@ -166,7 +170,9 @@ class Comparison {
       const BuildRatio ratio = slowest_against(rows_, ours, other);
       if (!ratio.row) continue;
       base::print(
-          "{}: geometric mean {:.3f} of the other build's time, worst {:.3f} ({} ranks, {})\n",
+          "{}: this build's time / the other build's: geometric mean {:.3f}, worst {:.3f} ({} "
+          "ranks, "
+          "{})\n",
           ours, ratio.mean, ratio.worst, ratio.row->ranks,
           base::format_bytes(static_cast<double>(ratio.row->bytes)));
       if (ratio.worst > slower_) well_ = false;
@@ -196,44 +202,44 @@ class Comparison {
     }
     teams.push_back({.name = kMinimal, .program = program("minimal")});
     names_.clear();
-    contestants_.clear();
+    contenders_.clear();
     for (TeamOptions& team : teams) {
       team.folder = folder_.make(base::format("{}.{}", team.name, ranks));
       if (team.name == "gloo") team.extra = "lo:" + team.folder;
       team.ranks = ranks;
       team.processes = team.name == kMinimal ? 1 : ranks;
       names_.push_back(team.name);
-      Contestant& contestant = contestants_.emplace_back();
+      ContenderState& contender = contenders_.emplace_back();
       try {
-        contestant.team = std::make_unique<Team>(team, signals_);
+        contender.team = std::make_unique<Team>(team, signals_);
       } catch (const Error& error) {
-        lose(contestant, ranks, error.what());
+        lose(contender, ranks, error.what());
       }
     }
   }
 
-  void lose(Contestant& contestant, int ranks, const std::string& why) {
-    contestant.team.reset();
+  void lose(ContenderState& contender, int ranks, const std::string& why) {
+    contender.team.reset();
     well_ = false;
-    say(base::format("with {} ranks, {}", ranks, why));
+    print_error(base::format("with {} ranks, {}", ranks, why));
   }
 
-  // One slice of a contestant; what it takes is known from the slice before.
-  void run_slice(Contestant& contestant, int ranks, std::int64_t bytes, bool measured) {
-    if (!contestant.team) return;
-    SliceOrder order{.bytes = static_cast<std::uint64_t>(bytes), .operations = 2, .batches = 1};
-    if (contestant.guess_s > 0) {
-      const double wanted = kSliceSeconds / contestant.guess_s;
+  // Runs one slice. The time of the previous slice sets the number of operations.
+  void run_slice(ContenderState& contender, int ranks, std::int64_t bytes, bool measured) {
+    if (!contender.team) return;
+    SliceRequest slice{.bytes = static_cast<std::uint64_t>(bytes), .operations = 2, .batches = 1};
+    if (contender.guess_s > 0) {
+      const double wanted = kSliceSeconds / contender.guess_s;
       const int most = cli::BenchPattern{DataType::F32, ReduceOp::Sum, ranks}.most_operations();
-      order.operations = static_cast<int>(std::clamp<double>(wanted, 2, most));
-      order.batches =
-          static_cast<int>(std::clamp<double>(wanted / order.operations, 1, kMostBatches));
+      slice.operations = static_cast<int>(std::clamp<double>(wanted, 2, most));
+      slice.batches =
+          static_cast<int>(std::clamp<double>(wanted / slice.operations, 1, kMostBatches));
     }
     try {
-      contestant.guess_s = contestant.team->run(order).operation_s;
-      if (measured) contestant.slices_s.push_back(contestant.guess_s);
+      contender.guess_s = contender.team->run(slice).operation_s;
+      if (measured) contender.slices_s.push_back(contender.guess_s);
     } catch (const Error& error) {
-      lose(contestant, ranks,
+      lose(contender, ranks,
            base::format("{}, {}", base::format_bytes(static_cast<double>(bytes)), error.what()));
     }
   }
@@ -246,16 +252,16 @@ class Comparison {
     for (const std::int64_t bytes : sizes_[ranks]) {
       progress.begin(
           base::format("{} ranks, {}", ranks, base::format_bytes(static_cast<double>(bytes))));
-      // Twice at first: the very first slice runs on caches and pages that are not there yet.
+      // Warm up with two slices: the very first one runs with cold caches and unmapped pages.
       for (int i = 0; i < (bytes == smallest ? 2 : 0); ++i) {
-        for (Contestant& contestant : contestants_) run_slice(contestant, ranks, bytes, false);
+        for (ContenderState& contender : contenders_) run_slice(contender, ranks, bytes, false);
       }
-      for (Contestant& contestant : contestants_) contestant.slices_s.clear();
+      for (ContenderState& contender : contenders_) contender.slices_s.clear();
       for (int round = 0; round < rounds_; ++round) {
-        for (std::size_t i = 0; i < contestants_.size(); ++i) {
-          Contestant& contestant = contestants_[(i + round) % contestants_.size()];
-          if (round == 0 && bytes != smallest) contestant.guess_s *= 2;  // twice the bytes
-          run_slice(contestant, ranks, bytes, true);
+        for (std::size_t i = 0; i < contenders_.size(); ++i) {
+          ContenderState& contender = contenders_[(i + round) % contenders_.size()];
+          if (round == 0 && bytes != smallest) contender.guess_s *= 2;  // twice the bytes
+          run_slice(contender, ranks, bytes, true);
         }
         progress.advance(effort(ranks, bytes) / rounds_);
       }
@@ -264,14 +270,14 @@ class Comparison {
       print_row(rows_.back(), names_);
     }
     print_summary(std::span{rows_}.subspan(first_row));
-    contestants_.clear();
+    contenders_.clear();
   }
 
   Row row_of(int ranks, std::int64_t bytes) {
     Row row{.ranks = ranks, .bytes = static_cast<std::uint64_t>(bytes)};
-    for (std::size_t i = 0; i < contestants_.size(); ++i) {
-      const std::vector<double>& slices_s = contestants_[i].slices_s;
-      if (!contestants_[i].team || slices_s.empty()) {
+    for (std::size_t i = 0; i < contenders_.size(); ++i) {
+      const std::vector<double>& slices_s = contenders_[i].slices_s;
+      if (!contenders_[i].team || slices_s.empty()) {
         row.verified = false;
         continue;
       }
@@ -286,12 +292,12 @@ class Comparison {
   std::map<int, std::vector<std::int64_t>> sizes_;  // by ranks
   std::vector<Peer> peers_;
   std::vector<std::string> peer_names_;
-  std::string other_build_;  // its contender; "": none
+  std::string other_build_;  // the contender program of the other build; "": none
   double slower_ = 1;
   StopSignals signals_;
   TemporaryFolder folder_;
   std::vector<std::string> names_;
-  std::vector<Contestant> contestants_;
+  std::vector<ContenderState> contenders_;
   std::vector<Row> rows_;
   bool well_ = true;
 };
@@ -303,7 +309,7 @@ int run(const Options& options) {
     std::ofstream file{options.output};
     file << comparison.json().dump(2) << "\n";
     if (!file.flush()) {
-      say(base::format("{} cannot be written", options.output));
+      print_error(base::format("cannot write {}", options.output));
       return 3;
     }
   }
@@ -314,27 +320,32 @@ int run(const Options& options) {
 }  // namespace sluice::bench
 
 int main(int argc, char** argv) {
-  CLI::App app{"Sluice's all-reduce side by side with Open MPI, MPICH and Gloo", "compare"};
+  CLI::App app{"Times Sluice's all-reduce against Open MPI, MPICH, Gloo or another build of Sluice",
+               "compare"};
   sluice::bench::Options options;
-  app.add_option("--ranks", options.ranks, "Rank counts: 2,4,8")->capture_default_str();
+  app.add_option("--ranks", options.ranks, "Numbers of ranks: 2,4,8")->capture_default_str();
   app.add_option("--sizes", options.sizes,
-                 "4:1M is all doublings, 1K,1M these two (default: 4 to 512M / ranks)");
-  app.add_option("--rounds", options.rounds, "Slices of every contender at every size")
+                 "4:1M: doublings from 4 bytes to 1 MiB; or a list: 1K,1M\n"
+                 "(default: 4 bytes to 512 MiB / ranks)");
+  app.add_option("--rounds", options.rounds, "Slices per contender and size; the median is shown")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
-  app.add_option("--peers", options.peers, "Libraries to compare with")->capture_default_str();
+  app.add_option("--peers", options.peers, "Libraries to compare with; '' for none")
+      ->capture_default_str();
   app.add_option("--against", options.against,
-                 "The build folder of another Sluice, which takes turns with this one");
+                 "Build folder of a second Sluice, such as ../old/build/bench; both builds\n"
+                 "take turns, and the summary has this build's time / the other's");
   app.add_option("--slower", options.slower,
-                 "Fail where this build takes more than this many times the other's time")
+                 "With --against: fail if this build takes more than this many times the\n"
+                 "other's time at any size")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
-  app.add_option("--output", options.output, "A file for the results as JSON")->take_last();
+  app.add_option("--output", options.output, "Write the results to this file as JSON")->take_last();
   app.footer(
-      "Exit status: 0 done, 1 a contender failed, computed a wrong result, or this build is "
-      "slower\n"
-      "than the other by more than --slower, 2 wrong usage.\n"
-      "Examples:\n  compare --ranks 2 --sizes 1K:64K --peers openmpi\n"
-      "  compare --peers '' --against ../before/build/bench");
+      "Exit status: 0 done, 1 a contender failed or computed a wrong result, or this build is\n"
+      "slower than --slower allows, 2 wrong usage.\n"
+      "Examples:\n"
+      "  compare --ranks 2 --sizes 1K:64K --peers openmpi\n"
+      "  compare --peers '' --against ../old/build/bench");
   return sluice::bench::run_program(app, argc, argv, [&] { return sluice::bench::run(options); });
 }

@@ -16,10 +16,10 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Larger buffers are given back after every slice: all contenders' together would not fit.
+// Larger buffers are freed after each slice: those of all contenders would not fit in memory.
 constexpr std::size_t kMostKept = std::size_t{1} << 20;
 
-// Of all threads of this process.
+// The processor time of all threads of this process.
 double processor_seconds() {
   rusage used{};
   getrusage(RUSAGE_SELF, &used);
@@ -29,34 +29,36 @@ double processor_seconds() {
   return seconds(used.ru_utime) + seconds(used.ru_stime);
 }
 
-// The operations of the batch before the first.
-int warm_up_operations(const SliceOrder& order) {
-  return order.bytes > kMostKept ? 1 : order.operations;
+// The operations of the warm-up batch.
+int warm_up_operations(const SliceRequest& request) {
+  return request.bytes > kMostKept ? 1 : request.operations;
 }
 
-class Server {
+// Runs the slices of one contender.
+class SliceRunner {
  public:
-  explicit Server(Contender& contender) : contender_{contender} {}
+  explicit SliceRunner(Contender& contender) : contender_{contender} {}
 
-  SliceReport run(const SliceOrder& order) {
-    if (order.bytes != held_bytes_) {
-      shares_ = contender_.allocate(order.bytes);
-      held_bytes_ = order.bytes;
+  SliceReport run(const SliceRequest& request) {
+    if (request.bytes != held_bytes_) {
+      buffers_ = contender_.allocate(request.bytes);
+      held_bytes_ = request.bytes;
     }
-    if (!contender_.takes(order.type))
-      throw std::runtime_error{base::format("it has no {}", name(order.type))};
-    const std::size_t count = order.bytes / size_of(order.type);
-    const std::size_t most_warm_up = order.most_warm_up_bytes / size_of(order.type);
+    if (!contender_.supports(request.type))
+      throw std::runtime_error{base::format("the library has no {}", name(request.type))};
+    const std::size_t count = request.bytes / size_of(request.type);
+    const std::size_t most_warm_up = request.most_warm_up_bytes / size_of(request.type);
     SliceReport report;
-    (void)run_batch({order.type, std::min(count, most_warm_up), 0, warm_up_operations(order)},
+    (void)run_batch({request.type, std::min(count, most_warm_up), 0, warm_up_operations(request)},
                     report);
-    for (int i = 0; i < order.batches; ++i) {
-      const Used used = run_batch({order.type, count, order.lead_in, order.operations}, report);
-      report.operation_s[i] = used.wall_s / order.operations;
-      report.cpu_s += used.cpu_s / order.operations / order.batches;
+    for (int i = 0; i < request.batches; ++i) {
+      const Used used =
+          run_batch({request.type, count, request.lead_in, request.operations}, report);
+      report.operation_s[i] = used.wall_s / request.operations;
+      report.cpu_s += used.cpu_s / request.operations / request.batches;
     }
-    if (order.bytes > kMostKept) {
-      shares_.clear();
+    if (request.bytes > kMostKept) {
+      buffers_.clear();
       contender_.release();
       held_bytes_ = 0;
     }
@@ -78,7 +80,7 @@ class Server {
   Used run_batch(const Batch& batch, SliceReport& report) {
     const cli::BenchPattern pattern{batch.type, ReduceOp::Sum, contender_.ranks()};
     if (contender_.reduces()) {
-      for (const Share& share : shares_) pattern.fill(share.data, batch.count, share.rank);
+      for (const RankBuffer& buffer : buffers_) pattern.fill(buffer.data, batch.count, buffer.rank);
     }
     contender_.barrier();
     if (batch.lead_in > 0) contender_.all_reduce(batch.type, batch.count, batch.lead_in);
@@ -93,35 +95,36 @@ class Server {
 
   void check(const cli::BenchPattern& pattern, const Batch& batch, SliceReport& report) const {
     const int operations = batch.lead_in + batch.timed;
-    for (const Share& share : shares_) {
-      const auto wrong = pattern.check(share.data, batch.count, operations);
-      if (!wrong || report.wrong[0] != '\0') continue;
-      const std::string sentence =
-          base::format("rank {} holds {} instead of {} at element {} after {} all-reduces",
-                       share.rank, wrong->found, wrong->expected, wrong->element, operations);
-      sentence.copy(report.wrong.data(), report.wrong.size() - 1);
+    for (const RankBuffer& buffer : buffers_) {
+      const auto wrong = pattern.check(buffer.data, batch.count, operations);
+      if (!wrong || report.error[0] != '\0') continue;
+      const std::string text =
+          base::format("rank {} has {} instead of {} at element {} after {} all-reduces",
+                       buffer.rank, wrong->found, wrong->expected, wrong->element, operations);
+      text.copy(report.error.data(), report.error.size() - 1);
     }
   }
 
   Contender& contender_;
-  std::vector<Share> shares_;
+  std::vector<RankBuffer> buffers_;
   std::size_t held_bytes_ = 0;
 };
 
 }  // namespace
 
-double operations_of(const SliceOrder& order) {
-  const double warm_up_part = static_cast<double>(std::min(order.bytes, order.most_warm_up_bytes)) /
-                              static_cast<double>(order.bytes);
-  return warm_up_part * warm_up_operations(order) +
-         static_cast<double>(order.batches) * (order.lead_in + order.operations);
+double operations_of(const SliceRequest& request) {
+  const double warm_up_part =
+      static_cast<double>(std::min(request.bytes, request.most_warm_up_bytes)) /
+      static_cast<double>(request.bytes);
+  return warm_up_part * warm_up_operations(request) +
+         static_cast<double>(request.batches) * (request.lead_in + request.operations);
 }
 
 void* OrdinaryMemory::allocate(std::size_t bytes) {
   release();
   void* const pages =
       mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (pages == MAP_FAILED) throw std::runtime_error{"there is no memory for the buffer"};
+  if (pages == MAP_FAILED) throw std::runtime_error{"no memory for the buffer"};
   data_ = pages;
   bytes_ = bytes;
   return pages;
@@ -133,15 +136,17 @@ void OrdinaryMemory::release() {
 }
 
 int contender_main(int argc, char** argv, const MakeContender& make) {
-  return resident_main(argc, argv, [&](const ContenderArguments& arguments) -> Answer {
+  return worker_main(argc, argv, [&](const WorkerArguments& arguments) -> RequestHandler {
     const std::shared_ptr<Contender> contender = make(arguments);
-    return [contender, server = std::make_shared<Server>(*contender)](std::string_view message) {
-      SliceOrder order;
-      if (message.size() != sizeof order) throw std::runtime_error{"that is no order"};
-      std::memcpy(&order, message.data(), sizeof order);
-      const SliceReport report = server->run(order);
-      return std::string{reinterpret_cast<const char*>(&report), sizeof report};
-    };
+    return
+        [contender, runner = std::make_shared<SliceRunner>(*contender)](std::string_view message) {
+          SliceRequest request;
+          if (message.size() != sizeof request)
+            throw std::runtime_error{"the request has the wrong size"};
+          std::memcpy(&request, message.data(), sizeof request);
+          const SliceReport report = runner->run(request);
+          return std::string{reinterpret_cast<const char*>(&report), sizeof report};
+        };
   });
 }
 

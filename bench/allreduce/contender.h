@@ -1,7 +1,7 @@
-// contender.h - one process of a library that is compared, and the orders it takes.
+// contender.h - one process of a library under comparison, and the requests that it serves.
 //
-// Each is a process as in resident.h. All contenders go through the same code here: only what a
-// Contender's methods do differs.
+// Each process is a worker (worker.h). All contenders run the same measurement code; they differ
+// only in the methods of Contender.
 #pragma once
 
 #include <array>
@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "bench/allreduce/resident.h"
+#include "bench/allreduce/worker.h"
 #include "sluice/schedule.h"
 #include "sluice/types.h"
 
@@ -19,27 +19,27 @@ namespace sluice::bench {
 
 inline constexpr int kMostBatches = 256;
 
-// Batches of all-reduces that follow one another, each batch on fresh data and checked. Before them
-// comes one that nobody times.
-struct SliceOrder {
+// Batches of back-to-back all-reduces. Each batch starts from fresh data, and its results are
+// checked. An untimed warm-up batch comes first.
+struct SliceRequest {
   std::uint64_t bytes = 0;
-  std::uint64_t most_warm_up_bytes = ~std::uint64_t{0};  // of an all-reduce before the first batch
-  std::int32_t operations = 1;                           // timed, of a batch
-  std::int32_t lead_in = 0;  // operations at the start of a batch that are not timed
+  std::uint64_t most_warm_up_bytes = ~std::uint64_t{0};  // per all-reduce of the warm-up batch
+  std::int32_t operations = 1;                           // timed operations per batch
+  std::int32_t lead_in = 0;  // untimed operations at the start of each batch
   std::int32_t batches = 1;
   DataType type = DataType::F32;
 };
 
-// What the ranks of a process transmit in that slice, in all-reduces of order.bytes.
-double operations_of(const SliceOrder& order);
+// The number of all-reduces of request.bytes that a slice transmits, warm-up included.
+double operations_of(const SliceRequest& request);
 
 struct SliceReport {
-  std::array<double, kMostBatches> operation_s{};  // of each batch: its time / its operations
-  double cpu_s = 0;               // this process' processor time of an operation, over all batches
-  std::array<char, 200> wrong{};  // a sentence, where a result was wrong
+  std::array<double, kMostBatches> operation_s{};  // per batch: time / operations
+  double cpu_s = 0;               // processor time per operation of this process, all batches
+  std::array<char, 200> error{};  // set if a result was wrong
 };
 
-struct Share {
+struct RankBuffer {
   Rank rank = 0;
   void* data = nullptr;
 };
@@ -48,19 +48,19 @@ class Contender {
  public:
   virtual ~Contender() = default;
   virtual int ranks() const = 0;
-  virtual bool takes(DataType type) const { return type == DataType::F32; }
-  // False: it only moves the bytes that an all-reduce moves, and there is no result to check.
+  virtual bool supports(DataType type) const { return type == DataType::F32; }
+  // False for a reference that only moves the bytes of an all-reduce and has no result to check.
   virtual bool reduces() const { return true; }
-  // The buffers of the ranks that live in this process; they replace those before.
-  virtual std::vector<Share> allocate(std::size_t bytes) = 0;
+  // Allocates the buffers of the ranks in this process and frees the previous ones.
+  virtual std::vector<RankBuffer> allocate(std::size_t bytes) = 0;
   virtual void release() = 0;
-  // Every one is followed by all_reduce(), whose time is taken.
+  // Always followed by a timed all_reduce().
   virtual void barrier() = 0;
-  // In place, one after the other.
+  // In place, `times` operations in a row.
   virtual void all_reduce(DataType type, std::size_t count, int times) = 0;
 };
 
-// Pages of this process alone, as any program's memory.
+// Private pages, like the memory of any program.
 class OrdinaryMemory {
  public:
   OrdinaryMemory() = default;
@@ -75,9 +75,9 @@ class OrdinaryMemory {
   std::size_t bytes_ = 0;
 };
 
-using MakeContender = std::function<std::unique_ptr<Contender>(const ContenderArguments&)>;
+using MakeContender = std::function<std::unique_ptr<Contender>(const WorkerArguments&)>;
 
-// main() of a contender.
+// The main() of a contender.
 int contender_main(int argc, char** argv, const MakeContender& make);
 
 }  // namespace sluice::bench

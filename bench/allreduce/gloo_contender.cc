@@ -1,4 +1,5 @@
-// gloo_contender.cc - Gloo over TCP; EXTRA is INTERFACE:FOLDER, the folder to meet in.
+// gloo_contender.cc - a rank of Gloo over TCP. EXTRA is INTERFACE:FOLDER, with the folder for the
+// rendezvous.
 #include <gloo/allreduce.h>
 #include <gloo/barrier.h>
 #include <gloo/math.h>
@@ -13,12 +14,12 @@ namespace {
 
 class GlooContender : public Contender {
  public:
-  explicit GlooContender(const ContenderArguments& arguments)
+  explicit GlooContender(const WorkerArguments& arguments)
       : context_{std::make_shared<gloo::rendezvous::Context>(arguments.rank, arguments.ranks)} {
-    gloo::transport::tcp::attr where;
+    gloo::transport::tcp::attr attributes;
     const std::size_t colon = arguments.extra.find(':');
-    where.iface = arguments.extra.substr(0, colon);
-    auto device = gloo::transport::tcp::CreateDevice(where);
+    attributes.iface = arguments.extra.substr(0, colon);
+    auto device = gloo::transport::tcp::CreateDevice(attributes);
     gloo::rendezvous::FileStore store{arguments.extra.substr(colon + 1)};
     context_->setTimeout(std::chrono::minutes{2});
     context_->connectFullMesh(store, device);
@@ -26,7 +27,7 @@ class GlooContender : public Contender {
 
   int ranks() const override { return context_->size; }
 
-  std::vector<Share> allocate(std::size_t bytes) override {
+  std::vector<RankBuffer> allocate(std::size_t bytes) override {
     data_ = static_cast<float*>(memory_.allocate(bytes));
     return {{context_->rank, data_}};
   }
@@ -61,7 +62,7 @@ class GlooContender : public Contender {
 
 int main(int argc, char** argv) {
   using namespace sluice::bench;
-  return contender_main(argc, argv, [](const ContenderArguments& arguments) {
+  return contender_main(argc, argv, [](const WorkerArguments& arguments) {
     return std::make_unique<GlooContender>(arguments);
   });
 }

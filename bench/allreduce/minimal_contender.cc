@@ -1,6 +1,6 @@
-// minimal_contender.cc - the least that any all-reduce in shared memory must do: for every element
-// read it from all n buffers and write the sum to all n. No library, no messages, no processes:
-// threads of one process, one a core, that meet by spinning between two operations.
+// minimal_contender.cc - the least work of an all-reduce in shared memory: read each element from
+// all n buffers and write the sum to all n. It uses no library, messages or processes: threads of
+// one process, one per core, synchronise by spinning between operations.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -40,21 +40,21 @@ class MinimalContender : public Contender {
 
   int ranks() const override { return ranks_; }
 
-  std::vector<Share> allocate(std::size_t bytes) override {
+  std::vector<RankBuffer> allocate(std::size_t bytes) override {
     release();
     bytes_ = bytes;
-    std::vector<Share> shares;
+    std::vector<RankBuffer> result;
     for (Rank rank = 0; rank < ranks_; ++rank) {
       const base::Fd file{memfd_create("minimal", MFD_CLOEXEC)};
       if (!file.open() || ftruncate(file.number(), static_cast<off_t>(bytes)) != 0)
-        throw std::runtime_error{"there is no memory for the buffers"};
+        throw std::runtime_error{"no memory for the buffers"};
       void* const pages =
           mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.number(), 0);
-      if (pages == MAP_FAILED) throw std::runtime_error{"the buffers cannot be mapped"};
+      if (pages == MAP_FAILED) throw std::runtime_error{"cannot map the buffers"};
       buffers_.push_back(static_cast<float*>(pages));
-      shares.push_back({rank, buffers_.back()});
+      result.push_back({rank, buffers_.back()});
     }
-    return shares;
+    return result;
   }
 
   void release() override {
@@ -62,7 +62,7 @@ class MinimalContender : public Contender {
     buffers_.clear();
   }
 
-  // Returns when all threads are awake and spin, waiting for all_reduce().
+  // Returns when all threads are awake and spin until all_reduce().
   void barrier() override {
     wake();
     meet();
@@ -126,7 +126,7 @@ int main(int argc, char** argv) {
   using namespace sluice::bench;
   const std::vector<int> cores =
       sluice::bootstrap::usable_cores();  // before this process is pinned
-  return contender_main(argc, argv, [&](const ContenderArguments& arguments) {
+  return contender_main(argc, argv, [&](const WorkerArguments& arguments) {
     return std::make_unique<MinimalContender>(arguments.ranks, cores);
   });
 }

@@ -1,7 +1,5 @@
-// mpi_contender.cc - an MPI library; built once for each.
+// mpi_contender.cc - a rank of an MPI library; built once per library.
 #include <mpi.h>
-
-#include <stdexcept>
 
 #include "bench/allreduce/contender.h"
 
@@ -21,7 +19,7 @@ class MpiContender : public Contender {
 
   int ranks() const override { return ranks_; }
 
-  std::vector<Share> allocate(std::size_t bytes) override {
+  std::vector<RankBuffer> allocate(std::size_t bytes) override {
     data_ = memory_.allocate(bytes);
     return {{rank_, data_}};
   }
@@ -48,5 +46,5 @@ class MpiContender : public Contender {
 int main(int argc, char** argv) {
   using namespace sluice::bench;
   return contender_main(argc, argv,
-                        [](const ContenderArguments&) { return std::make_unique<MpiContender>(); });
+                        [](const WorkerArguments&) { return std::make_unique<MpiContender>(); });
 }

@@ -27,7 +27,7 @@ std::optional<double> seconds_of(const Row& row, const std::string& contender) {
   return found == row.seconds.end() ? std::nullopt : std::optional{found->second};
 }
 
-// How fast Sluice is, of the minimal kernel's rate.
+// Sluice's fraction of the minimal kernel's rate.
 std::optional<double> share_of_minimal(const Row& row, const std::string& kind) {
   const auto ours = seconds_of(row, kind);
   const auto minimal = seconds_of(row, kMinimal);
@@ -51,7 +51,7 @@ std::string geometric_mean(std::span<const Row> rows, const SizeRange& range, co
 
 void print_means(const char* what, std::span<const Row> rows, const Ratio& ratio, double unit,
                  const char* suffix) {
-  std::string line = base::format("  {:<34}", what);
+  std::string line = base::format("  {:<36}", what);
   for (const SizeRange& range : kRanges)
     line += base::format(" {:>10}", geometric_mean(rows, range, ratio, unit, suffix));
   const Row* worst = nullptr;
@@ -108,7 +108,8 @@ BuildRatio slowest_against(std::span<const Row> rows, const std::string& contend
 
 void print_header(int ranks, const std::vector<std::string>& contenders) {
   base::print(
-      "\nAll-reduce of f32 in place, {} ranks: microseconds an operation; times the best peer\n",
+      "\nAll-reduce of f32 in place, {} ranks: microseconds per operation, speedup over the best "
+      "peer\n",
       ranks);
   std::string line = base::format("{:>10}", "size");
   for (const std::string& name : contenders) line += base::format(" {:>10}", name);
@@ -130,16 +131,16 @@ void print_row(const Row& row, const std::vector<std::string>& contenders) {
 }
 
 void print_summary(std::span<const Row> rows) {
-  std::string head = base::format("  {:<34}", "geometric means");
+  std::string head = base::format("  {:<36}", "geometric means");
   for (const SizeRange& range : kRanges) head += base::format(" {:>10}", range.name);
   base::print("{}\n", head);
   for (const std::string& kind : {kPooled, kForeign}) {
     const bool pooled = kind == kPooled;
     print_means(
-        pooled ? "sluice, times the best peer" : "foreign memory, times the best peer", rows,
+        pooled ? "sluice, speedup over the best peer" : "foreign, speedup over the best peer", rows,
         [&](const Row& row) { return row.speedup(kind); }, 1, "");
     print_means(
-        pooled ? "sluice, of the minimal kernel" : "foreign, of the minimal kernel", rows,
+        pooled ? "sluice, % of the minimal kernel" : "foreign, % of the minimal kernel", rows,
         [&](const Row& row) { return share_of_minimal(row, kind); }, 100, "%");
   }
 }

@@ -1,4 +1,4 @@
-// results.h - what was measured: as a table, and as JSON.
+// results.h - the measured times as a table and as JSON.
 #pragma once
 
 #include <cstdint>
@@ -14,37 +14,40 @@ namespace sluice::bench {
 inline const std::string kPooled = "sluice";
 inline const std::string kForeign = "foreign";
 inline const std::string kMinimal = "minimal";
-// Another build of Sluice.
+// The other build of Sluice, with --against.
 inline const std::string kOtherPooled = "other";
 inline const std::string kOtherForeign = "other-frgn";
 
 struct Row {
   int ranks = 0;
   std::uint64_t bytes = 0;
-  std::map<std::string, double> seconds;  // of an all-reduce, by contender; who failed is missing
-  bool verified = true;                   // of those who did not fail every result was right
+  std::map<std::string, double>
+      seconds;           // per all-reduce, by contender; without the contenders that failed
+  bool verified = true;  // false if a contender failed or a result was wrong
 
   std::optional<double> best_peer_s() const;
-  // The best peer's time / that of Sluice with that kind of memory.
+  // The best peer's time / Sluice's time with this kind of memory.
   std::optional<double> speedup(const std::string& kind) const;
 };
 
 void print_header(int ranks, const std::vector<std::string>& contenders);
 void print_row(const Row& row, const std::vector<std::string>& contenders);
 
-// Geometric means by range of sizes, the worst row, and the share of the minimal kernel's rate.
+// Geometric means by range of sizes, the worst row, and Sluice's fraction of the minimal kernel's
+// rate.
 void print_summary(std::span<const Row> rows);
 
-// One contender's time / another's: the mean over rows, and the row where it is largest.
+// The time of `contender` / the time of `other`: the geometric mean over all rows, and the worst
+// row.
 struct BuildRatio {
   double mean = 0;
   double worst = 0;
-  const Row* row = nullptr;  // null: there is no row with both
+  const Row* row = nullptr;  // null: no row has both
 };
 BuildRatio slowest_against(std::span<const Row> rows, const std::string& contender,
                            const std::string& other);
 
-// Two rows each: pooled memory, and foreign.
+// Two JSON rows per row: pooled memory and foreign memory.
 nlohmann::ordered_json to_json(std::span<const Row> rows, const std::vector<std::string>& peers);
 
 }  // namespace sluice::bench

@@ -1,5 +1,5 @@
-// sluice_contender.cc - Sluice over whatever joins its ranks; EXTRA is `pooled` or `foreign`
-// (memory).
+// sluice_contender.cc - a rank of Sluice, over the transport of its environment. EXTRA is the
+// memory: `pooled` or `foreign`.
 #include <optional>
 
 #include "bench/allreduce/contender.h"
@@ -10,13 +10,13 @@ namespace {
 
 class SluiceContender : public Contender {
  public:
-  explicit SluiceContender(const ContenderArguments& arguments)
+  explicit SluiceContender(const WorkerArguments& arguments)
       : pooled_{arguments.extra == "pooled"}, comm_{Communicator::from_env()} {}
 
   int ranks() const override { return comm_.size(); }
-  bool takes(DataType /*any*/) const override { return true; }
+  bool supports(DataType /*type*/) const override { return true; }
 
-  std::vector<Share> allocate(std::size_t bytes) override {
+  std::vector<RankBuffer> allocate(std::size_t bytes) override {
     release();
     if (pooled_) {
       pool_ = comm_.allocate(bytes);
@@ -52,7 +52,7 @@ class SluiceContender : public Contender {
 
 int main(int argc, char** argv) {
   using namespace sluice::bench;
-  return contender_main(argc, argv, [](const ContenderArguments& arguments) {
+  return contender_main(argc, argv, [](const WorkerArguments& arguments) {
     return std::make_unique<SluiceContender>(arguments);
   });
 }

@@ -94,7 +94,7 @@ void Team::start(const std::vector<std::string>& command, Rank rank) {
   }
   prctl(PR_SET_PDEATHSIG, options_.launcher.empty() ? SIGKILL : SIGTERM);
   if (getppid() != driver) _exit(1);
-  setpgid(0, 0);  // the terminal's Ctrl-C is the driver's, who ends all in good order
+  setpgid(0, 0);  // Ctrl-C reaches only the driver, which ends all teams in order
   const sigset_t set = stop_signals();
   sigprocmask(SIG_UNBLOCK, &set, nullptr);
   setenv("TMPDIR", options_.folder.c_str(), 1);
@@ -110,7 +110,7 @@ void Team::start(const std::vector<std::string>& command, Rank rank) {
   dup2(out, STDERR_FILENO);
   options_.prepare(rank);
   execvp(arguments[0], arguments.data());
-  base::print(stderr, "contender: {} cannot be run: {}\n", command[0], std::strerror(errno));
+  base::print(stderr, "contender: cannot run {}: {}\n", command[0], std::strerror(errno));
   _exit(127);
 }
 
@@ -149,61 +149,62 @@ void Team::await_processes() {
   }
 }
 
-std::vector<std::string> Team::ask(std::string_view order) {
+std::vector<std::string> Team::request(std::string_view message) {
   for (const Process& process : processes_) {
-    if (send(process.socket.number(), order.data(), order.size(), MSG_NOSIGNAL) < 0) fail("died");
+    if (send(process.socket.number(), message.data(), message.size(), MSG_NOSIGNAL) < 0)
+      fail("died");
   }
-  std::vector<std::string> answers;
+  std::vector<std::string> replies;
   const auto limit = Clock::now() + options_.slice_limit;
   for (const Process& process : processes_) {
     std::array<pollfd, 2> ready{{{process.socket.number(), POLLIN, 0}, {signals_.fd(), POLLIN, 0}}};
     while (ready[0].revents == 0) {
       poll(ready.data(), ready.size(), 1000);
       signals_.throw_if_any();
-      // The others wait for a rank that died, for ever: so look at the processes themselves.
+      // If a rank dies, the others wait forever, so check the processes.
       if (ready[0].revents == 0 && reap()) fail("died");
       if (ready[0].revents == 0 && Clock::now() > limit)
         fail(base::format("took longer than {} s", options_.slice_limit.count()));
     }
-    std::string answer(kMostMessage, '\0');
-    const ssize_t size = recv(process.socket.number(), answer.data(), answer.size(), 0);
+    std::string reply(kMostMessage, '\0');
+    const ssize_t size = recv(process.socket.number(), reply.data(), reply.size(), 0);
     if (size <= 0) fail("died");
-    answer.resize(static_cast<std::size_t>(size));
-    answers.push_back(std::move(answer));
+    reply.resize(static_cast<std::size_t>(size));
+    replies.push_back(std::move(reply));
   }
-  return answers;
+  return replies;
 }
 
-SliceResult Team::run(const SliceOrder& order) {
+SliceResult Team::run(const SliceRequest& slice) {
   std::array<double, kMostBatches> slowest_s{};
   double cpu_s = 0;
-  for (const std::string& answer : ask({reinterpret_cast<const char*>(&order), sizeof order})) {
+  for (const std::string& reply : request({reinterpret_cast<const char*>(&slice), sizeof slice})) {
     SliceReport report;
-    if (answer.size() != sizeof report) fail("does not answer as it should");
-    std::memcpy(&report, answer.data(), sizeof report);
-    if (report.wrong[0] != '\0') {
+    if (reply.size() != sizeof report) fail("sent a reply of the wrong size");
+    std::memcpy(&report, reply.data(), sizeof report);
+    if (report.error[0] != '\0') {
       end(true);
       throw Error{Status{Code::InvalidInput, base::format("{} computed a wrong result: {}", name(),
-                                                          report.wrong.data())}};
+                                                          report.error.data())}};
     }
     cpu_s += report.cpu_s;
-    for (int i = 0; i < order.batches; ++i)
+    for (int i = 0; i < slice.batches; ++i)
       slowest_s[i] = std::max(slowest_s[i], report.operation_s[i]);
   }
-  double* const middle = slowest_s.data() + order.batches / 2;
-  std::nth_element(slowest_s.data(), middle, slowest_s.data() + order.batches);
+  double* const middle = slowest_s.data() + slice.batches / 2;
+  std::nth_element(slowest_s.data(), middle, slowest_s.data() + slice.batches);
   return {*middle, cpu_s};
 }
 
-// Whether a child has ended since the last call; keeps how the first did.
+// Whether a child has ended since the last call. Keeps the exit text of the first one.
 bool Team::reap() {
   const std::size_t before = children_.size();
   std::erase_if(children_, [&](pid_t child) {
     int status = 0;
     if (waitpid(child, &status, WNOHANG) != child) return false;
-    if (how_.empty() && !ending_) {
-      how_ = WIFSIGNALED(status) ? base::format(" ({})", strsignal(WTERMSIG(status)))
-                                 : base::format(" (status {})", WEXITSTATUS(status));
+    if (exit_text_.empty() && !ending_) {
+      exit_text_ = WIFSIGNALED(status) ? base::format(" ({})", strsignal(WTERMSIG(status)))
+                                       : base::format(" (status {})", WEXITSTATUS(status));
     }
     return true;
   });
@@ -222,9 +223,9 @@ bool Team::all_ended_within(std::chrono::milliseconds limit) {
 void Team::end(bool at_once) {
   reap();
   ending_ = true;
-  for (Process& process : processes_) process.socket.reset();  // hangs up: ranks end by themselves
+  for (Process& process : processes_) process.socket.reset();  // the ranks see that and exit
   if (at_once || !all_ended_within(kEndGrace)) {
-    for (const pid_t child : children_) kill(child, SIGTERM);  // mpirun tidies up
+    for (const pid_t child : children_) kill(child, SIGTERM);  // mpirun ends its ranks
     if (!all_ended_within(kEndGrace)) {
       for (const pid_t child : children_) kill(-child, SIGKILL);
     }
@@ -240,13 +241,13 @@ void Team::end(bool at_once) {
 
 void Team::fail(const std::string& what) {
   end(true);
-  const std::string words = last_words();
-  throw Error{Status{Code::PeerLost, base::format("{} {}{}{}", name(), what, how_,
-                                                  words.empty() ? "" : "; it wrote: " + words)}};
+  const std::string words = last_error_line();
+  throw Error{Status{Code::PeerLost, base::format("{} {}{}{}", name(), what, exit_text_,
+                                                  words.empty() ? "" : "; its output: " + words)}};
 }
 
-// What the contender itself wrote last, or else its launcher first.
-std::string Team::last_words() const {
+// The last error line of the contender, or else the first line of its launcher.
+std::string Team::last_error_line() const {
   std::ifstream log{base::format("{}/{}.log", options_.folder, options_.name)};
   std::string first;
   std::string own;

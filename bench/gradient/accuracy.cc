@@ -1,28 +1,33 @@
-// accuracy.cc - what a network learns, by how its gradients travel.
+// accuracy.cc - the accuracy that a network reaches, for each way to send gradients.
 //
 //   accuracy [--data DIR] [--seeds 5] [--ways f32,f16,...] [--output FILE]
 //
-// The same small network is trained on the same images, a few thousand of CIFAR-10, by ranks that
-// are threads of this process. For every seed all ways start from the same weights and see the same
-// images in the same order, so a way is held against f32 seed by seed. After each training all
-// ranks must hold the same weights.
+// Ranks are threads of this process. They train a small network on a few thousand images of
+// CIFAR-10. For each seed all ways start from the same weights and see the same images in the same
+// order, so each way is compared with f32 seed by seed. After each training all ranks must have the
+// same weights.
 #include <torch/torch.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstdlib>
 #include <exception>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <sstream>
 #include <thread>
 
 #include "base/format.h"
 #include "base/text.h"
-#include "bench/allreduce/progress.h"
-#include "bench/gradient/images.h"
+#include "bench/allreduce/temporary_folder.h"
 #include "bench/program.h"
+#include "data/formats/image_folder.h"
+#include "data/formats/memory_dataset.h"
+#include "data/image/normalization.h"
 #include "data/loader/batcher.h"
 #include "data/loader/epoch_sampler.h"
 #include "engine/internal_collectives.h"
@@ -37,6 +42,7 @@
 namespace sluice::bench {
 namespace {
 
+namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
 struct Options {
@@ -44,7 +50,7 @@ struct Options {
   std::size_t images = 10'000;
   std::string model = "smallconv";
   int ranks = 4;
-  std::size_t batch = 16;  // a rank's
+  std::size_t batch = 16;  // per rank
   int epochs = 24;
   double rate = 0.004;
   double decay = 5e-4;
@@ -59,14 +65,67 @@ struct Options {
 
 [[noreturn]] void refuse(const std::string& why) { throw Error{Status{Code::InvalidInput, why}}; }
 
+struct Images {
+  data::MemoryDataset train;
+  data::MemoryDataset test;
+  data::Normalization normalization;  // of the training images
+};
+
+fs::path find_archive() {
+  const char* const data = std::getenv("SLUICE_TEST_DATA");
+  if (data == nullptr)
+    refuse(
+        "no images: give --data, a folder with train/ and test/, or set SLUICE_TEST_DATA to a "
+        "folder "
+        "with cifar10-jpeg.tar.xz");
+  const fs::path archive = fs::path{data} / "cifar10-jpeg.tar.xz";
+  if (!fs::exists(archive)) refuse(base::format("{} does not exist", archive.string()));
+  return archive;
+}
+
+data::MemoryDataset load_split(const fs::path& folder, data::Split split,
+                               std::size_t most_per_class) {
+  data::LoadedImages loaded =
+      data::load_images(data::list_images(folder, split, most_per_class).value()).value();
+  if (!loaded.skipped.empty()) refuse(loaded.skipped.front());
+  return std::move(loaded.images);
+}
+
+// The first `train` images of DIR/train, equally many of each class, and all images of DIR/test.
+// Without a folder, unpacks $SLUICE_TEST_DATA/cifar10-jpeg.tar.xz. Throws Error.
+Images load(const std::string& folder, std::size_t train) {
+  fs::path root = folder;
+  std::optional<TemporaryFolder> unpacked;
+  if (folder.empty()) {
+    const fs::path archive = find_archive();
+    root = unpacked.emplace().make("images");
+    const std::string unpack =
+        base::format("tar -xJf '{}' -C '{}'", archive.string(), root.string());
+    if (std::system(unpack.c_str()) != 0)
+      refuse(base::format("cannot unpack {} into {}", archive.string(), root.string()));
+  }
+  const std::size_t classes = data::list_images(root, data::Split::Train, 1).value().classes.size();
+  if (classes == 0 || train < classes)
+    refuse(
+        base::format("{} has {} classes, too many for {} images", root.string(), classes, train));
+  Images images{load_split(root, data::Split::Train, train / classes),
+                load_split(root, data::Split::Test, 0),
+                {}};
+  if (images.train.size() != train / classes * classes)
+    refuse(base::format("{} has only {} of {} training images", root.string(), images.train.size(),
+                        train));
+  images.normalization = images.train.statistics();
+  return images;
+}
+
 struct Way {
   std::string name;
   GradientOptions options;
-  std::vector<double> accuracies = {};  // in percent, by seed
-  double seconds = 0;                   // of all trainings
+  std::vector<double> accuracies = {};  // percent, by seed
+  double seconds = 0;                   // all trainings together
 };
 
-// Ranks of one process share a node, within which nothing is converted unless forced.
+// The ranks share a node, where gradients are converted only with force_wire.
 std::vector<Way> ways_of(const Options& options, std::int64_t steps_per_epoch) {
   const GradientOptions f16{.wire = WireType::F16, .force_wire = true};
   GradientOptions double_f16 = f16;
@@ -93,7 +152,7 @@ std::vector<Way> ways_of(const Options& options, std::int64_t steps_per_epoch) {
     chosen.push_back(*way);
   }
   if (chosen.empty() || chosen[0].name != "f32")
-    refuse("f32 comes first: others are held against it");
+    refuse("--ways must start with f32: the others are compared with it");
   return chosen;
 }
 
@@ -116,7 +175,8 @@ class Trainee {
     optimizer_.follow(parallel_);
   }
 
-  // In percent, over all ranks: each tests its share, with its own batch statistics.
+  // Trains and returns the accuracy in percent. Each rank tests its share of the images with its
+  // own batch statistics.
   double train() {
     data::EpochSampler sampler = sampler_of(images_.train.size(), false);
     data::Batcher batcher{images_.train,
@@ -130,7 +190,7 @@ class Trainee {
         .warm_up = {.length = warm_up, .from = 0.1},
         .decay = recipe::PolynomialLearningRate{
             .length = static_cast<double>(options_.epochs * steps) - warm_up}};
-    double taken = 0;  // steps
+    double steps_done = 0;
     for (int epoch = 0; epoch < options_.epochs; ++epoch) {
       sampler.start_epoch(static_cast<std::uint64_t>(epoch));
       for (std::size_t step = 0; step < sampler.steps(); ++step) {
@@ -139,9 +199,9 @@ class Trainee {
         optimizer_.zero_grad();
         train::smoothed_cross_entropy(scored.scores, scored.labels, 0).backward();
         parallel_.finish();
-        optimizer_.set_lr(recipe::learning_rate_at(schedule, taken));
+        optimizer_.set_lr(recipe::learning_rate_at(schedule, steps_done));
         optimizer_.step();
-        taken += 1;
+        steps_done += 1;
       }
     }
     if (!parallel_.flush().empty) optimizer_.step();
@@ -175,7 +235,7 @@ class Trainee {
 
   void require_equal_weights() {
     if (!engine::same_everywhere(comm_, libtorch::hash_of(model_->named_parameters().pairs())))
-      refuse("the ranks end with different weights");
+      refuse("the ranks have different weights after the training");
   }
 
   double accuracy() {
@@ -207,7 +267,7 @@ double trained_accuracy(const Options& options, const Images& images, const Way&
                         std::uint64_t seed) {
   std::vector<Communicator> comms = Communicator::in_process(options.ranks);
   std::vector<double> accuracies(comms.size());
-  std::vector<std::exception_ptr> wrong(comms.size());
+  std::vector<std::exception_ptr> errors(comms.size());
   std::vector<std::thread> threads;
   for (std::size_t rank = 0; rank < comms.size(); ++rank) {
     threads.emplace_back([&, rank, comm = comms[rank]]() mutable {
@@ -215,12 +275,12 @@ double trained_accuracy(const Options& options, const Images& images, const Way&
         at::set_num_threads(1);
         accuracies[rank] = Trainee{options, images, way, seed, comm}.train();
       } catch (...) {
-        wrong[rank] = std::current_exception();
+        errors[rank] = std::current_exception();
       }
     });
   }
   for (std::thread& thread : threads) thread.join();
-  for (const std::exception_ptr& error : wrong) {
+  for (const std::exception_ptr& error : errors) {
     if (error) std::rethrow_exception(error);
   }
   return accuracies[0];
@@ -248,17 +308,20 @@ Spread difference(const Way& way, const Way& base) {
   return spread_of(differences);
 }
 
-// Whether all ways are within the bar.
+// Returns whether all ways are within the limit.
 bool print(const Options& options, const std::vector<Way>& ways) {
-  base::print("{} on {} images, {} epochs, {} ranks of {} images a step, {} seeds\n", options.model,
-              options.images, options.epochs, options.ranks, options.batch, options.seeds);
-  base::print("  {:<12} {:>18} {:>20} {:>12}\n", "way", "accuracy", "against f32", "a training");
+  base::print("{} on {} images, {} epochs, {} ranks with a batch of {} each, {} seeds\n",
+              options.model, options.images, options.epochs, options.ranks, options.batch,
+              options.seeds);
+  base::print("  {:<12} {:>18} {:>20} {:>12}\n", "way", "accuracy", "minus f32", "time");
   Json document{{"model", options.model}, {"images", options.images}, {"epochs", options.epochs},
                 {"ranks", options.ranks}, {"batch", options.batch},   {"rate", options.rate},
                 {"seeds", options.seeds}, {"ways", Json::array()}};
   const Spread base = spread_of(ways[0].accuracies);
   bool met = base.mean >= options.least_base && base.mean <= options.most_base;
-  if (!met) base::print("  f32 is not between {} and {}%\n", options.least_base, options.most_base);
+  if (!met)
+    base::print("  the accuracy of f32 is not between {}% and {}%\n", options.least_base,
+                options.most_base);
   for (const Way& way : ways) {
     const Spread own = spread_of(way.accuracies);
     const Spread against = difference(way, ways[0]);
@@ -275,12 +338,12 @@ bool print(const Options& options, const std::vector<Way>& ways) {
                                 {"accuracies", way.accuracies}});
     met = met && against.mean >= -options.most;
   }
-  base::print("means with their standard errors; the bar is {} points below f32: {}\n",
-              options.most, met ? "met" : "not met");
+  base::print("mean +- standard error; limit {} points below f32: {}\n", options.most,
+              met ? "met" : "not met");
   if (!options.output.empty()) {
     std::ofstream file{options.output};
     file << document.dump(2) << "\n";
-    if (!file.flush()) refuse(base::format("{} cannot be written", options.output));
+    if (!file.flush()) refuse(base::format("cannot write {}", options.output));
   }
   return met;
 }
@@ -309,35 +372,38 @@ bool run(const Options& options) {
 }  // namespace sluice::bench
 
 int main(int argc, char** argv) {
-  CLI::App app{"What a network learns, by how its gradients travel", "accuracy"};
+  CLI::App app{"Measures the accuracy with each way to send gradients", "accuracy"};
   sluice::bench::Options options;
   app.add_option("--data", options.data,
-                 "A folder with train/ and test/, and in each a folder of images a class");
-  app.add_option("--images", options.images, "To train on")->capture_default_str();
-  app.add_option("--model", options.model, "By name, as `sluice train` has them")
+                 "A folder with train/ and test/, each with one folder of images per class");
+  app.add_option("--images", options.images, "Number of training images")->capture_default_str();
+  app.add_option("--model", options.model, "Name of a model, as in sluice train")
       ->capture_default_str();
-  app.add_option("--ranks", options.ranks, "Threads")
+  app.add_option("--ranks", options.ranks, "Number of ranks, a thread each")
       ->check(CLI::Range(1, 64))
       ->capture_default_str();
-  app.add_option("--batch", options.batch, "Images of a rank and step")
+  app.add_option("--batch", options.batch, "Images per rank and step")
       ->check(CLI::Range(1, 4096))
       ->capture_default_str();
-  app.add_option("--epochs", options.epochs, "")->check(CLI::Range(2, 1000))->capture_default_str();
-  app.add_option("--rate", options.rate, "The highest learning rate")->capture_default_str();
-  app.add_option("--decay", options.decay, "Of weights")->capture_default_str();
-  app.add_option("--chunk", options.chunk, "Elements that sparse gradients are chosen by")
+  app.add_option("--epochs", options.epochs, "Epochs per training")
+      ->check(CLI::Range(2, 1000))
       ->capture_default_str();
-  app.add_option("--seeds", options.seeds, "Trainings of every way")
+  app.add_option("--rate", options.rate, "The highest learning rate")->capture_default_str();
+  app.add_option("--decay", options.decay, "Weight decay")->capture_default_str();
+  app.add_option("--chunk", options.chunk, "Elements per chunk of sparse gradients")
+      ->capture_default_str();
+  app.add_option("--seeds", options.seeds, "Trainings per way, with seeds 1, 2, ...")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
   app.add_option("--ways", options.ways, "f32 and any of f16, bf16, double f16, sparse 85%")
       ->capture_default_str();
-  app.add_option("--most", options.most, "The bar: points of accuracy below f32")
+  app.add_option("--most", options.most, "Limit: points of accuracy below f32")
       ->capture_default_str();
-  app.add_option("--output", options.output, "A file for the results as JSON")->take_last();
+  app.add_option("--output", options.output, "Write the results to this file as JSON")->take_last();
   app.footer(
-      "Exit status: 0 done, 1 the bar is not met, 2 wrong usage, no images or a wrong result.\n"
-      "Example:\n  accuracy --data cifar10 --seeds 5");
+      "Exit status: 0 done, 1 the limit is not met, 2 wrong usage, no images or a wrong result.\n"
+      "Example:\n"
+      "  accuracy --data cifar10 --seeds 5");
   return sluice::bench::run_program(app, argc, argv,
                                     [&] { return sluice::bench::run(options) ? 0 : 1; });
 }

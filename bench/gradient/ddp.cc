@@ -1,14 +1,14 @@
-// ddp.cc - what communication adds to a training step: Sluice beside DistributedDataParallel/Gloo.
+// ddp.cc - the overhead of communication per training step: Sluice against DistributedDataParallel.
 //
 //   ddp [--models alexnet:8,resnet18:16] [--rounds 15] [--output FILE]
 //
-// Both sides train the same networks, each in processes of its own, pinned alike, with one thread a
-// rank and the same libtorch. They take turns; who is not measured sleeps. In a turn, steps with
-// and without communication alternate, all ranks beginning each together. A step's time is that of
-// the slower rank, with communication and without, so that what the ranks differ by is in neither
-// overhead. A way's overhead is what its step takes beyond the mean of the two steps without
-// communication around it; of these the median over the rounds. After the last round the ranks of
-// every way must hold the same weights.
+// Both sides train the same models in processes of their own, with the same pinning, one thread per
+// rank and the same libtorch. They take turns; the other side sleeps. In a turn, steps with and
+// without communication alternate, and all ranks start each step together. The time of a step is
+// that of the slower rank in both cases, so that a difference between the ranks does not count as
+// overhead. The overhead of a way is the time of its step minus the mean of the two steps without
+// communication around it; the median over the rounds counts. In the end all ranks must have the
+// same weights, way by way. DistributedDataParallel communicates over Gloo.
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -22,8 +22,6 @@
 
 #include "base/format.h"
 #include "base/text.h"
-#include "bench/allreduce/median.h"
-#include "bench/allreduce/progress.h"
 #include "bench/allreduce/team.h"
 #include "bench/allreduce/temporary_folder.h"
 #include "bench/network/stolen_time.h"
@@ -63,13 +61,13 @@ std::vector<Network> parse_networks(const std::string& text) {
     const std::size_t colon = item.find(':');
     const int batch = colon == std::string::npos ? 0 : std::atoi(item.c_str() + colon + 1);
     if (batch < 1)
-      refuse(base::format("{} is not MODEL:BATCH, as alexnet:8 is", base::quote(item)));
+      refuse(base::format("{} is not MODEL:BATCH, such as alexnet:8", base::quote(item)));
     networks.push_back({item.substr(0, colon), batch});
   }
   return networks;
 }
 
-// How gradients travel; the first of a side leaves them where they are.
+// A way to send gradients. The first way of a side does not communicate.
 struct Way {
   std::string name;
   Json options;
@@ -81,7 +79,7 @@ struct Side {
   std::string name;
   std::unique_ptr<Team> team;
   std::vector<Way> ways;                 // the second is the default
-  std::vector<double> transfers_s = {};  // of all gradients, with nothing beside it
+  std::vector<double> transfers_s = {};  // all-reduces of all gradients alone
 
   double overhead_s(std::size_t way) const { return median(ways[way].overheads_s); }
   std::size_t best() const {
@@ -93,12 +91,12 @@ struct Side {
   }
 };
 
-// Of a median, by the median of what values are away from it, as if they were normal.
+// The standard error of the median, from the median absolute deviation, for normal values.
 double standard_error(const std::vector<double>& values) {
   const double middle = median(values);
-  std::vector<double> away;
-  for (const double value : values) away.push_back(std::abs(value - middle));
-  return 1.2533 * 1.4826 * median(away) / std::sqrt(static_cast<double>(values.size()));
+  std::vector<double> deviations;
+  for (const double value : values) deviations.push_back(std::abs(value - middle));
+  return 1.2533 * 1.4826 * median(deviations) / std::sqrt(static_cast<double>(values.size()));
 }
 
 std::vector<Way> our_ways() {
@@ -129,8 +127,8 @@ std::string find_python(const std::string& wanted) {
     if (std::system(command.c_str()) == 0) return python;
   }
   refuse(
-      base::format("{} cannot import torch.distributed: `tools/setup --bench` installs "
-                   "python3-torch, and --python names another Python",
+      base::format("{} cannot import torch.distributed: install python3-torch with tools/setup "
+                   "--bench, or name another Python with --python",
                    candidates.back()));
 }
 
@@ -158,7 +156,7 @@ class Comparison {
     sides_.push_back({team.name, std::make_unique<Team>(team, signals_), their_ways()});
   }
 
-  // Whether every overhead is within the bar.
+  // Returns whether every overhead is within the limit.
   bool run() {
     Progress progress{static_cast<double>(networks_.size())};
     bool met = true;
@@ -174,18 +172,18 @@ class Comparison {
   const Json& json() const { return document_; }
 
  private:
-  std::vector<Json> ask(Side& side, const Json& order) {
-    std::vector<Json> answers;
-    for (const std::string& answer : side.team->ask(order.dump()))
-      answers.push_back(Json::parse(answer));
-    return answers;
+  std::vector<Json> request(Side& side, const Json& message) {
+    std::vector<Json> replies;
+    for (const std::string& reply : side.team->request(message.dump()))
+      replies.push_back(Json::parse(reply));
+    return replies;
   }
 
-  // Of each thing that was timed, at the slowest rank.
-  std::vector<double> seconds_of(Side& side, const Json& order) {
+  // The times of the slowest rank.
+  std::vector<double> seconds_of(Side& side, const Json& message) {
     std::vector<double> slowest;
-    for (const Json& answer : ask(side, order)) {
-      const auto seconds = answer.at("seconds").get<std::vector<double>>();
+    for (const Json& reply : request(side, message)) {
+      const auto seconds = reply.at("seconds").get<std::vector<double>>();
       slowest.resize(seconds.size());
       for (std::size_t i = 0; i < seconds.size(); ++i)
         slowest[i] = std::max(slowest[i], seconds[i]);
@@ -193,15 +191,15 @@ class Comparison {
     return slowest;
   }
 
-  // Again where others had the cores meanwhile.
-  std::vector<double> slice(Side& side, const Json& order) {
+  // Repeats a slice with much stolen time and keeps the best attempt.
+  std::vector<double> slice(Side& side, const Json& message) {
     constexpr double kMostStolen = 0.02;
     constexpr int kAttempts = 3;
     std::vector<double> best;
     double least = 1;
     for (int attempt = 0; attempt < kAttempts && least > kMostStolen; ++attempt) {
       const StolenTime stolen;
-      std::vector<double> seconds = seconds_of(side, order);
+      std::vector<double> seconds = seconds_of(side, message);
       if (const double share = stolen.share(); best.empty() || share < least) {
         least = share;
         best = std::move(seconds);
@@ -211,7 +209,7 @@ class Comparison {
     return best;
   }
 
-  // Every way once, between steps without communication, of which the very first does not count.
+  // Runs every way once, between steps without communication. The first step does not count.
   void take_turn(Side& side, int round) {
     std::vector<std::size_t> ways{0, 0};
     for (std::size_t i = 0; i + 1 < side.ways.size(); ++i) {
@@ -231,23 +229,23 @@ class Comparison {
     const recipe::ModelInput input{.classes = 1000, .channels = 3, .image = options_.image};
     parameters_ = recipe::model_table(network.model, input).value().gradient_elements();
     for (Side& side : sides_) {
-      Json order{{"do", "build"},
-                 {"model", network.model},
-                 {"batch", network.batch},
-                 {"image", options_.image},
-                 {"classes", input.classes},
-                 {"set_to_none", options_.set_to_none},
-                 {"ways", Json::array()}};
+      Json message{{"do", "build"},
+                   {"model", network.model},
+                   {"batch", network.batch},
+                   {"image", options_.image},
+                   {"classes", input.classes},
+                   {"set_to_none", options_.set_to_none},
+                   {"ways", Json::array()}};
       for (Way& way : side.ways) {
         way.steps_s.clear();
         way.overheads_s.clear();
-        order["ways"].push_back(way.options);
+        message["ways"].push_back(way.options);
       }
       side.transfers_s.clear();
-      for (const Json& answer : ask(side, order)) {
-        if (answer.at("parameters") != parameters_)
+      for (const Json& reply : request(side, message)) {
+        if (reply.at("parameters") != parameters_)
           refuse(base::format("{} of {} has {} parameters instead of {}", network.model, side.name,
-                              answer.at("parameters").dump(), parameters_));
+                              reply.at("parameters").dump(), parameters_));
       }
     }
     copies_s_.clear();
@@ -257,7 +255,8 @@ class Comparison {
   void measure(const Network& network, Progress& progress) {
     progress.begin(network.model);
     build(network);
-    // DistributedDataParallel makes its buckets anew after the first step, Sluice its pool.
+    // Two warm-up steps: DistributedDataParallel rebuilds its buckets after the first, Sluice its
+    // pool.
     for (Side& side : sides_) {
       std::vector<std::size_t> twice;
       for (std::size_t way = 0; way < side.ways.size(); ++way) twice.insert(twice.end(), 2, way);
@@ -274,19 +273,19 @@ class Comparison {
   }
 
   void check(Side& side) {
-    const std::vector<Json> answers = ask(side, {{"do", "check"}});
+    const std::vector<Json> replies = request(side, {{"do", "check"}});
     for (std::size_t way = 0; way < side.ways.size(); ++way) {
-      for (const Json& answer : answers) {
-        if (!answer.at("losses").at(way).is_number())
+      for (const Json& reply : replies) {
+        if (!reply.at("losses").at(way).is_number())
           refuse(base::format("{}, {}: the loss is not finite", side.name, side.ways[way].name));
-        if (way > 0 && answer.at("hashes").at(way) != answers[0].at("hashes").at(way))
-          refuse(
-              base::format("{}, {}: ranks have different weights", side.name, side.ways[way].name));
+        if (way > 0 && reply.at("hashes").at(way) != replies[0].at("hashes").at(way))
+          refuse(base::format("{}, {}: the ranks have different weights", side.name,
+                              side.ways[way].name));
       }
     }
   }
 
-  // The default's overhead / the best of DistributedDataParallel.
+  // Prints the results. Returns Sluice's default overhead / the best of DistributedDataParallel.
   double print(const Network& network) {
     Side& ours = sides_[0];
     Side& theirs = sides_[1];
@@ -295,11 +294,11 @@ class Comparison {
       return theirs_s > 0 ? side.overhead_s(way) / theirs_s
                           : std::numeric_limits<double>::infinity();
     };
-    base::print("\n{}, {} images of {}x{} a rank, {} ranks, {:.1f} million parameters\n",
+    base::print("\n{}, {} images of {}x{} per rank, {} ranks, {:.1f} million parameters\n",
                 network.model, network.batch, options_.image, options_.image, options_.ranks,
                 static_cast<double>(parameters_) / 1e6);
-    base::print("  {:<7} {:<30} {:>9} {:>9} {:>16} {:>15}\n", "side", "", "a step", "without",
-                "overhead", "of the ddp best");
+    base::print("  {:<7} {:<30} {:>9} {:>9} {:>16} {:>15}\n", "side", "", "step", "without",
+                "overhead", "x best ddp");
     Json row{{"model", network.model}, {"batch", network.batch}, {"parameters", parameters_}};
     for (const Side& side : sides_) {
       const double alone_s = median(side.ways[0].steps_s);
@@ -320,17 +319,20 @@ class Comparison {
       row[side.name]["all_reduce_alone_s"] = median(side.transfers_s);
     }
     base::print(
-        "  parts: an all-reduce of all gradients, alone: sluice {}, gloo {}; copying them into a "
-        "buffer and back: {}\n",
+        "  all-reduce of all gradients alone: sluice {}, gloo {}; copying them into a buffer and "
+        "back: "
+        "{}\n",
         base::format_seconds(median(ours.transfers_s)),
         base::format_seconds(median(theirs.transfers_s)), base::format_seconds(median(copies_s_)));
     const double usual = ratio(ours, 1);
     base::print(
-        "  overhead {:.2f} of ddp's with the default, {:.2f} at best; the bar is {:.2f}: {}\n",
+        "  overhead / best overhead of ddp: {:.2f} with the default, {:.2f} at best; limit {:.2f}: "
+        "{}\n",
         usual, ratio(ours, ours.best()), options_.most, usual <= options_.most ? "met" : "not met");
     base::print(
-        "  medians of {} rounds; weights equal on all ranks; others had up to {:.1f}% of "
-        "the cores\n",
+        "  medians of {} rounds; weights equal on all ranks; up to {:.1f}% of the processor time "
+        "was "
+        "stolen\n",
         options_.rounds, 100 * most_stolen_);
     row["copy_s"] = median(copies_s_);
     row["ratio"] = usual;
@@ -357,7 +359,7 @@ int run(const Options& options) {
   if (!options.output.empty()) {
     std::ofstream file{options.output};
     file << comparison.json().dump(2) << "\n";
-    if (!file.flush()) refuse(base::format("{} cannot be written", options.output));
+    if (!file.flush()) refuse(base::format("cannot write {}", options.output));
   }
   return met ? 0 : 1;
 }
@@ -366,28 +368,32 @@ int run(const Options& options) {
 }  // namespace sluice::bench
 
 int main(int argc, char** argv) {
-  CLI::App app{"What communication adds to a step: Sluice beside DistributedDataParallel over Gloo",
-               "ddp"};
+  CLI::App app{
+      "Measures the communication overhead of a step: Sluice against DistributedDataParallel",
+      "ddp"};
   sluice::bench::Options options;
-  app.add_option("--models", options.models, "MODEL:BATCH, of alexnet and resnet18")
+  app.add_option("--models", options.models, "MODEL:BATCH, with the models alexnet and resnet18")
       ->capture_default_str();
-  app.add_option("--image", options.image, "Height and width")
+  app.add_option("--image", options.image, "Height and width of the images")
       ->check(CLI::Range(64, 512))
       ->capture_default_str();
-  app.add_option("--ranks", options.ranks, "A process each")
+  app.add_option("--ranks", options.ranks, "Number of ranks, a process each")
       ->check(CLI::Range(2, 16))
       ->capture_default_str();
-  app.add_option("--rounds", options.rounds, "Turns of each side, of which the median counts")
+  app.add_option("--rounds", options.rounds, "Turns of each side; the median is shown")
       ->check(CLI::Range(1, 999))
       ->capture_default_str();
   app.add_flag("--set-to-none", options.set_to_none,
-               "zero_grad() drops gradients, on both sides, instead of clearing them");
-  app.add_option("--most", options.most, "The bar: of the overhead of DistributedDataParallel")
+               "zero_grad() drops gradients instead of zeroing them, on both sides");
+  app.add_option("--most", options.most,
+                 "Limit: Sluice's overhead / the best of DistributedDataParallel")
       ->capture_default_str();
-  app.add_option("--python", options.python, "A Python with torch (default: what finds one)");
-  app.add_option("--output", options.output, "A file for the results as JSON")->take_last();
+  app.add_option("--python", options.python,
+                 "A Python with torch (default: python3 or /usr/bin/python3)");
+  app.add_option("--output", options.output, "Write the results to this file as JSON")->take_last();
   app.footer(
-      "Exit status: 0 done, 1 the bar is not met, 2 wrong usage, no torch or a wrong result.\n"
-      "Example:\n  ddp --models alexnet:8 --rounds 5");
+      "Exit status: 0 done, 1 the limit is not met, 2 wrong usage, no torch or a wrong result.\n"
+      "Example:\n"
+      "  ddp --models alexnet:8 --rounds 5");
   return sluice::bench::run_program(app, argc, argv, [&] { return sluice::bench::run(options); });
 }

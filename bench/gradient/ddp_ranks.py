@@ -1,7 +1,7 @@
-"""One rank of torch.distributed's DistributedDataParallel over Gloo, measured in turn with Sluice.
+"""A rank of torch.distributed's DistributedDataParallel over Gloo, which takes turns with Sluice.
 
-The driver (ddp.cc) starts it as  PYTHON ddp_ranks.py SOCKET FOLDER RANK RANKS  and sends orders, one
-JSON document each; sluice_ranks.cc answers the same ones. Who has no order sleeps.
+The driver (ddp.cc) starts it as  PYTHON ddp_ranks.py SOCKET FOLDER RANK RANKS  and sends requests, one
+JSON document each; sluice_ranks.cc serves the same requests. It sleeps between requests.
 """
 import hashlib
 import json
@@ -13,9 +13,9 @@ import sys
 import time
 
 ADDRESS, FOLDER, RANK, RANKS = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
-MOST_MESSAGE = 1 << 16  # bytes, as in resident.h
+MOST_MESSAGE = 1 << 16  # bytes, as in worker.h
 
-# Before torch starts any thread, so that its threads stay on the rank's core, too.
+# Pin before torch starts threads, so that they stay on the rank's core, too.
 cores = sorted(os.sched_getaffinity(0))
 os.sched_setaffinity(0, {cores[RANK % len(cores)]})
 signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -74,14 +74,14 @@ def resnet18(classes):
 
 
 class Training:
-    """One way to train: options of DistributedDataParallel, or None, and gradients stay here."""
+    """A training with these options of DistributedDataParallel; None: no communication."""
 
-    def __init__(self, order, options):
+    def __init__(self, request, options):
         torch.manual_seed(7)
-        model = {"alexnet": alexnet, "resnet18": resnet18}[order["model"]](order["classes"])
+        model = {"alexnet": alexnet, "resnet18": resnet18}[request["model"]](request["classes"])
         self.parameters = list(model.parameters())
         self.optimizer = torch.optim.SGD(self.parameters, lr=1e-3, momentum=0.9)
-        self.set_to_none = order["set_to_none"]
+        self.set_to_none = request["set_to_none"]
         self.model = model if options is None else DistributedDataParallel(model, **options)
         self.loss = 0.0
 
@@ -108,19 +108,19 @@ def timed(work, times):
     return {"seconds": seconds}
 
 
-class Contest:
-    def build(self, order):
+class DdpRank:
+    def build(self, request):
         random = torch.Generator().manual_seed(100 + RANK)
-        shape = (order["batch"], 3, order["image"], order["image"])
-        self.trainings = []  # those before go first: all together may not fit
+        shape = (request["batch"], 3, request["image"], request["image"])
+        self.trainings = []  # free the old ones first: both may not fit in memory
         self.images = torch.randn(shape, generator=random)
-        self.labels = torch.randint(order["classes"], (order["batch"],), generator=random)
-        self.trainings = [Training(order, options) for options in order["ways"]]
+        self.labels = torch.randint(request["classes"], (request["batch"],), generator=random)
+        self.trainings = [Training(request, options) for options in request["ways"]]
         return {"parameters": sum(p.numel() for p in self.trainings[0].parameters)}
 
-    def steps(self, order):
+    def steps(self, request):
         seconds = []
-        for way in order["ways"]:
+        for way in request["ways"]:
             dist.barrier()
             begin = time.perf_counter()
             self.trainings[way].step(self.images, self.labels)
@@ -130,28 +130,28 @@ class Contest:
     def gradients(self):
         return [parameter.grad for parameter in self.trainings[0].parameters]
 
-    def transfer(self, order):
-        """An all-reduce of as much as all gradients are, in one piece."""
+    def transfer(self, request):
+        """Times all-reduces of all gradients in one piece."""
         flat = torch.zeros(sum(gradient.numel() for gradient in self.gradients()))
         dist.all_reduce(flat)
-        return timed(lambda: dist.all_reduce(flat), order["times"])
+        return timed(lambda: dist.all_reduce(flat), request["times"])
 
-    def copy(self, order):
-        """All gradients into one buffer, and back."""
+    def copy(self, request):
+        """Times copying all gradients into one buffer and back."""
         gradients = self.gradients()
         flat = torch.zeros(sum(gradient.numel() for gradient in gradients))
-        places = flat.split([gradient.numel() for gradient in gradients])
+        slots = flat.split([gradient.numel() for gradient in gradients])
 
         def there_and_back():
-            for gradient, place in zip(gradients, places):
-                place.view_as(gradient).copy_(gradient)
-            for gradient, place in zip(gradients, places):
-                gradient.copy_(place.view_as(gradient))
+            for gradient, slot in zip(gradients, slots):
+                slot.view_as(gradient).copy_(gradient)
+            for gradient, slot in zip(gradients, slots):
+                gradient.copy_(slot.view_as(gradient))
 
         there_and_back()
-        return timed(there_and_back, order["times"])
+        return timed(there_and_back, request["times"])
 
-    def check(self, order):
+    def check(self, request):
         losses = [training.loss for training in self.trainings]
         return {"hashes": [training.weights_hash() for training in self.trainings],
                 "losses": [loss if math.isfinite(loss) else None for loss in losses]}
@@ -160,17 +160,17 @@ class Contest:
 def main():
     torch.set_num_threads(1)
     dist.init_process_group("gloo", f"file://{FOLDER}/rendezvous", rank=RANK, world_size=RANKS)
-    contest = Contest()
+    rank = DdpRank()
     driver = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     driver.connect(ADDRESS)
     while message := driver.recv(MOST_MESSAGE):
-        order = json.loads(message)
-        driver.send(json.dumps(getattr(contest, order["do"])(order)).encode())
+        request = json.loads(message)
+        driver.send(json.dumps(getattr(rank, request["do"])(request)).encode())
 
 
 if __name__ == "__main__":
     try:
         main()
-    except Exception as error:  # the driver shows this line
+    except Exception as error:  # the driver reports this line
         print(f"contender: {' '.join(str(error).split())}", file=sys.stderr)
         os._exit(1)

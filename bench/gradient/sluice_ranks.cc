@@ -1,13 +1,13 @@
-// sluice_ranks.cc - one rank of sluice::DataParallel, measured in turn with ddp_ranks.py.
+// sluice_ranks.cc - a rank of sluice::DataParallel, which takes turns with ddp_ranks.py.
 //
-// Orders are JSON documents, the same as there: {"do": "build"}, then "steps" of a way, "transfer"
-// and "check".
+// Both serve the same requests, JSON documents: {"do": "build"}, then "steps", "transfer" and
+// "check".
 
 #include <chrono>
 #include <nlohmann/json.hpp>
 
 #include "base/format.h"
-#include "bench/allreduce/resident.h"
+#include "bench/allreduce/worker.h"
 #include "bench/gradient/training.h"
 
 namespace sluice::bench {
@@ -23,28 +23,28 @@ double seconds_of(const Work& work) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
-class Contest {
+class SluiceRank {
  public:
-  Contest() : comm_{Communicator::from_env()} { at::set_num_threads(1); }
+  SluiceRank() : comm_{Communicator::from_env()} { at::set_num_threads(1); }
 
-  std::string answer(std::string_view message) {
-    const Json order = Json::parse(message);
-    const std::string what = order.at("do");
-    if (what == "build") return build(order).dump();
-    if (what == "steps") return steps(order).dump();
-    if (what == "transfer") return transfer(order).dump();
+  std::string handle(std::string_view message) {
+    const Json request = Json::parse(message);
+    const std::string what = request.at("do");
+    if (what == "build") return build(request).dump();
+    if (what == "steps") return steps(request).dump();
+    if (what == "transfer") return transfer(request).dump();
     return check().dump();
   }
 
  private:
-  Json build(const Json& order) {
-    const Workload workload{.model = order.at("model"),
-                            .image = order.at("image"),
-                            .batch = order.at("batch"),
-                            .classes = order.at("classes"),
-                            .set_to_none = order.at("set_to_none")};
-    trainings_.clear();  // those before go first: all together may not fit
-    for (const Json& way : order.at("ways")) {
+  Json build(const Json& request) {
+    const Workload workload{.model = request.at("model"),
+                            .image = request.at("image"),
+                            .batch = request.at("batch"),
+                            .classes = request.at("classes"),
+                            .set_to_none = request.at("set_to_none")};
+    trainings_.clear();  // free the old ones first: both may not fit in memory
+    for (const Json& way : request.at("ways")) {
       std::optional<GradientOptions> options;
       if (!way.is_null()) options = GradientOptions{.theta = way.at("theta")};
       trainings_.push_back(std::make_unique<Training>(workload, comm_, options));
@@ -56,33 +56,33 @@ class Contest {
     return static_cast<std::size_t>(trainings_[0]->gradient_bytes()) / sizeof(float);
   }
 
-  Json steps(const Json& order) {
+  Json steps(const Json& request) {
     Json seconds = Json::array();
-    for (const std::size_t way : order.at("ways")) {
+    for (const std::size_t way : request.at("ways")) {
       comm_.barrier();
       seconds.push_back(seconds_of([&] { trainings_.at(way)->step(); }));
     }
     return {{"seconds", seconds}};
   }
 
-  // An all-reduce of as much as all gradients are, in one piece.
-  Json transfer(const Json& order) {
+  // Times all-reduces of all gradients in one piece.
+  Json transfer(const Json& request) {
     const Pool pool = comm_.allocate(elements() * sizeof(float));
     const auto all_reduce = [&] { comm_.all_reduce(pool.data(), elements()).wait(); };
     all_reduce();
     Json seconds = Json::array();
-    for (int i = 0; i < order.at("times"); ++i) seconds.push_back(seconds_of(all_reduce));
+    for (int i = 0; i < request.at("times"); ++i) seconds.push_back(seconds_of(all_reduce));
     comm_.barrier();  // peers may still read from it
     return {{"seconds", seconds}};
   }
 
   Json check() const {
-    Json said{{"hashes", Json::array()}, {"losses", Json::array()}};
+    Json reply{{"hashes", Json::array()}, {"losses", Json::array()}};
     for (const auto& training : trainings_) {
-      said["hashes"].push_back(base::format("{:016x}", training->weights_hash()));
-      said["losses"].push_back(training->loss());
+      reply["hashes"].push_back(base::format("{:016x}", training->weights_hash()));
+      reply["losses"].push_back(training->loss());
     }
-    return said;
+    return reply;
   }
 
   Communicator comm_;
@@ -94,9 +94,9 @@ class Contest {
 
 int main(int argc, char** argv) {
   using namespace sluice::bench;
-  return resident_main(argc, argv, [](const ContenderArguments& /*from the environment*/) {
-    return [contest = std::make_shared<Contest>()](std::string_view order) {
-      return contest->answer(order);
+  return worker_main(argc, argv, [](const WorkerArguments& /*unused*/) {
+    return [rank = std::make_shared<SluiceRank>()](std::string_view request) {
+      return rank->handle(request);
     };
   });
 }

@@ -53,11 +53,11 @@ double Training::weights_norm() const {
 
 double Training::distance_to(const Training& other) const {
   const auto own = model_->parameters();
-  const auto theirs = other.model_->parameters();
+  const auto others = other.model_->parameters();
   double squares = 0;
   for (std::size_t i = 0; i < own.size(); ++i) {
     const torch::Tensor difference =
-        own[i].detach().to(torch::kDouble) - theirs[i].detach().to(torch::kDouble);
+        own[i].detach().to(torch::kDouble) - others[i].detach().to(torch::kDouble);
     squares += difference.square().sum().item<double>();
   }
   return std::sqrt(squares);

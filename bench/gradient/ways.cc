@@ -1,6 +1,10 @@
 #include "bench/gradient/ways.h"
 
 #include <algorithm>
+#include <cstdlib>
+
+#include "base/format.h"
+#include "sluice/status.h"
 
 namespace sluice::bench {
 namespace {
@@ -24,12 +28,12 @@ std::vector<Way> all_ways(std::size_t theta) {
 }  // namespace
 
 std::vector<Way> ways_of(std::size_t theta, const std::vector<std::string>& names) {
-  const auto takes_part = [&](const Way& way) {
+  const auto measured = [&](const Way& way) {
     return way.unlimited || names.empty() ||
            std::find(names.begin(), names.end(), way.name) != names.end();
   };
   std::vector<Way> ways = all_ways(theta);
-  std::erase_if(ways, [&](const Way& way) { return !takes_part(way); });
+  std::erase_if(ways, [&](const Way& way) { return !measured(way); });
   return ways;
 }
 
@@ -39,6 +43,30 @@ std::vector<std::string> slow_ways() {
     if (!way.unlimited) names.push_back(way.name);
   }
   return names;
+}
+
+std::vector<StepLimit> limits_of(const std::vector<std::string>& texts,
+                                 const std::vector<Way>& ways) {
+  std::vector<StepLimit> limits;
+  for (const std::string& text : texts) {
+    const std::size_t first = text.find(':');
+    const std::size_t second = text.find(':', first + 1);
+    const auto way = std::find_if(ways.begin(), ways.end(), [&](const Way& each) {
+      return each.name == text.substr(0, first);
+    });
+    const auto unit =
+        std::find(kUnits.begin(), kUnits.end(), text.substr(first + 1, second - first - 1));
+    const double times = second == std::string::npos ? 0 : std::atof(text.c_str() + second + 1);
+    if (way == ways.end() || unit == kUnits.end() || !(times > 0))
+      throw Error{Status{Code::InvalidArgument,
+                         base::format("--most {}: give WAY:UNIT:TIMES, with a measured way and one "
+                                      "of {}",
+                                      text, base::join(kUnits, ", "))}};
+    limits.push_back({.way = static_cast<std::size_t>(way - ways.begin()),
+                      .unit = static_cast<std::size_t>(unit - kUnits.begin()),
+                      .times = times});
+  }
+  return limits;
 }
 
 }  // namespace sluice::bench

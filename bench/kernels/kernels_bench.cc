@@ -1,12 +1,12 @@
-// kernels_bench.cc - how fast the kernels move memory, next to minimal loops.
+// kernels_bench.cc - the memory throughput of the kernels, against minimal loops.
 //
 //   kernels_bench [--benchmark_filter=exchange]
 //
-// `exchange` is the heart of a two-rank all-reduce over shared memory: two threads, each reduces
-// its half from both buffers and stores it to both. In "warm" runs a thread finds the lines it
-// wrote the slice before; in "fresh" ones each thread has just written a whole buffer, as a rank
-// does with its gradients. GB/s are buffer bytes over time, in the best slice: by the clock, and
-// from 16 MiB on by the processor time of the busier thread. Every result is checked.
+// `exchange` is the core of a two-rank all-reduce over shared memory: each of two threads reduces
+// its half from both buffers and stores it to both. In "warm" runs the cache holds the lines that a
+// thread wrote in the slice before. In "fresh" runs each thread has just written a whole buffer, as
+// a rank does with its gradients. GB/s are buffer bytes / time of the best slice: wall time, or
+// from 16 MiB on the processor time of the busier thread. Every result is checked.
 #include <benchmark/benchmark.h>
 #include <sys/mman.h>
 
@@ -29,7 +29,7 @@ namespace {
 
 constexpr std::size_t kMostBytes = std::size_t{256} << 20;
 
-// Pages that are there already, as those of a pool are.
+// Populated pages, like those of a pool.
 float* buffer(int which) {
   static std::array<float*, 3> made{};
   if (made[which] == nullptr) {
@@ -48,7 +48,7 @@ bool all_are(const float* values, std::size_t count, float value) {
   return std::all_of(values, values + count, [=](float x) { return x == value; });
 }
 
-// The best slice of a benchmark.
+// Keeps the best slice of a benchmark.
 class Best {
  public:
   void add(benchmark::State& state, double seconds) {
@@ -63,7 +63,7 @@ class Best {
   double best_s_ = std::numeric_limits<double>::infinity();
 };
 
-// From 16 MiB on a slice takes longer than others leave the cores alone.
+// From 16 MiB on every slice is disturbed by other processes.
 TwoThreads::Clock clock_for(std::size_t bytes) {
   return bytes < std::size_t{16} << 20 ? TwoThreads::Clock::Wall : TwoThreads::Clock::Processor;
 }
@@ -94,7 +94,7 @@ void exchange(benchmark::State& state, Exchange kernel, bool fresh) {
   threads.run(fill);
   threads.run(work);
   if (!all_are(a, count, 3) || !all_are(b, count, 3)) return state.SkipWithError("wrong sums");
-  set_all(a, count, 0);  // sums that stay what they are, however often
+  set_all(a, count, 0);  // sums of zeros stay zero over all iterations
   set_all(b, count, 0);
   Best best;
   for (auto _ : state) {
@@ -123,7 +123,7 @@ void add(benchmark::State& state, Add kernel) {
   best.report(state, static_cast<double>(bytes));
 }
 
-// One thread; `work` returns whether its result is right.
+// Runs `work` on one thread; `check` returns whether the result is right.
 template <class Work, class Check>
 void alone(benchmark::State& state, double bytes, Work work, Check check) {
   Best best;
@@ -204,35 +204,36 @@ void copy_all(benchmark::State& state, bool ours) {
 }
 
 template <class... Arguments>
-void enter(const std::string& name, std::span<const std::int64_t> sizes, Arguments... arguments) {
+void register_kernel(const std::string& name, std::span<const std::int64_t> sizes,
+                     Arguments... arguments) {
   auto* entry = benchmark::RegisterBenchmark(name.c_str(), arguments...);
   entry->UseManualTime()->MinTime(0.05);
   for (const std::int64_t size : sizes) entry->Arg(size);
 }
 
-void enter_all() {
+void register_all() {
   static constexpr std::int64_t kSweep[] = {4 << 10, 64 << 10, 1 << 20,
                                             4 << 20, 64 << 20, 256 << 20};
   static constexpr std::int64_t kCached[] = {4 << 10, 64 << 10, 1 << 20};
   for (const bool fresh : {false, true}) {
     const std::string suffix = fresh ? "/fresh" : "/warm";
-    enter("exchange/minimal" + suffix, kSweep, exchange, minimal_exchange, fresh);
-    enter("exchange/sluice" + suffix, kSweep, exchange, our_exchange, fresh);
+    register_kernel("exchange/minimal" + suffix, kSweep, exchange, minimal_exchange, fresh);
+    register_kernel("exchange/sluice" + suffix, kSweep, exchange, our_exchange, fresh);
   }
-  enter("add/minimal", kSweep, add, minimal_add);
-  enter("add/sluice", kSweep, add, our_add);
-  enter("copy/memcpy", kSweep, copy_all, false);
-  enter("copy/sluice", kSweep, copy_all, true);
+  register_kernel("add/minimal", kSweep, add, minimal_add);
+  register_kernel("add/sluice", kSweep, add, our_add);
+  register_kernel("copy/memcpy", kSweep, copy_all, false);
+  register_kernel("copy/sluice", kSweep, copy_all, true);
   for (const DataType type : {DataType::F32, DataType::F64, DataType::F16, DataType::BF16}) {
     const std::string suffix{name(type)};
     for (const int sources : {2, 3, 8}) {
-      enter("reduce/" + suffix + "/" + std::to_string(sources), kCached, reduce_many, type,
-            sources);
+      register_kernel("reduce/" + suffix + "/" + std::to_string(sources), kCached, reduce_many,
+                      type, sources);
     }
-    enter("l1/" + suffix, kCached, l1_all, type);
+    register_kernel("l1/" + suffix, kCached, l1_all, type);
   }
   for (const DataType type : {DataType::F16, DataType::BF16}) {
-    enter("narrow/" + std::string{name(type)}, kCached, narrow_all, type);
+    register_kernel("narrow/" + std::string{name(type)}, kCached, narrow_all, type);
   }
 }
 
@@ -240,7 +241,7 @@ void enter_all() {
 }  // namespace sluice::bench
 
 int main(int argc, char** argv) {
-  sluice::enter_all();
+  sluice::register_all();
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
   benchmark::RunSpecifiedBenchmarks();

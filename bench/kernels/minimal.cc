@@ -1,4 +1,4 @@
-// minimal.cc - loops for the compiler to vectorise (-O3, once for each instruction set).
+// minimal.cc - loops that the compiler vectorises (-O3, once for each instruction set).
 #include "bench/kernels/minimal.h"
 
 #include <algorithm>

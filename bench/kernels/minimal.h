@@ -1,5 +1,4 @@
-// minimal.h - the least that any kernel must do, written as plainly as can be: what ours are held
-// to.
+// minimal.h - the least work of a kernel, as plain loops; the reference for our kernels.
 #pragma once
 
 #include <cstddef>
@@ -7,13 +6,13 @@
 
 namespace sluice::bench {
 
-// The all-reduce of two ranks in shared memory: a and b both become a + b.
+// The all-reduce of two ranks in shared memory: sets a and b to a + b.
 void minimal_exchange(float* a, float* b, std::size_t count);
 
-// The all-reduce of any number of ranks, of elements [first, first + count).
+// The all-reduce of any number of ranks, for elements [first, first + count).
 void minimal_all_reduce(std::span<float* const> buffers, std::size_t first, std::size_t count);
 
-// c becomes a + b.
+// Sets c to a + b.
 void minimal_add(float* c, const float* a, const float* b, std::size_t count);
 
 }  // namespace sluice::bench

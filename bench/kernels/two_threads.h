@@ -1,8 +1,8 @@
-// two_threads.h - runs a piece of work on two pinned threads at once and times it.
+// two_threads.h - runs work on two pinned threads at once and times it.
 //
-// The wall time of a slice goes from the moment both are ready to the moment both are done. On a
-// shared machine most slices are disturbed, so the best one is what a kernel is judged by; and long
-// slices are never left alone, so there is the busier thread's own processor time as well.
+// The wall time of a slice goes from the moment both threads are ready to the moment both are done.
+// On a shared machine most slices are disturbed, so the best slice counts. Long slices are always
+// disturbed; for them there is the processor time of the busier thread.
 #pragma once
 
 #include <pthread.h>
@@ -35,7 +35,7 @@ class TwoThreads {
 
   enum class Clock { Wall, Processor };
 
-  // work(0) and work(1), each on its core; returns seconds.
+  // Runs work(0) and work(1), each on its core. Returns seconds.
   double run(const std::function<void(int)>& work, Clock clock = Clock::Wall) {
     work_ = &work;
     clock_ = clock;
@@ -62,7 +62,7 @@ class TwoThreads {
   }
 
   double do_work(int which) const {
-    if (clock_ == Clock::Wall) {  // asking for the processor time would cost more than 4 KiB take
+    if (clock_ == Clock::Wall) {  // reading the processor time takes longer than 4 KiB of work
       (*work_)(which);
       return 0;
     }

@@ -1,11 +1,11 @@
-// hooks_bench.cc - what DataParallel adds to a backward whose gradients cost next to nothing.
+// hooks_bench.cc - the overhead of DataParallel on a backward whose gradients cost almost nothing.
 //
 //   hooks_bench --benchmark_enable_random_interleaving=true --benchmark_repetitions=9
 //
-// 100 MB of gradients at one rank, so nothing travels: what is seen is the way into the pool.
-// "zeroed": .grad is the slot, which zero_grad() clears and backward() adds to. "undefined":
-// backward() leaves a tensor of its own, which the hook copies into the slot. "alone": without
-// DataParallel. Every gradient is checked at the end.
+// There are 100 MB of gradients on one rank, so nothing is sent and only the way into the pool
+// counts. "zeroed": .grad is the slot, which zero_grad() zeroes and backward() adds to.
+// "undefined": backward() creates a tensor, which the hook copies into the slot. "alone": without
+// DataParallel. All gradients are checked at the end.
 #include <benchmark/benchmark.h>
 
 #include <optional>
@@ -53,7 +53,7 @@ void backward(benchmark::State& state, bool parallel, bool to_none) {
   }
 }
 
-// What a step costs by the number of parameters: 160, as of ResNet-50, with next to no elements.
+// The cost per parameter: a step with 160 parameters, as in ResNet-50, of almost no elements.
 void many(benchmark::State& state, bool parallel) {
   at::set_num_threads(1);
   torch::nn::Sequential model;

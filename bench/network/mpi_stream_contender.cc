@@ -1,6 +1,6 @@
-// mpi_stream_contender.cc - the stream of stream_contender.cc over MPI's point-to-point messages.
+// mpi_stream_contender.cc - like stream_contender.cc, with MPI's point-to-point messages.
 //
-// EXTRA is the bytes of a segment; kWindow of them are under way in each direction.
+// EXTRA is the size of a segment in bytes; kWindow segments are in flight in each direction.
 #include <mpi.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@ constexpr int kWindow = 8;
 
 class MpiStreamContender : public Contender {
  public:
-  explicit MpiStreamContender(const ContenderArguments& arguments)
+  explicit MpiStreamContender(const WorkerArguments& arguments)
       : segment_{std::stoul(arguments.extra)},
         sent_(segment_ * kWindow),
         received_(segment_ * kWindow) {
@@ -29,9 +29,11 @@ class MpiStreamContender : public Contender {
   MpiStreamContender& operator=(const MpiStreamContender&) = delete;
 
   int ranks() const override { return ranks_; }
-  bool takes(DataType /*any*/) const override { return true; }
+  bool supports(DataType /*type*/) const override { return true; }
   bool reduces() const override { return false; }
-  std::vector<Share> allocate(std::size_t /*bytes*/) override { return {{rank_, sent_.data()}}; }
+  std::vector<RankBuffer> allocate(std::size_t /*bytes*/) override {
+    return {{rank_, sent_.data()}};
+  }
   void release() override {}
   void barrier() override { MPI_Barrier(MPI_COMM_WORLD); }
 
@@ -42,18 +44,18 @@ class MpiStreamContender : public Contender {
   }
 
  private:
-  // A place of the window is free again when both its messages are through.
+  // A slot of the window is free again when both of its messages are complete.
   void exchange(std::size_t bytes) {
     std::array<std::array<MPI_Request, 2>, kWindow> window;
     window.fill({MPI_REQUEST_NULL, MPI_REQUEST_NULL});
-    std::size_t place = 0;
-    for (std::size_t from = 0; from < bytes; from += segment_, place = (place + 1) % kWindow) {
-      MPI_Waitall(2, window[place].data(), MPI_STATUSES_IGNORE);
+    std::size_t slot = 0;
+    for (std::size_t from = 0; from < bytes; from += segment_, slot = (slot + 1) % kWindow) {
+      MPI_Waitall(2, window[slot].data(), MPI_STATUSES_IGNORE);
       const auto length = static_cast<int>(std::min(segment_, bytes - from));
-      MPI_Irecv(received_.data() + place * segment_, length, MPI_BYTE,
-                (rank_ + ranks_ - 1) % ranks_, 0, MPI_COMM_WORLD, &window[place][0]);
-      MPI_Isend(sent_.data() + place * segment_, length, MPI_BYTE, (rank_ + 1) % ranks_, 0,
-                MPI_COMM_WORLD, &window[place][1]);
+      MPI_Irecv(received_.data() + slot * segment_, length, MPI_BYTE, (rank_ + ranks_ - 1) % ranks_,
+                0, MPI_COMM_WORLD, &window[slot][0]);
+      MPI_Isend(sent_.data() + slot * segment_, length, MPI_BYTE, (rank_ + 1) % ranks_, 0,
+                MPI_COMM_WORLD, &window[slot][1]);
     }
     MPI_Waitall(2 * kWindow, window[0].data(), MPI_STATUSES_IGNORE);
   }
@@ -70,7 +72,7 @@ class MpiStreamContender : public Contender {
 
 int main(int argc, char** argv) {
   using namespace sluice::bench;
-  return contender_main(argc, argv, [](const ContenderArguments& arguments) {
+  return contender_main(argc, argv, [](const WorkerArguments& arguments) {
     return std::make_unique<MpiStreamContender>(arguments);
   });
 }

@@ -1,9 +1,9 @@
-// network.cc - all-reduces side by side over a cluster in a box.
+// network.cc - times all-reduces over a cluster in a box.
 //
 //   network [--hosts 4] [--mbit 1000] [--sizes 4:256M] [--contenders openmpi,gloo,stream]
 //
-// Hosts are network namespaces with shaped links (tests/box/cluster_box.h). All contenders are
-// started at once and take turns, as in bench/allreduce; every result is checked. Needs root.
+// Hosts are network namespaces with shaped links (tests/box/cluster_box.h). All contenders start at
+// once and take turns, as in bench/allreduce; all results are checked. Needs root.
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -13,7 +13,6 @@
 
 #include "base/format.h"
 #include "base/text.h"
-#include "bench/allreduce/progress.h"
 #include "bench/network/measurement.h"
 #include "bench/network/outcome.h"
 #include "bench/network/roster.h"
@@ -34,7 +33,7 @@ struct Options {
   std::string output;
 };
 
-void say(const std::string& sentence) { base::print(stderr, "network: {}\n", sentence); }
+void print_error(const std::string& sentence) { base::print(stderr, "network: {}\n", sentence); }
 
 [[noreturn]] void refuse(Code code, const std::string& sentence) {
   throw Error{Status{code, sentence}};
@@ -46,22 +45,24 @@ void check(EmulatedCluster& cluster, bool hosts_given) {
     if (!hosts_given) cluster.hosts = together;
     if (together != cluster.hosts) {
       refuse(Code::InvalidArgument,
-             base::format("the groups have {} hosts together, not {}", together, cluster.hosts));
+             base::format("--groups has {} hosts in total, but --hosts is {}", together,
+                          cluster.hosts));
     }
   }
   if (cluster.ranks() < 2 || cluster.ranks() > 200)
-    refuse(Code::InvalidArgument, base::format("{} ranks are not 2 to 200", cluster.ranks()));
+    refuse(Code::InvalidArgument,
+           base::format("the number of ranks must be 2 to 200, not {}", cluster.ranks()));
 }
 
 box::ClusterBox make_box(const EmulatedCluster& cluster) {
   if (geteuid() != 0)
-    refuse(Code::InvalidInput, "a cluster in a box needs root, for network namespaces: use sudo");
+    refuse(Code::InvalidInput, "a cluster in a box needs root for network namespaces: use sudo");
   auto made = box::ClusterBox::make({.hosts = cluster.hosts,
                                      .mbit_per_s = cluster.mbit_per_s,
                                      .groups = cluster.groups,
                                      .uplink_mbit_per_s = cluster.uplink_mbit_per_s});
   if (!made.ok()) {
-    refuse(Code::InvalidInput, base::format("this machine has no network namespaces to give: {}",
+    refuse(Code::InvalidInput, base::format("this machine cannot create network namespaces: {}",
                                             made.status().message()));
   }
   return std::move(made.value());
@@ -72,20 +73,22 @@ int run(const Options& options) {
   const std::vector<std::int64_t> sizes = cli::parse_sizes(options.sizes, sizeof(float));
   const auto largest = static_cast<double>(*std::max_element(sizes.begin(), sizes.end()));
   cli::require_memory(2.0 * cluster.ranks() * largest);
-  const StopSignals signals;  // before the box: what makes and removes it must not be interrupted
+  const StopSignals
+      signals;  // before the box, so that no signal interrupts its creation and removal
   const box::ClusterBox box = make_box(cluster);
   const TemporaryFolder folder;
-  const Venue venue{.box = box,
-                    .cluster = cluster,
-                    .folder = folder,
-                    .programs = fs::read_symlink("/proc/self/exe").parent_path().parent_path()};
-  std::vector<Entrant> entrants = roster(options.contenders, venue);
-  constexpr double kPatience = 20;  // times the least time of the largest buffer
-  for (Entrant& entrant : entrants) {
+  const ClusterSetup setup{
+      .box = box,
+      .cluster = cluster,
+      .folder = folder,
+      .programs = fs::read_symlink("/proc/self/exe").parent_path().parent_path()};
+  std::vector<ContenderSetting> settings = roster(options.contenders, setup);
+  constexpr double kPatience = 20;  // times the lower bound for the largest buffer
+  for (ContenderSetting& setting : settings) {
     const std::chrono::seconds limit{static_cast<int>(kPatience * cluster.least_s(largest))};
-    entrant.team.slice_limit = std::max(entrant.team.slice_limit, limit);
+    setting.team.slice_limit = std::max(setting.team.slice_limit, limit);
   }
-  Measurement measurement{entrants, venue, signals, say};
+  Measurement measurement{settings, setup, signals, print_error};
   double total = 0;
   for (const std::int64_t bytes : sizes)
     total += measurement.effort(static_cast<std::uint64_t>(bytes));
@@ -105,7 +108,7 @@ int run(const Options& options) {
     std::ofstream file{options.output};
     file << to_json(rows, cluster).dump(2) << "\n";
     if (!file.flush()) {
-      say(base::format("{} cannot be written", options.output));
+      print_error(base::format("cannot write {}", options.output));
       return 3;
     }
   }
@@ -116,38 +119,40 @@ int run(const Options& options) {
 }  // namespace sluice::bench
 
 int main(int argc, char** argv) {
-  CLI::App app{"All-reduces side by side over a cluster in a box", "network"};
+  CLI::App app{"Times all-reduces of several libraries over a cluster in a box", "network"};
   sluice::bench::Options options;
   sluice::bench::EmulatedCluster& cluster = options.cluster;
   const CLI::Range rates{1, 100'000};
-  const auto* const hosts = app.add_option("--hosts", cluster.hosts, "Hosts")
+  const auto* const hosts = app.add_option("--hosts", cluster.hosts, "Number of hosts")
                                 ->check(CLI::Range(1, 200))
                                 ->capture_default_str();
-  app.add_option("--ranks-per-host", cluster.ranks_per_host, "Ranks on each")
+  app.add_option("--ranks-per-host", cluster.ranks_per_host, "Ranks on each host")
       ->check(CLI::Range(1, 64))
       ->capture_default_str();
-  app.add_option("--mbit", cluster.mbit_per_s, "Megabits a second of a host's link, each way")
+  app.add_option("--mbit", cluster.mbit_per_s, "Mbit/s of a host's link, each way")
       ->check(rates)
       ->capture_default_str();
   app.add_option("--groups", cluster.groups, "Hosts of each group: 4,4 (default: one switch)")
       ->delimiter(',')
       ->check(CLI::Range(1, 200));
-  app.add_option("--uplink-mbit", cluster.uplink_mbit_per_s, "Of a group's link, each way")
+  app.add_option("--uplink-mbit", cluster.uplink_mbit_per_s, "Mbit/s of a group's uplink, each way")
       ->check(rates)
       ->capture_default_str();
-  app.add_option("--sizes", options.sizes, "4:1M is all doublings, 1K,1M these two")
+  app.add_option("--sizes", options.sizes,
+                 "4:1M: doublings from 4 bytes to 1 MiB; or a list: 1K,1M")
       ->capture_default_str();
-  app.add_option("--rounds", options.rounds, "Slices of every contender at every size")
+  app.add_option("--rounds", options.rounds, "Slices per contender and size; the median is shown")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
-  app.add_option("--contenders", options.contenders, "Who takes part")
+  app.add_option("--contenders", options.contenders, "Contenders to measure")
       ->delimiter(',')
       ->capture_default_str();
-  app.add_option("--output", options.output, "A file for the results as JSON")->take_last();
+  app.add_option("--output", options.output, "Write the results to this file as JSON")->take_last();
   app.footer(
-      "Exit status: 0 done, 1 a contender failed or computed a wrong result, 2 wrong usage or no\n"
-      "namespaces here.\nExample:\n  network --hosts 4 --sizes 1K,1M,64M --contenders "
-      "openmpi,stream");
+      "Exit status: 0 done, 1 a contender failed or computed a wrong result, 2 wrong usage, or no\n"
+      "network namespaces on this machine.\n"
+      "Example:\n"
+      "  network --hosts 4 --sizes 1K,1M,64M --contenders sluice_tcp,openmpi,stream");
   return sluice::bench::run_program(app, argc, argv, [&] {
     sluice::bench::check(cluster, hosts->count() > 0);
     return sluice::bench::run(options);

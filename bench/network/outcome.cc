@@ -21,7 +21,7 @@ struct SizeRange {
 constexpr SizeRange kRanges[] = {{"to 16 KiB", 0, 16 << 10},
                                  {"16-256 MiB", 16 << 20, 256 << 20},
                                  {"all sizes", 0, ~std::uint64_t{0}}};
-// Below, headers of our own and barriers are most of what is sent.
+// Below this size, headers and barriers are most of the bytes sent.
 constexpr std::uint64_t kLeastForWire = 64 << 10;
 
 double cpu_ns_per_byte(const Entry& entry, const EmulatedCluster& cluster) {
@@ -35,7 +35,7 @@ double share_of_bound(const Entry& entry, const EmulatedCluster& cluster) {
 using Ratio = std::function<std::optional<double>(const NetworkRow&)>;
 
 void print_means(const std::string& what, std::span<const NetworkRow> rows, const Ratio& ratio) {
-  std::string line = base::format("  {:<40}", what);
+  std::string line = base::format("  {:<44}", what);
   for (const SizeRange& range : kRanges) {
     double logs = 0;
     int count = 0;
@@ -89,10 +89,11 @@ std::optional<double> NetworkRow::share_of_stream(const Entry& entry) const {
 }
 
 void print_title(const EmulatedCluster& cluster) {
-  base::print("\nAll-reduce in place over {} hosts of {} rank{}, links of {} Mbit/s", cluster.hosts,
-              cluster.ranks_per_host, cluster.ranks_per_host == 1 ? "" : "s", cluster.mbit_per_s);
+  base::print("\nAll-reduce in place over {} hosts with {} rank{} each, links of {} Mbit/s",
+              cluster.hosts, cluster.ranks_per_host, cluster.ranks_per_host == 1 ? "" : "s",
+              cluster.mbit_per_s);
   if (cluster.groups.size() > 1) {
-    base::print("; groups of {} behind {} Mbit/s", base::join(cluster.groups, "+"),
+    base::print("; groups of {} behind uplinks of {} Mbit/s", base::join(cluster.groups, "+"),
                 cluster.uplink_mbit_per_s);
   }
   base::print("\n{:>10}  {:<20} {:<15} {:>12} {:>9} {:>9} {:>9} {:>9} {:>9}\n", "size", "contender",
@@ -126,15 +127,15 @@ void print_summary(std::span<const NetworkRow> rows) {
         names.push_back(entry.contender);
     }
   }
-  std::string head = base::format("\n  {:<40}", "geometric means");
+  std::string head = base::format("\n  {:<44}", "geometric means");
   for (const SizeRange& range : kRanges) head += base::format(" {:>10}", range.name);
   base::print("{}\n", head);
   for (const std::string& name : names) {
-    print_means(name + ", times the best peer", rows, [&](const NetworkRow& row) {
+    print_means(name + ", speedup over the best peer", rows, [&](const NetworkRow& row) {
       const Entry* const entry = row.find(name);
       return entry == nullptr ? std::nullopt : row.speedup(*entry);
     });
-    print_means(name + ", of the stream's rate", rows, [&](const NetworkRow& row) {
+    print_means(name + ", fraction of the stream's rate", rows, [&](const NetworkRow& row) {
       const Entry* const entry = row.find(name);
       return entry == nullptr ? std::nullopt : row.share_of_stream(*entry);
     });

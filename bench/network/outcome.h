@@ -1,9 +1,9 @@
-// outcome.h - what was measured over a cluster: tables, means, JSON, and the bounds to hold it to.
+// outcome.h - the results of the network benchmark: tables, means, JSON and lower bounds.
 //
-// Bytes an all-reduce moves are 2(n-1)/n of the buffer, what each rank must send at the least;
-// processor time is told per such byte of all ranks. Wire bytes are those that a host's interface
-// counted as sent, less 66 (Ethernet, IP, TCP with time stamps) for every packet it counted: large
-// segments pass it whole, with one header. They hold warm-up, barriers and acknowledgements too.
+// An all-reduce moves 2(n-1)/n bytes per byte of the buffer, the least that each rank must send;
+// processor time is given per such byte, over all ranks. Wire bytes are the bytes that a host's
+// interface sent, less 66 (Ethernet, IP, and TCP with time stamps) per packet; a large segment
+// passes the interface as one packet. They include warm-up, barriers and acknowledgements.
 #pragma once
 
 #include <cstdint>
@@ -29,27 +29,27 @@ struct EmulatedCluster {
 
   int ranks() const { return hosts * ranks_per_host; }
   int host_of(Rank rank) const { return rank / ranks_per_host; }
-  // The least a rank sends.
+  // The least that a rank sends.
   double moved_bytes(double bytes) const { return 2.0 * (ranks() - 1) / ranks() * bytes; }
-  // The least a host sends, its ranks having met before.
+  // The least that a host sends, once its ranks have reduced their buffers.
   double host_bytes(double bytes) const { return 2.0 * (hosts - 1) / hosts * bytes; }
-  // No all-reduce is faster: the links of hosts and of groups, headers not counted.
+  // A lower bound of the time: the links of hosts and groups, without headers.
   double least_s(double bytes) const;
 };
 
-// Sluice is compared with peers; references only say what the network gives.
+// Sluice is compared with peers; references measure the network itself.
 enum class Role : std::uint8_t { Sluice, Peer, Reference };
 
 struct Entry {
   std::string contender;
   Role role = Role::Peer;
   DataType type = DataType::F32;
-  double bytes = 0;     // of the buffer in that type
-  std::string setting;  // the best one
+  double bytes = 0;     // of the buffer of this type
+  std::string setting;  // the best setting
   double seconds = 0;
-  double cpu_s = 0;                          // of all ranks
-  double wire_ratio = 0;                     // busiest host's wire bytes / closed form
-  std::map<std::string, double> settings_s;  // all of them
+  double cpu_s = 0;                          // over all ranks
+  double wire_ratio = 0;                     // wire bytes of the busiest host / its least bytes
+  std::map<std::string, double> settings_s;  // of all settings
 };
 
 struct NetworkRow {
@@ -57,15 +57,16 @@ struct NetworkRow {
   std::vector<Entry> entries;
 
   const Entry* find(const std::string& contender) const;
-  // The best peer's time / that one's.
+  // The best peer's time / the entry's time.
   std::optional<double> speedup(const Entry& entry) const;
-  // Its bytes a second / those of the stream.
+  // The entry's bytes per second / the stream's.
   std::optional<double> share_of_stream(const Entry& entry) const;
 };
 
 void print_title(const EmulatedCluster& cluster);
 void print_row(const NetworkRow& row, const EmulatedCluster& cluster);
-// Geometric means of Sluice over the best peer and of the stream's rate, and the worst row.
+// Sluice's speedup over the best peer and its fraction of the stream's rate: geometric means and
+// the worst row.
 void print_summary(std::span<const NetworkRow> rows);
 nlohmann::ordered_json to_json(std::span<const NetworkRow> rows, const EmulatedCluster& cluster);
 

@@ -17,10 +17,10 @@ constexpr int kFirstPort = 29400;
 constexpr int kPortsOfATeam = 256;
 const std::string kInterface = "net0";
 
-// What Open MPI calls with a host and a command line, in place of ssh: hosts are namespaces here.
-std::string write_agent(const Venue& venue) {
-  const fs::path path = fs::path{venue.folder.make("agent")} / "enter";
-  // Every host has a name of its own: by it, Open MPI names folders and shared memory.
+// The script that Open MPI calls instead of ssh, with a host and a command: enters its namespace.
+std::string write_agent(const ClusterSetup& setup) {
+  const fs::path path = fs::path{setup.folder.make("agent")} / "enter";
+  // Each host gets its own host name, which Open MPI uses to name folders and shared memory.
   std::ofstream{path}
       << "#!/bin/sh\nhost=$1\nshift\n"
          "exec ip netns exec \"$host\" unshare --uts sh -c \"hostname $host; $*\"\n";
@@ -28,22 +28,22 @@ std::string write_agent(const Venue& venue) {
   return path.string();
 }
 
-class Casting {
+class RosterBuilder {
  public:
-  explicit Casting(const Venue& venue) : venue_{venue}, agent_{write_agent(venue)} {}
+  explicit RosterBuilder(const ClusterSetup& setup) : setup_{setup}, agent_{write_agent(setup)} {}
 
-  std::vector<Entrant> take() { return std::move(entrants_); }
+  std::vector<ContenderSetting> take() { return std::move(settings_); }
 
   void sluice_tcp(const std::string& contender, DataType type, const std::string& memory) {
-    Entrant& entrant = add(contender, "", Role::Sluice, "allreduce/sluice_contender");
-    entrant.type = type;
-    entrant.team.extra = memory;
+    ContenderSetting& entry = add(contender, "", Role::Sluice, "allreduce/sluice_contender");
+    entry.type = type;
+    entry.team.extra = memory;
   }
 
   void sluice_mpi() {
-    Entrant& entrant = add("sluice_mpi", "", Role::Sluice, "allreduce/sluice_contender");
-    entrant.team.extra = "pooled";
-    entrant.team.launcher = mpirun({"-x", "SLUICE_TRANSPORT=mpi"});
+    ContenderSetting& entry = add("sluice_mpi", "", Role::Sluice, "allreduce/sluice_contender");
+    entry.team.extra = "pooled";
+    entry.team.launcher = mpirun({"-x", "SLUICE_TRANSPORT=mpi"});
   }
 
   void openmpi() {
@@ -59,7 +59,7 @@ class Casting {
         more = {"--mca", "coll_tuned_use_dynamic_rules",   "1",
                 "--mca", "coll_tuned_allreduce_algorithm", std::to_string(setting.algorithm)};
       }
-      // Its own choice of a segment; without one, this algorithm is the plain ring.
+      // Without a segment size, this algorithm is the plain ring.
       if (setting.algorithm == 5)
         more.insert(more.end(), {"--mca", "coll_tuned_allreduce_algorithm_segmentsize", "1048576"});
       add("openmpi", setting.name, Role::Peer, "allreduce/openmpi_contender").team.launcher =
@@ -68,48 +68,48 @@ class Casting {
   }
 
   void gloo() {
-    Entrant& entrant = add("gloo", "", Role::Peer, "allreduce/gloo_contender");
-    entrant.team.extra = kInterface + ":" + entrant.team.folder;
+    ContenderSetting& entry = add("gloo", "", Role::Peer, "allreduce/gloo_contender");
+    entry.team.extra = kInterface + ":" + entry.team.folder;
   }
 
   void stream() {
-    Entrant& entrant = add("stream", "", Role::Reference, "network/stream_contender");
-    entrant.team.extra = std::to_string(next_port_);
-    for (Rank rank = 0; rank < venue_.cluster.ranks(); ++rank)
-      entrant.team.extra += base::format(" {}", venue_.box.address(venue_.cluster.host_of(rank)));
+    ContenderSetting& entry = add("stream", "", Role::Reference, "network/stream_contender");
+    entry.team.extra = std::to_string(next_port_);
+    for (Rank rank = 0; rank < setup_.cluster.ranks(); ++rank)
+      entry.team.extra += base::format(" {}", setup_.box.address(setup_.cluster.host_of(rank)));
   }
 
   void mpi_stream() {
     for (const int kib : {256, 1024}) {
-      Entrant& entrant = add("mpi_stream", base::format("{}K", kib), Role::Reference,
-                             "network/mpi_stream_contender");
-      entrant.team.extra = std::to_string(kib * 1024);
-      entrant.team.launcher = mpirun({});
+      ContenderSetting& entry = add("mpi_stream", base::format("{}K", kib), Role::Reference,
+                                    "network/mpi_stream_contender");
+      entry.team.extra = std::to_string(kib * 1024);
+      entry.team.launcher = mpirun({});
     }
   }
 
  private:
-  Entrant& add(const std::string& contender, const std::string& setting, Role role,
-               const std::string& program) {
+  ContenderSetting& add(const std::string& contender, const std::string& setting, Role role,
+                        const std::string& program) {
     const std::string name = setting.empty() ? contender : contender + "." + setting;
     next_port_ += kPortsOfATeam;
-    Entrant& entrant =
-        entrants_.emplace_back(Entrant{.contender = contender, .setting = setting, .role = role});
-    entrant.team = {.name = name,
-                    .program = (venue_.programs / program).string(),
-                    .ranks = venue_.cluster.ranks(),
-                    .processes = venue_.cluster.ranks(),
-                    .folder = venue_.folder.make(name),
-                    .prepare = [&box = venue_.box, &cluster = venue_.cluster, port = next_port_](
-                                   Rank rank) { settle(box, cluster, port, rank); }};
-    return entrant;
+    ContenderSetting& entry = settings_.emplace_back(
+        ContenderSetting{.contender = contender, .setting = setting, .role = role});
+    entry.team = {.name = name,
+                  .program = (setup_.programs / program).string(),
+                  .ranks = setup_.cluster.ranks(),
+                  .processes = setup_.cluster.ranks(),
+                  .folder = setup_.folder.make(name),
+                  .prepare = [&box = setup_.box, &cluster = setup_.cluster, port = next_port_](
+                                 Rank rank) { enter_host(box, cluster, port, rank); }};
+    return entry;
   }
 
-  // In a process that is about to become that rank, or the launcher of all: to its host.
-  static void settle(const box::ClusterBox& box, const EmulatedCluster& cluster, int port,
-                     Rank rank) {
+  // Called in a new process before exec: enters the host of the rank and sets its environment.
+  static void enter_host(const box::ClusterBox& box, const EmulatedCluster& cluster, int port,
+                         Rank rank) {
     if (!box.enter(cluster.host_of(rank))) {
-      base::print(stderr, "contender: there is no way to host {}\n", cluster.host_of(rank));
+      base::print(stderr, "contender: cannot enter host {}\n", cluster.host_of(rank));
       std::_Exit(127);
     }
     setenv("MASTER_ADDR", box.address(0).c_str(), 1);
@@ -119,11 +119,11 @@ class Casting {
   }
 
   std::vector<std::string> mpirun(const std::vector<std::string>& more) const {
-    const EmulatedCluster& cluster = venue_.cluster;
+    const EmulatedCluster& cluster = setup_.cluster;
     std::vector<std::string> hosts;
     for (int host = 0; host < cluster.hosts; ++host)
-      hosts.push_back(base::format("{}:{}", venue_.box.host_name(host), cluster.ranks_per_host));
-    // A launcher sees the ranks' variables of Sluice no more than on any other cluster.
+      hosts.push_back(base::format("{}:{}", setup_.box.host_name(host), cluster.ranks_per_host));
+    // As on any other cluster, the launcher does not see Sluice's variables of a rank.
     std::vector<std::string> line{"env",
                                   "-u",
                                   "SLUICE_LOCAL_RANK",
@@ -150,53 +150,55 @@ class Casting {
     return line;
   }
 
-  const Venue& venue_;
+  const ClusterSetup& setup_;
   std::string agent_;
   int next_port_ = kFirstPort - kPortsOfATeam;
-  std::vector<Entrant> entrants_;
+  std::vector<ContenderSetting> settings_;
 };
 
-struct Part {
+struct KnownContender {
   std::string name;
-  std::function<void(Casting&)> cast;
+  std::function<void(RosterBuilder&)> add;
 };
 
-std::vector<Part> parts() {
+std::vector<KnownContender> all_contenders() {
   return {
-      {"sluice_tcp", [](Casting& all) { all.sluice_tcp("sluice_tcp", DataType::F32, "pooled"); }},
+      {"sluice_tcp",
+       [](RosterBuilder& all) { all.sluice_tcp("sluice_tcp", DataType::F32, "pooled"); }},
       {"sluice_tcp_foreign",
-       [](Casting& all) { all.sluice_tcp("sluice_tcp_foreign", DataType::F32, "foreign"); }},
+       [](RosterBuilder& all) { all.sluice_tcp("sluice_tcp_foreign", DataType::F32, "foreign"); }},
       {"sluice_tcp_f16",
-       [](Casting& all) { all.sluice_tcp("sluice_tcp_f16", DataType::F16, "pooled"); }},
-      {"sluice_mpi", [](Casting& all) { all.sluice_mpi(); }},
-      {"openmpi", [](Casting& all) { all.openmpi(); }},
-      {"gloo", [](Casting& all) { all.gloo(); }},
-      {"stream", [](Casting& all) { all.stream(); }},
-      {"mpi_stream", [](Casting& all) { all.mpi_stream(); }}};
+       [](RosterBuilder& all) { all.sluice_tcp("sluice_tcp_f16", DataType::F16, "pooled"); }},
+      {"sluice_mpi", [](RosterBuilder& all) { all.sluice_mpi(); }},
+      {"openmpi", [](RosterBuilder& all) { all.openmpi(); }},
+      {"gloo", [](RosterBuilder& all) { all.gloo(); }},
+      {"stream", [](RosterBuilder& all) { all.stream(); }},
+      {"mpi_stream", [](RosterBuilder& all) { all.mpi_stream(); }}};
 }
 
 }  // namespace
 
 std::vector<std::string> known_contenders() {
   std::vector<std::string> names;
-  for (const Part& part : parts()) names.push_back(part.name);
+  for (const KnownContender& each : all_contenders()) names.push_back(each.name);
   return names;
 }
 
-std::vector<Entrant> roster(const std::vector<std::string>& contenders, const Venue& venue) {
-  Casting casting{venue};
-  const std::vector<Part> known = parts();
+std::vector<ContenderSetting> roster(const std::vector<std::string>& contenders,
+                                     const ClusterSetup& setup) {
+  RosterBuilder builder{setup};
+  const std::vector<KnownContender> known = all_contenders();
   for (const std::string& name : contenders) {
-    const auto part = std::find_if(known.begin(), known.end(),
-                                   [&](const Part& each) { return each.name == name; });
-    if (part == known.end()) {
+    const auto found = std::find_if(known.begin(), known.end(),
+                                    [&](const KnownContender& each) { return each.name == name; });
+    if (found == known.end()) {
       throw Error{Status{Code::InvalidArgument,
                          base::format("there is no contender {}: choose from {}", base::quote(name),
                                       base::join(known_contenders(), ", "))}};
     }
-    part->cast(casting);
+    found->add(builder);
   }
-  return casting.take();
+  return builder.take();
 }
 
 }  // namespace sluice::bench

@@ -1,4 +1,4 @@
-// roster.h - who takes part over a cluster in a box, and how each is started on its hosts.
+// roster.h - the contenders in a cluster in a box, and how to start each on its hosts.
 #pragma once
 
 #include <filesystem>
@@ -12,8 +12,8 @@
 
 namespace sluice::bench {
 
-// A team, one setting of a contender. Of a contender's settings the best one at a size counts.
-struct Entrant {
+// One setting of a contender, run by a team of its own. The best setting counts, size by size.
+struct ContenderSetting {
   std::string contender;
   std::string setting;
   Role role = Role::Peer;
@@ -21,18 +21,19 @@ struct Entrant {
   TeamOptions team;
 };
 
-struct Venue {
+struct ClusterSetup {
   const box::ClusterBox& box;
   const EmulatedCluster& cluster;
   const TemporaryFolder& folder;
-  std::filesystem::path programs;  // the folder of bench/ in the build
+  std::filesystem::path programs;  // the folder bench/ of the build
 };
 
-// Every name that roster() takes.
+// All names that roster() accepts.
 std::vector<std::string> known_contenders();
 
-// The teams of these contenders, in their order, as launched but for the start. Throws Error for a
-// name nobody knows. The venue's box and cluster must outlive what it returns.
-std::vector<Entrant> roster(const std::vector<std::string>& contenders, const Venue& venue);
+// The settings of these contenders, in order, ready to start. Throws Error for an unknown name. The
+// box and the cluster of `setup` must outlive the result.
+std::vector<ContenderSetting> roster(const std::vector<std::string>& contenders,
+                                     const ClusterSetup& setup);
 
 }  // namespace sluice::bench

@@ -1,11 +1,11 @@
-// simulated_box.cc - `sluice simulate` against the clock: two groups of hosts in a box, joined by a
-// thin uplink or by one that never limits, and the same hosts simulated.
+// simulated_box.cc - measured times against `sluice simulate`: two groups of hosts in a box, joined
+// by a thin uplink or by one that never limits.
 //
 //   simulated_box [--hosts 4] [--mbit 100] [--calibrate 1M,8M] [--compare 2M,4M] [--rounds 3]
 //
-// Two constants are calibrated, on a ring over the wide uplink, of sizes that are not compared:
-// what TCP leaves of a link's rate, and what a message takes besides its bytes. Everything else is
-// predicted. Medians count, of rounds that take turns.
+// Two constants are calibrated, with a ring over the wide uplink and with sizes that are not
+// compared: the fraction of the link rate that TCP reaches, and the time per message. Everything
+// else is predicted. Times are medians over alternating rounds.
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -17,7 +17,6 @@
 
 #include "base/format.h"
 #include "base/text.h"
-#include "bench/allreduce/median.h"
 #include "bench/network/two_groups.h"
 #include "bench/program.h"
 #include "simulate/collective.h"
@@ -28,10 +27,10 @@ namespace {
 
 constexpr const char* kAlgorithms[] = {"ring", "halving_doubling", "halving_doubling:far"};
 constexpr double kWithin = 0.15;
-constexpr int kRepeats = 4;  // a round
+constexpr int kRepeats = 4;  // per round
 
 struct Options {
-  int hosts = 4;  // of a group
+  int hosts = 4;  // per group
   int mbit = 100;
   std::vector<std::string> calibrate{"1M", "8M"};
   std::vector<std::string> compare{"2M", "4M"};
@@ -71,7 +70,7 @@ Times measure(const Options& options, const std::vector<Case>& cases) {
   return times;
 }
 
-// Of a line through two points: what a ring takes besides its bytes, and what a byte takes.
+// Fits a line through two points: the latency of the ring and the time per byte.
 cluster::Cluster calibrated(const Options& options, const Times& times) {
   const std::vector<std::int64_t> at = sizes(options.calibrate);
   const double t0 = times.at({false, "ring", at.front()});
@@ -86,20 +85,20 @@ cluster::Cluster calibrated(const Options& options, const Times& times) {
   return cluster;
 }
 
-double simulated(const Options& options, cluster::Cluster cluster, const Case& of) {
+double simulated(const Options& options, cluster::Cluster cluster, const Case& each) {
   cluster.network.levels = {
-      {.nodes = options.hosts, .oversubscription = of.thin ? 1.0 * options.hosts : 1.0}};
+      {.nodes = options.hosts, .oversubscription = each.thin ? 1.0 * options.hosts : 1.0}};
   const int ranks = 2 * options.hosts;
   simulate::CollectiveSimulator simulator =
       simulate::CollectiveSimulator::on(cluster, ranks).value();
-  const Algorithm& algorithm = *find_algorithm(of.algorithm).value();
+  const Algorithm& algorithm = *find_algorithm(each.algorithm).value();
   const Shape shape = complete_shape(algorithm, {.ranks = ranks}).value();
   const auto done =
-      simulator.run(algorithm, shape, {.bytes = static_cast<double>(of.bytes)}).value();
+      simulator.run(algorithm, shape, {.bytes = static_cast<double>(each.bytes)}).value();
   return *std::max_element(done.begin(), done.end());
 }
 
-// Whether all were near enough.
+// Whether all predictions are within kWithin.
 bool run(const Options& options) {
   std::vector<Case> cases;
   for (const std::int64_t bytes : sizes(options.calibrate)) cases.push_back({false, "ring", bytes});
@@ -114,7 +113,7 @@ bool run(const Options& options) {
   const Link link = cluster.constants.between;
   base::print("2 groups of {} hosts at {} Mbit/s, medians of {}\n", options.hosts, options.mbit,
               options.rounds * kRepeats);
-  base::print("calibrated on a ring of {}: {:.1f}% of the rate, {} a message\n\n",
+  base::print("calibrated with a ring of {}: {:.1f}% of the link rate, {} per message\n\n",
               base::join(options.calibrate, " and "),
               link.bandwidth_bytes_per_s * 8 / (options.mbit * 1e6) * 100,
               base::format_seconds(link.latency_s));
@@ -137,7 +136,7 @@ bool run(const Options& options) {
                         {"measured_s", measured_s},
                         {"simulated_s", simulated_s}});
   }
-  base::print("\nworst: {:.1f}%, of {:.0f}% at the most\n", 100 * worst, 100 * kWithin);
+  base::print("\nworst error: {:.1f}%, limit {:.0f}%\n", 100 * worst, 100 * kWithin);
   if (!options.output.empty()) std::ofstream{options.output} << document.dump(2) << "\n";
   return worst <= kWithin;
 }
@@ -146,21 +145,25 @@ bool run(const Options& options) {
 }  // namespace sluice::bench
 
 int main(int argc, char** argv) {
-  CLI::App app{"Simulated times beside measured ones, in a cluster in a box", "simulated_box"};
+  CLI::App app{"Compares simulated with measured times in a cluster in a box", "simulated_box"};
   sluice::bench::Options options;
-  app.add_option("--hosts", options.hosts, "In each of the two groups")->check(CLI::Range(1, 16));
-  app.add_option("--mbit", options.mbit, "Of a host's link and of the thin uplink")
+  app.add_option("--hosts", options.hosts, "Hosts in each of the two groups")
+      ->check(CLI::Range(1, 16));
+  app.add_option("--mbit", options.mbit, "Mbit/s of a host's link and of the thin uplink")
       ->check(CLI::Range(1, 1000));
-  app.add_option("--calibrate", options.calibrate, "Two sizes of the ring that is calibrated on")
+  app.add_option("--calibrate", options.calibrate, "Two sizes of the ring for the calibration")
       ->delimiter(',')
       ->expected(2);
-  app.add_option("--compare", options.compare, "Sizes that are compared")->delimiter(',');
-  app.add_option("--rounds", options.rounds, "Of several each, of which the median counts")
+  app.add_option("--compare", options.compare, "Sizes to compare")->delimiter(',');
+  app.add_option("--rounds", options.rounds,
+                 "Rounds of several measurements each; the median is compared")
       ->check(CLI::Range(1, 99));
-  app.add_option("--output", options.output, "A file for the results as JSON");
+  app.add_option("--output", options.output, "Write the results to this file as JSON");
   app.footer(
-      "Exit status: 0 all within 15%, 1 some are not, 2 wrong usage or no such box here.\n"
-      "Example:\n  simulated_box --mbit 200");
+      "Exit status: 0 all errors are within 15%, 1 one is not, 2 wrong usage, or no network\n"
+      "namespaces on this machine.\n"
+      "Example:\n"
+      "  simulated_box --mbit 200");
   return sluice::bench::run_program(app, argc, argv,
                                     [&] { return sluice::bench::run(options) ? 0 : 1; });
 }

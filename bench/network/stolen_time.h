@@ -1,7 +1,7 @@
-// stolen_time.h - how much of this machine's cores others had meanwhile.
+// stolen_time.h - the fraction of processor time that the hypervisor gave to other machines.
 //
-// On a virtual machine the host may give its cores to others for a while; who sleeps until a packet
-// comes then wakes late, and who spins does not notice. A slice in which that happened says little.
+// On a virtual machine, a process that sleeps until a packet arrives then wakes up late, while a
+// process that spins may not notice. A slice with much stolen time is no fair measurement.
 #pragma once
 
 #include <fstream>
@@ -13,7 +13,7 @@ class StolenTime {
  public:
   StolenTime() : begin_{read()} {}
 
-  // Of all cores, since it was made.
+  // The stolen fraction of the time of all cores since construction.
   double share() const {
     const Ticks end = read();
     const double all = end.all - begin_.all;

@@ -1,7 +1,7 @@
-// stream_contender.cc - what the network gives: every rank streams to the next and from the one
-// before at the same time, over one plain TCP connection, as many bytes as a ring all-reduce sends.
+// stream_contender.cc - the bandwidth of the network: each rank sends to the next rank and receives
+// from the previous one, over plain TCP connections, as many bytes as a ring all-reduce.
 //
-// EXTRA is "PORT ADDRESS ADDRESS ...", the address of each rank's host in rank order; rank r
+// EXTRA is "PORT ADDRESS ADDRESS ...": the addresses of the ranks' hosts, in rank order. Rank r
 // listens at PORT + r.
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -28,12 +28,12 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::seconds kConnectLimit{30};
 constexpr std::size_t kMostAtOnce = std::size_t{1} << 20;
 
-sockaddr_in place(const std::string& address, int port) {
+sockaddr_in socket_address(const std::string& address, int port) {
   sockaddr_in there{};
   there.sin_family = AF_INET;
   there.sin_port = htons(static_cast<std::uint16_t>(port));
   if (inet_pton(AF_INET, address.c_str(), &there.sin_addr) != 1)
-    throw std::runtime_error{base::format("{} is no address", address)};
+    throw std::runtime_error{base::format("{} is not an address", address)};
   return there;
 }
 
@@ -46,12 +46,12 @@ base::Fd connect_to(const sockaddr_in& there) {
       return fd;
     std::this_thread::sleep_for(std::chrono::milliseconds{10});
   }
-  throw std::runtime_error{"the next rank does not listen"};
+  throw std::runtime_error{"cannot connect to the next rank"};
 }
 
 class StreamContender : public Contender {
  public:
-  explicit StreamContender(const ContenderArguments& arguments)
+  explicit StreamContender(const WorkerArguments& arguments)
       : rank_{arguments.rank}, ranks_{arguments.ranks}, sent_(kMostAtOnce), received_(kMostAtOnce) {
     std::istringstream words{arguments.extra};
     int port = 0;
@@ -61,12 +61,13 @@ class StreamContender : public Contender {
     const base::Fd listener = tcp_socket();
     const int on = 1;
     setsockopt(listener.number(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    const sockaddr_in here = place(addresses[static_cast<std::size_t>(rank_)], port + rank_);
+    const sockaddr_in here =
+        socket_address(addresses[static_cast<std::size_t>(rank_)], port + rank_);
     if (bind(listener.number(), reinterpret_cast<const sockaddr*>(&here), sizeof here) != 0 ||
         listen(listener.number(), 1) != 0)
-      throw std::runtime_error{base::format("port {} is taken", port + rank_)};
+      throw std::runtime_error{base::format("cannot listen at port {}", port + rank_)};
     const int next = (rank_ + 1) % ranks_;
-    next_ = connect_to(place(addresses[static_cast<std::size_t>(next)], port + next));
+    next_ = connect_to(socket_address(addresses[static_cast<std::size_t>(next)], port + next));
     before_ = base::Fd{accept4(listener.number(), nullptr, nullptr, SOCK_CLOEXEC)};
     for (const int fd : {next_.number(), before_.number()}) {
       setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
@@ -75,12 +76,14 @@ class StreamContender : public Contender {
   }
 
   int ranks() const override { return ranks_; }
-  bool takes(DataType /*any*/) const override { return true; }
+  bool supports(DataType /*type*/) const override { return true; }
   bool reduces() const override { return false; }
-  std::vector<Share> allocate(std::size_t /*bytes*/) override { return {{rank_, sent_.data()}}; }
+  std::vector<RankBuffer> allocate(std::size_t /*bytes*/) override {
+    return {{rank_, sent_.data()}};
+  }
   void release() override {}
 
-  // After as many exchanges as there are ranks, each has heard, by way of others, from all.
+  // n exchanges round the ring carry a message from each rank to all others.
   void barrier() override {
     for (int i = 0; i < ranks_; ++i) exchange(1);
   }
@@ -114,7 +117,7 @@ class StreamContender : public Contender {
       return true;
     }
     if (moved < 0 && (errno == EAGAIN || errno == EINTR)) return false;
-    throw std::runtime_error{"a neighbour hung up"};
+    throw std::runtime_error{"a neighbour closed its connection"};
   }
 
   Rank rank_;
@@ -130,7 +133,7 @@ class StreamContender : public Contender {
 
 int main(int argc, char** argv) {
   using namespace sluice::bench;
-  return contender_main(argc, argv, [](const ContenderArguments& arguments) {
+  return contender_main(argc, argv, [](const WorkerArguments& arguments) {
     return std::make_unique<StreamContender>(arguments);
   });
 }

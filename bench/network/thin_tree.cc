@@ -1,10 +1,10 @@
-// thin_tree.cc - what a thin uplink costs whom: two groups of hosts behind switches, joined by a
-// link that is as fast as one host's, and the same hosts joined by a link that never limits.
+// thin_tree.cc - the cost of a thin uplink: two groups of hosts joined by a link as fast as one
+// host's, against the same hosts joined by a link that never limits.
 //
 //   thin_tree [--hosts 4] [--mbit 100] [--bytes 8M] [--rounds 3]
 //
-// Rounds take turns between the two boxes. Every result is checked. The reason why a training can
-// run on a thin tree: a ring in the order of the groups crosses the uplink once each way.
+// The rounds alternate between the two clusters, and every result is checked. A ring in the order
+// of the groups crosses the uplink only once in each direction, so it can train on a thin tree.
 
 #include <CLI/CLI.hpp>
 #include <fstream>
@@ -13,7 +13,6 @@
 
 #include "base/format.h"
 #include "base/text.h"
-#include "bench/allreduce/median.h"
 #include "bench/network/two_groups.h"
 #include "bench/program.h"
 #include "sluice/status.h"
@@ -24,7 +23,7 @@ namespace {
 constexpr const char* kAlgorithms[] = {"ring", "halving_doubling", "halving_doubling:far"};
 
 struct Options {
-  int hosts = 4;  // of a group
+  int hosts = 4;  // per group
   int mbit = 100;
   std::string bytes = "8M";
   int rounds = 3;
@@ -45,7 +44,7 @@ void run(const Options& options) {
     }
   }
   base::print(
-      "2 groups of {} hosts at {} Mbit/s, uplink {} Mbit/s; all_reduce of {}, medians of {}\n",
+      "2 groups of {} hosts at {} Mbit/s, thin uplink {} Mbit/s; all_reduce of {}, medians of {}\n",
       options.hosts, options.mbit, options.mbit, options.bytes, options.rounds);
   base::print("{:<24} {:>12} {:>12} {:>10}\n", "", "thin uplink", "wide uplink", "keeps");
   nlohmann::ordered_json document = nlohmann::ordered_json::array();
@@ -63,17 +62,20 @@ void run(const Options& options) {
 }  // namespace sluice::bench
 
 int main(int argc, char** argv) {
-  CLI::App app{"What a thin uplink between two groups of hosts costs", "thin_tree"};
+  CLI::App app{"Measures the cost of a thin uplink between two groups of hosts", "thin_tree"};
   sluice::bench::Options options;
-  app.add_option("--hosts", options.hosts, "In each of the two groups")->check(CLI::Range(1, 16));
-  app.add_option("--mbit", options.mbit, "Of a host's link and of the thin uplink")
+  app.add_option("--hosts", options.hosts, "Hosts in each of the two groups")
+      ->check(CLI::Range(1, 16));
+  app.add_option("--mbit", options.mbit, "Mbit/s of a host's link and of the thin uplink")
       ->check(CLI::Range(1, 1000));
-  app.add_option("--bytes", options.bytes, "Of the buffer");
-  app.add_option("--rounds", options.rounds, "Of which the median counts")
+  app.add_option("--bytes", options.bytes, "Size of the buffer");
+  app.add_option("--rounds", options.rounds, "Measurements of each; the median is shown")
       ->check(CLI::Range(1, 99));
-  app.add_option("--output", options.output, "A file for the results as JSON");
+  app.add_option("--output", options.output, "Write the results to this file as JSON");
   app.footer(
-      "Exit status: 0 done, 2 wrong usage or no such box here.\nExample:\n  thin_tree --mbit 200");
+      "Exit status: 0 done, 2 wrong usage, or no network namespaces on this machine.\n"
+      "Example:\n"
+      "  thin_tree --mbit 200");
   return sluice::bench::run_program(app, argc, argv, [&] {
     sluice::bench::run(options);
     return 0;

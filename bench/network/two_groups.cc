@@ -10,24 +10,23 @@
 namespace sluice::bench {
 namespace {
 
-float given(Rank rank, std::size_t i) {
+float input(Rank rank, std::size_t i) {
   return static_cast<float>((i * 13 + static_cast<std::size_t>(rank) * 101) % 2003);
 }
 
-// Returns "" or what was wrong with the result.
-std::string add(Communicator& comm, const box::Gate& gate, const std::string& algorithm,
-                std::size_t count, int repeats) {
+// Returns "" or an error.
+std::string measure(Communicator& comm, const box::Gate& gate, const std::string& algorithm,
+                    std::size_t count, int repeats) {
   const Pool pool = comm.allocate(count * sizeof(float));
   const std::span<float> data = pool.as<float>();
   const auto prepare = [&] {
-    for (std::size_t i = 0; i < count; ++i) data[i] = given(comm.rank(), i);
+    for (std::size_t i = 0; i < count; ++i) data[i] = input(comm.rank(), i);
     comm.barrier();
   };
   const auto all_reduce = [&] {
     comm.all_reduce(data.data(), count, {.algorithm = algorithm}).wait();
   };
-  // Uses up what the links' buckets hold, and the windows that TCP offered before anybody knew that
-  // ranks would send in turns.
+  // The warm-up empties the token buckets of the links and lets TCP adapt its windows.
   constexpr std::size_t kWarmUpBytes = std::size_t{24} << 20;
   for (std::size_t bytes = 0; bytes < kWarmUpBytes; bytes += count * sizeof(float)) {
     prepare();
@@ -39,8 +38,8 @@ std::string add(Communicator& comm, const box::Gate& gate, const std::string& al
     all_reduce();
     gate.pass();
     for (std::size_t i = 0; i < count; ++i) {
-      float sum = 0;  // of whole numbers: exact
-      for (Rank rank = 0; rank < comm.size(); ++rank) sum += given(rank, i);
+      float sum = 0;  // exact: all inputs are small integers
+      for (Rank rank = 0; rank < comm.size(); ++rank) sum += input(rank, i);
       if (data[i] != sum) return base::format("element {} is wrong", i);
     }
   }
@@ -66,18 +65,19 @@ std::vector<double> TwoGroups::times(const std::string& algorithm, std::int64_t 
   Clock::time_point begin;
   std::vector<double> seconds;
   const std::string wrong = box::run_job(
-      cluster_,
-      {.hosts = hosts_,
-       .deadline = std::chrono::seconds{300},
-       .body = [&](Communicator& comm,
-                   const box::Gate& gate) { return add(comm, gate, algorithm, count, repeats); },
-       .at_gate =
-           [&](int gate) {
-             const Clock::time_point now = Clock::now();
-             if (gate % 2 == 1)
-               seconds.push_back(std::chrono::duration<double>(now - begin).count());
-             begin = now;
-           }});
+      cluster_, {.hosts = hosts_,
+                 .deadline = std::chrono::seconds{300},
+                 .body =
+                     [&](Communicator& comm, const box::Gate& gate) {
+                       return measure(comm, gate, algorithm, count, repeats);
+                     },
+                 .at_gate =
+                     [&](int gate) {
+                       const Clock::time_point now = Clock::now();
+                       if (gate % 2 == 1)
+                         seconds.push_back(std::chrono::duration<double>(now - begin).count());
+                       begin = now;
+                     }});
   if (!wrong.empty()) throw Error{Status{Code::PeerLost, wrong}};
   return seconds;
 }

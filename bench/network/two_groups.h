@@ -1,4 +1,4 @@
-// two_groups.h - an all-reduce in a box: two groups of hosts behind switches, joined by an uplink.
+// two_groups.h - times all-reduces in a cluster in a box: two groups of hosts joined by an uplink.
 #pragma once
 
 #include <cstdint>
@@ -11,18 +11,18 @@
 namespace sluice::bench {
 
 struct TwoGroupsOptions {
-  int hosts = 4;  // of a group
+  int hosts = 4;  // per group
   int mbit_per_s = 100;
   int uplink_mbit_per_s = 100;
 };
 
 class TwoGroups {
  public:
-  // Throws where there can be no such box.
+  // Throws Error if this machine cannot create the cluster.
   explicit TwoGroups(const TwoGroupsOptions& options);
 
-  // Seconds of so many all-reduces, after another of their kind, at the slowest rank. The results
-  // are checked.
+  // The time in seconds of each of `repeats` all-reduces, at the slowest rank, after a warm-up. The
+  // results are checked.
   std::vector<double> times(const std::string& algorithm, std::int64_t bytes, int repeats) const;
 
  private:

@@ -1,11 +1,11 @@
-// plain_training.cc - resnet20 on small images as anybody writes it with libtorch alone: its own
-// network, shuffle, augmentation and rate, torch::optim::SGD. What `sluice train --recipe cifar10`
-// learns is held against it (bench/train/learning).
+// plain_training.cc - resnet20 on small images with libtorch alone: its own network, shuffling,
+// augmentation, learning rate and torch::optim::SGD. bench/train/learning compares the accuracy of
+// `sluice train --recipe cifar10` with it.
 //
 //   plain_training --data pack:FILE --epochs 4 --seed 1
 //
-// Only the reading of files is shared. Standard output has one JSON object: the accuracy after
-// every epoch, in percent.
+// It shares only the reading of files with Sluice. Standard output has one JSON object: the
+// accuracy after each epoch, in percent.
 #include <torch/torch.h>
 
 #include <CLI/CLI.hpp>
@@ -105,7 +105,7 @@ Samples all_of(const data::Dataset& set, const torch::Tensor& mean,
   return {torch::stack(images).to(torch::kFloat).sub(mean).div(deviation), torch::tensor(labels)};
 }
 
-// Each image moved by up to 4 pixels, and mirrored half of the time.
+// Shifts each image by up to 4 pixels and mirrors half of the images.
 torch::Tensor augmented(const torch::Tensor& images) {
   const std::int64_t side = images.size(2);
   const torch::Tensor padded = torch::constant_pad_nd(images, {4, 4, 4, 4});
@@ -141,7 +141,8 @@ nlohmann::ordered_json train(const Options& options) {
   torch::manual_seed(options.seed);
   const data::Data data = data::open_data(options.data).value();
   if (data.channels != 3 || data.height == 0 || data.classes.size() != 10)
-    throw Error{Status{Code::InvalidInput, "the images must be coloured, of one size, 10 classes"}};
+    throw Error{
+        Status{Code::InvalidInput, "the images must have 3 channels, one size and 10 classes"}};
   const auto by_channel = [](const std::vector<double>& values) {
     return torch::tensor(values).to(torch::kFloat).view({1, 3, 1, 1});
   };
@@ -152,7 +153,7 @@ nlohmann::ordered_json train(const Options& options) {
 
   ResNet20 network;
   std::vector<torch::Tensor> matrices;
-  std::vector<torch::Tensor> vectors;  // biases and batch norms: not decayed
+  std::vector<torch::Tensor> vectors;  // biases and batch norms, without weight decay
   for (const torch::Tensor& each : network.parameters())
     (each.dim() > 1 ? matrices : vectors).push_back(each);
   const auto settings = [&](double decay) {
@@ -175,7 +176,7 @@ nlohmann::ordered_json train(const Options& options) {
           samples.labels.index_select(0, chosen))
           .backward();
       const double passed = epoch + static_cast<double>(step) / static_cast<double>(steps);
-      const double part = passed < 1 ? 0.1 + 0.9 * passed  // one epoch up, then down to nothing
+      const double part = passed < 1 ? 0.1 + 0.9 * passed  // one epoch of warm-up, then down to 0
                                      : 1 - (passed - 1) / (options.epochs - 1);
       for (torch::optim::SGD* optimizer : {&decayed, &free}) {
         auto& group = optimizer->param_groups()[0].options();
@@ -192,19 +193,20 @@ nlohmann::ordered_json train(const Options& options) {
 }  // namespace sluice::bench
 
 int main(int argc, char** argv) {
-  CLI::App app{"resnet20 on small images with libtorch alone", "plain_training"};
+  CLI::App app{"Trains resnet20 on small images with libtorch alone", "plain_training"};
   sluice::bench::Options options;
-  app.add_option("--data", options.data, "As `sluice train` takes it")->required();
-  app.add_option("--epochs", options.epochs, "The first of which is warm-up")
+  app.add_option("--data", options.data, "Data, as in sluice train")->required();
+  app.add_option("--epochs", options.epochs, "Epochs; the first one is the warm-up")
       ->check(CLI::Range(2, 1000));
-  app.add_option("--batch", options.batch, "Images of a step")->check(CLI::Range(1, 4096));
-  app.add_option("--rate", options.rate, "The highest");
-  app.add_option("--seed", options.seed, "Of everything random");
+  app.add_option("--batch", options.batch, "Images per step")->check(CLI::Range(1, 4096));
+  app.add_option("--rate", options.rate, "The highest learning rate");
+  app.add_option("--seed", options.seed, "Seed of all random numbers");
   app.footer(
-      "Exit status: 0 done, 2 wrong usage or data.\nExample:\n"
+      "Exit status: 0 done, 2 wrong usage or data.\n"
+      "Example:\n"
       "  plain_training --data pack:cifar.pack --epochs 4");
   return sluice::bench::run_program(app, argc, argv, [&] {
-    base::print("{}\n", sluice::bench::train(options).dump());
+    sluice::base::print("{}\n", sluice::bench::train(options).dump());
     return 0;
   });
 }

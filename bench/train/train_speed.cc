@@ -1,13 +1,13 @@
-// train_speed.cc - images a second of the training loop, beside libtorch's bare loop.
+// train_speed.cc - images per second of the training loop, against a bare loop with libtorch.
 //
 //   train_speed                                one rank
-//   sluice launch -n 2 -- train_speed          two: beside as many copies that know nothing of
-//                                              each other, at the same time
+//   sluice launch -n 2 -- train_speed          two ranks, against two independent bare loops that
+//                                              run at the same time
 //   train_speed --model resnet18 --image 64 --batch 16
 //
-// Both train the same network on images in memory, in turns: a slice of steps each, between
-// barriers. The first step of an epoch is timed from the end of the step before. Standard output
-// has one JSON object.
+// Both train the same network on images in memory and take turns: a slice of steps each, between
+// barriers. The time of the first step of an epoch starts at the end of the previous step. Standard
+// output has one JSON object.
 #include <ATen/Parallel.h>
 #include <torch/torch.h>
 
@@ -18,7 +18,6 @@
 
 #include "base/format.h"
 #include "base/random.h"
-#include "bench/allreduce/median.h"
 #include "bench/program.h"
 #include "data/formats/memory_dataset.h"
 #include "sluice/status.h"
@@ -37,8 +36,8 @@ struct Options {
   int image = 32;
   int batch = 64;
   int slices = 20;
-  int steps = 5;        // of a slice
-  int epoch_steps = 8;  // so that slices hold ends of epochs
+  int steps = 5;        // per slice
+  int epoch_steps = 8;  // small, so that slices contain ends of epochs
 };
 
 std::unique_ptr<data::Dataset> images(int count, int side) {
@@ -79,7 +78,7 @@ recipe::Recipe recipe_of(const Options& options) {
   return recipe;
 }
 
-// As anybody writes it, on one batch that is there already.
+// A plain training loop, on one batch in memory.
 class Bare {
  public:
   explicit Bare(const Options& options)
@@ -120,26 +119,26 @@ double largest(double value, Communicator& communicator) {
 nlohmann::ordered_json measure(const Options& options) {
   at::set_num_threads(1);
   train::TrainerOptions trainer{.recipe = recipe_of(options)};
-  train::TrainingSetup workshop =
+  train::TrainingSetup setup =
       train::start_up([] { return Communicator::from_env(); },
                       [&]() -> Result<data::Data> { return data_of(options, 2); }, trainer)
           .value();
-  Communicator& communicator = workshop.communicator;
-  train::TrainingStep step{workshop, workshop.recipe};
-  train::TrainingBatches batches{{.recipe = workshop.recipe,
-                                  .plan = workshop.plan,
-                                  .data = workshop.data,
+  Communicator& communicator = setup.communicator;
+  train::TrainingStep step{setup, setup.recipe};
+  train::TrainingBatches batches{{.recipe = setup.recipe,
+                                  .plan = setup.plan,
+                                  .data = setup.data,
                                   .rank = communicator.rank()}};
   Bare bare{options};
   std::int64_t done = 0;
   std::vector<double> ratios;
-  std::vector<double> firsts;  // of epochs
+  std::vector<double> firsts;  // first steps of epochs
   std::vector<double> others;
   const auto train = [&](bool timed) {
     const auto begin = Clock::now();
     const Result<train::StepOutcome> outcome = step.take(done, batches);
     if (!outcome.ok()) throw Error{outcome.status()};
-    const bool first = workshop.plan.epoch_of(done).first_step == done;
+    const bool first = setup.plan.epoch_of(done).first_step == done;
     if (timed) (first ? firsts : others).push_back(seconds(begin));
     ++done;
   };
@@ -177,15 +176,16 @@ nlohmann::ordered_json measure(const Options& options) {
 
 int main(int argc, char** argv) {
   sluice::bench::Options options;
-  CLI::App app{"Images a second of the training loop, beside libtorch's bare loop", "train_speed"};
-  app.add_option("--model", options.model, "resnet20, resnet18, ...");
-  app.add_option("--image", options.image, "Height and width")->check(CLI::Range(8, 512));
-  app.add_option("--batch", options.batch, "Images a rank")->check(CLI::Range(1, 4096));
-  app.add_option("--slices", options.slices, "Of each, in turns")->check(CLI::Range(1, 999));
-  app.add_option("--steps", options.steps, "Of a slice")->check(CLI::Range(1, 999));
+  CLI::App app{"Measures the training loop against a bare loop with libtorch", "train_speed"};
+  app.add_option("--model", options.model, "Name of a model: resnet20, resnet18, ...");
+  app.add_option("--image", options.image, "Height and width of the images")
+      ->check(CLI::Range(8, 512));
+  app.add_option("--batch", options.batch, "Images per rank and step")->check(CLI::Range(1, 4096));
+  app.add_option("--slices", options.slices, "Slices per contender")->check(CLI::Range(1, 999));
+  app.add_option("--steps", options.steps, "Training steps per slice")->check(CLI::Range(1, 999));
   return sluice::bench::run_program(app, argc, argv, [&] {
     const auto result = sluice::bench::measure(options);
-    if (result["rank"] == 0) base::print("{}\n", result.dump());
+    if (result["rank"] == 0) sluice::base::print("{}\n", result.dump());
     return 0;
   });
 }

@@ -1,4 +1,4 @@
-#include "bench/allreduce/resident.h"
+#include "bench/allreduce/worker.h"
 
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -21,7 +21,7 @@ base::Fd connect_to(const std::string& path) {
   sockaddr_un address{.sun_family = AF_UNIX, .sun_path = {}};
   path.copy(address.sun_path, sizeof address.sun_path - 1);
   if (connect(fd.number(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
-    throw std::runtime_error{base::format("no driver listens at {}", path)};
+    throw std::runtime_error{base::format("cannot connect to the driver at {}", path)};
   return fd;
 }
 
@@ -30,9 +30,9 @@ int number_from(const char* name, int fallback) {
   return text == nullptr ? fallback : std::atoi(text);
 }
 
-ContenderArguments arguments_of(int argc, char** argv) {
-  if (argc < 2) throw std::runtime_error{"the benchmark's driver starts this, not you"};
-  ContenderArguments arguments{.socket = argv[1], .extra = argc > 2 ? argv[2] : ""};
+WorkerArguments arguments_of(int argc, char** argv) {
+  if (argc < 2) throw std::runtime_error{"this program is started by a benchmark, not by hand"};
+  WorkerArguments arguments{.socket = argv[1], .extra = argc > 2 ? argv[2] : ""};
   if (argc > 4) {
     arguments.rank = std::atoi(argv[3]);
     arguments.ranks = std::atoi(argv[4]);
@@ -42,29 +42,29 @@ ContenderArguments arguments_of(int argc, char** argv) {
   return arguments;
 }
 
-void serve(const Answer& answer, const std::string& socket) {
+void serve(const RequestHandler& handle, const std::string& socket) {
   const base::Fd driver = connect_to(socket);
-  std::string order(kMostMessage, '\0');
+  std::string request(kMostMessage, '\0');
   for (;;) {
-    const ssize_t size = recv(driver.number(), order.data(), order.size(), 0);
+    const ssize_t size = recv(driver.number(), request.data(), request.size(), 0);
     if (size <= 0) return;
-    const std::string said =
-        answer(std::string_view{order}.substr(0, static_cast<std::size_t>(size)));
-    if (send(driver.number(), said.data(), said.size(), MSG_NOSIGNAL) < 0) return;
+    const std::string reply =
+        handle(std::string_view{request}.substr(0, static_cast<std::size_t>(size)));
+    if (send(driver.number(), reply.data(), reply.size(), MSG_NOSIGNAL) < 0) return;
   }
 }
 
 }  // namespace
 
-int resident_main(int argc, char** argv, const MakeAnswer& make) {
+int worker_main(int argc, char** argv, const MakeRequestHandler& make) {
   try {
-    const ContenderArguments arguments = arguments_of(argc, argv);
+    const WorkerArguments arguments = arguments_of(argc, argv);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    // Before the library starts any thread, so that its threads stay on the rank's core, too.
+    // Pin before the library starts threads, so that they stay on the rank's core, too.
     const std::vector<int> cores = bootstrap::usable_cores();
     const int core = cores[static_cast<std::size_t>(arguments.rank) % cores.size()];
     if (!bootstrap::pin_to({&core, 1}))
-      throw std::runtime_error{base::format("core {} is not ours", core)};
+      throw std::runtime_error{base::format("cannot pin to core {}", core)};
     serve(make(arguments), arguments.socket);
     return 0;
   } catch (const std::exception& error) {

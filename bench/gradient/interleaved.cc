@@ -1,4 +1,4 @@
-#include "bench/gradient/contest.h"
+#include "bench/gradient/interleaved.h"
 
 #include <algorithm>
 #include <chrono>
@@ -9,8 +9,8 @@
 
 #include "base/format.h"
 #include "base/text.h"
-#include "bench/allreduce/median.h"
 #include "bench/network/stolen_time.h"
+#include "bench/program.h"
 #include "engine/internal_collectives.h"
 
 namespace sluice::bench {
@@ -18,25 +18,25 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr double kStreamPart = 0.945;  // of a link's rate that a plain TCP stream has as payload
+constexpr double kStreamPart = 0.945;  // fraction of the link rate that a TCP stream has as payload
 
-class Contest {
+class InterleavedTrainings {
  public:
-  Contest(const ContestOptions& options, const std::vector<Way>& ways, Communicator& comm,
-          const box::Gate& gate, Told& told)
-      : options_{options}, ways_{ways}, comm_{comm}, gate_{gate}, told_{told} {
+  InterleavedTrainings(const InterleavedOptions& options, const std::vector<Way>& ways,
+                       Communicator& comm, const box::Gate& gate, SharedState& shared)
+      : options_{options}, ways_{ways}, comm_{comm}, gate_{gate}, shared_{shared} {
     for (const Way& way : ways_)
       trainings_.push_back(std::make_unique<Training>(options.workload, comm, way.options));
-    told_.gradient_bytes = trainings_[0]->gradient_bytes();
+    shared_.gradient_bytes = trainings_[0]->gradient_bytes();
   }
 
   std::string run() {
     set_rate(kUnlimited);
-    for (const auto& training : trainings_) {  // lays the pools out, warms everything up
+    for (const auto& training : trainings_) {  // builds the pools and warms up
       training->step();
       training->flush();
     }
-    if (options_.plain > 0) find_besides();
+    if (options_.plain > 0) measure_fixed_part();
     for (int round = 0; round < options_.rounds; ++round) {
       note(base::format("round {} of {}", round + 1, options_.rounds));
       if (const std::string wrong = take_round(); !wrong.empty()) return wrong;
@@ -49,43 +49,43 @@ class Contest {
   void note(const std::string& line) const {
     if (comm_.rank() == 0) base::print(stderr, "{}\n", line);
   }
-  // Of all ranks'.
+  // The largest value of all ranks.
   double largest(double value) {
     comm_.all_reduce(&value, 1, {.type = DataType::F64, .op = ReduceOp::Max}).wait();
     return value;
   }
 
   void set_rate(int mbit) {
-    if (comm_.rank() == 0) told_.mbit = mbit;
+    if (comm_.rank() == 0) shared_.mbit = mbit;
     gate_.pass();
   }
 
   double bits_to_send() const {
     const double n = comm_.size();
-    return 2 * (n - 1) / n * told_.gradient_bytes * 8;
+    return 2 * (n - 1) / n * shared_.gradient_bytes * 8;
   }
   int rate_for(double seconds) const {
     return static_cast<int>(std::lround(bits_to_send() / kStreamPart / seconds / 1e6));
   }
 
-  // What a plain step takes besides the transfer, of an unlimited one, by trial. The two take
-  // turns, as they will in the rounds: a way that runs on its own runs faster.
-  void find_besides() {
+  // Measures the time of a plain step without its transfer, as a fraction of an unlimited step. The
+  // two take turns as in the rounds, because a way that runs alone runs faster.
+  void measure_fixed_part() {
     constexpr int kTrials = 2;
     for (int trial = 0; trial < kTrials; ++trial) {
       set_rate(kUnlimited);
       const double unlimited = slice(kUnlimitedWay, true);
       const int mbit = std::clamp(rate_for((options_.plain - 1) * unlimited), 1, options_.fastest);
       set_rate(mbit);
-      besides_.push_back(besides(slice(kPlainWay, true), mbit, unlimited));
+      fixed_parts_.push_back(fixed_part(slice(kPlainWay, true), mbit, unlimited));
     }
   }
-  double besides(double plain, int mbit, double unlimited) const {
+  double fixed_part(double plain, int mbit, double unlimited) const {
     return (plain - bits_to_send() / kStreamPart / (mbit * 1e6)) / unlimited;
   }
 
-  // Every way once. The speed of a machine changes while one waits, so each round has the rate that
-  // its own computation asks for, and is compared with itself alone.
+  // Measures every way once. The speed of the machine drifts, so each round has its own link rate
+  // and is compared only with itself.
   std::string take_round() {
     std::vector<double> seconds(ways_.size());
     const auto take = [&](std::size_t way) {
@@ -96,16 +96,16 @@ class Contest {
     set_rate(kUnlimited);
     seconds[kAloneWay] = take(kAloneWay);
     const double before = take(kUnlimitedWay);
-    const int mbit = options_.plain > 0 ? rate_for((options_.plain - median(besides_)) * before)
+    const int mbit = options_.plain > 0 ? rate_for((options_.plain - median(fixed_parts_)) * before)
                                         : rate_for(options_.ratio * seconds[kAloneWay]);
     if (mbit > options_.fastest) {
-      constexpr double kMargin = 1.2;  // the next run may find the machine faster still
-      return base::format("links of {} Mbit/s would be needed, beyond {}: take a batch of {:.0f}",
+      constexpr double kMargin = 1.2;  // the machine may be faster in the next run
+      return base::format("this needs links of {} Mbit/s, more than {}: use a batch of {:.0f}",
                           mbit, options_.fastest,
                           kMargin * options_.workload.batch * mbit / options_.fastest);
     }
-    if (mbit < 1) return "links of less than 1 Mbit/s would be needed: take a smaller batch";
-    note(base::format("  links get {} Mbit/s", mbit));
+    if (mbit < 1) return "this needs links of less than 1 Mbit/s: use a smaller batch";
+    note(base::format("  link rate {} Mbit/s", mbit));
     set_rate(mbit);
     for (std::size_t way = kUnlimitedWay + 1; way < ways_.size(); ++way) seconds[way] = take(way);
     rounds_.push_back({.mbit = mbit,
@@ -116,7 +116,7 @@ class Contest {
     set_rate(kUnlimited);
     seconds[kUnlimitedWay] = (before + take(kUnlimitedWay)) / 2;
     if (options_.plain > 0)
-      besides_.push_back(besides(seconds[kPlainWay], mbit, seconds[kUnlimitedWay]));
+      fixed_parts_.push_back(fixed_part(seconds[kPlainWay], mbit, seconds[kUnlimitedWay]));
     rounds_.back().seconds = std::move(seconds);
     return "";
   }
@@ -128,23 +128,23 @@ class Contest {
       return median(values);
     };
     for (std::size_t way = 0; way < ways_.size(); ++way) {
-      StepTime& step = told_.steps[way];
+      StepTime& step = shared_.steps[way];
       step.s = over_rounds([&](const Round& round) { return round.seconds[way]; });
       for (std::size_t unit = 0; unit < kUnits.size(); ++unit) {
-        step.of[unit] = over_rounds(
+        step.ratios[unit] = over_rounds(
             [&](const Round& round) { return round.seconds[way] / round.units()[unit]; });
       }
     }
-    told_.limited_mbit = over_rounds([](const Round& round) { return round.mbit; });
-    told_.transfer_s = over_rounds([](const Round& round) { return round.transfer_s; });
-    told_.transfer_of_alone =
+    shared_.limited_mbit = over_rounds([](const Round& round) { return round.mbit; });
+    shared_.transfer_s = over_rounds([](const Round& round) { return round.transfer_s; });
+    shared_.transfer_of_alone =
         over_rounds([](const Round& round) { return round.transfer_s / round.seconds[kAloneWay]; });
-    told_.bound_s = over_rounds([](const Round& round) { return round.bound_s; });
-    told_.strict_bound_s = over_rounds([](const Round& round) { return round.strict_bound_s; });
+    shared_.bound_s = over_rounds([](const Round& round) { return round.bound_s; });
+    shared_.strict_bound_s = over_rounds([](const Round& round) { return round.strict_bound_s; });
   }
 
-  // Seconds of a step at the slowest rank, after one that nobody times.
-  double slice(std::size_t way, bool watched) {
+  // The time of a step at the slowest rank, after an untimed step.
+  double slice(std::size_t way, bool check_stolen) {
     constexpr double kMostStolen = 0.02;
     constexpr int kAttempts = 3;
     double best = 0;
@@ -165,15 +165,16 @@ class Contest {
         least = share;
         best = seconds;
       }
-      if (!watched || share <= kMostStolen) break;
+      if (!check_stolen || share <= kMostStolen) break;
     }
-    if (watched && comm_.rank() == 0) told_.most_stolen = std::max(told_.most_stolen, least);
+    if (check_stolen && comm_.rank() == 0)
+      shared_.most_stolen = std::max(shared_.most_stolen, least);
     return best;
   }
 
-  // An all-reduce of all gradients, with nothing beside it.
+  // The time of an all-reduce of all gradients, without computation.
   double transfer() {
-    const auto count = static_cast<std::size_t>(told_.gradient_bytes) / sizeof(float);
+    const auto count = static_cast<std::size_t>(shared_.gradient_bytes) / sizeof(float);
     const Pool pool = comm_.allocate(count * sizeof(float));
     comm_.barrier();
     const auto begin = Clock::now();
@@ -190,14 +191,14 @@ class Contest {
     return largest(earliest_end(gradients, bytes_per_s) + update_s);
   }
 
-  // Every way's weights are the same bits at all ranks, and where two did the same steps the same.
+  // Checks the weights: the same bits on all ranks, and equal for all exact ways.
   std::string check() {
     for (std::size_t way = 0; way < ways_.size(); ++way) {
       if (!ways_[way].options) continue;
       if (!engine::same_everywhere(comm_, trainings_[way]->weights_hash()))
-        return base::format("{}: ranks have different weights", ways_[way].name);
+        return base::format("{}: the ranks have different weights", ways_[way].name);
     }
-    std::size_t most = 0;  // slices that were disturbed have been repeated, so ways differ
+    std::size_t most = 0;  // ways differ, because disturbed slices were repeated
     for (const auto& [way, taken] : taken_) {
       if (ways_[way].exact) most = std::max(most, taken);
     }
@@ -206,11 +207,11 @@ class Contest {
       if (!ways_[way].exact) continue;
       for (; taken_[way] < most; ++taken_[way]) trainings_[way]->step();
       if (!first) first = way;
-      constexpr double kTolerance = 1e-4;  // relative: sums are taken in another order
+      constexpr double kTolerance = 1e-4;  // relative; the order of sums differs
       const double distance = trainings_[way]->distance_to(*trainings_[*first]);
       if (distance > kTolerance * trainings_[way]->weights_norm())
-        return base::format("{} ends {} away from {}", ways_[way].name, distance,
-                            ways_[*first].name);
+        return base::format("the weights of {} are {} away from those of {}", ways_[way].name,
+                            distance, ways_[*first].name);
     }
     return "";
   }
@@ -228,12 +229,12 @@ class Contest {
     }
   };
 
-  const ContestOptions& options_;
+  const InterleavedOptions& options_;
   const std::vector<Way>& ways_;
   Communicator& comm_;
   const box::Gate& gate_;
-  Told& told_;
-  std::vector<double> besides_;  // trial by trial and round by round
+  SharedState& shared_;
+  std::vector<double> fixed_parts_;  // one per trial and round
   std::vector<Round> rounds_;
   std::vector<std::unique_ptr<Training>> trainings_;
   std::map<std::size_t, std::size_t> taken_;
@@ -241,9 +242,9 @@ class Contest {
 
 }  // namespace
 
-std::string run_contest(const ContestOptions& options, const std::vector<Way>& ways,
-                        Communicator& comm, const box::Gate& gate, Told& told) {
-  return Contest{options, ways, comm, gate, told}.run();
+std::string run_interleaved(const InterleavedOptions& options, const std::vector<Way>& ways,
+                            Communicator& comm, const box::Gate& gate, SharedState& shared) {
+  return InterleavedTrainings{options, ways, comm, gate, shared}.run();
 }
 
 }  // namespace sluice::bench
