@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "base/format.h"
-#include "schedule/access_history.h"
+#include "schedule/dataflow.h"
 #include "schedule/event_graph.h"
 
 namespace sluice::engine {

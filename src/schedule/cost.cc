@@ -88,9 +88,9 @@ Load count_load(const Schedule& schedule, const Topology& topology) {
 }
 
 double predict_seconds(const Load& load, double bytes, int lanes, const CostConstants& constants) {
-  const auto class_seconds = [&](const ClassLoad& of, const Link& link) {
-    const double latency_s = lanes * link.latency_s * of.messages;
-    const double transfer_s = bytes * of.bytes / link.bandwidth_bytes_per_s;
+  const auto class_seconds = [&](const ClassLoad& class_load, const Link& link) {
+    const double latency_s = lanes * link.latency_s * class_load.messages;
+    const double transfer_s = bytes * class_load.bytes / link.bandwidth_bytes_per_s;
     return latency_s + transfer_s - link.overlap * std::min(latency_s, transfer_s);
   };
   double seconds = 0;

@@ -4,23 +4,23 @@
 #include <utility>
 
 #include "base/format.h"
-#include "schedule/access_history.h"
+#include "schedule/dataflow.h"
 
 namespace sluice::schedule {
 namespace {
 
 constexpr std::uint32_t kNone = ~std::uint32_t{0};
 
-// One side of a message: where it stands in its own rank's Program.
+// One side of a message, and its position in the Program of its rank.
 struct Side {
   Rank peer;
   std::int32_t step;
   Range range;
-  std::uint32_t index;  // of the send among its rank's sends, or of the operand it fills
+  std::uint32_t index;  // of the send among its rank's sends, or of the operand that it fills
   std::uint32_t event;  // of a receive
 };
 
-// Stable order by peer: the k-th message of a pair is the k-th of its group.
+// Sorts by peer and keeps the order of each pair.
 std::vector<Side> grouped_by_peer(std::vector<Side> sides) {
   std::stable_sort(sides.begin(), sides.end(),
                    [](const Side& a, const Side& b) { return a.peer < b.peer; });
@@ -52,7 +52,7 @@ void EventGraph::list_events() {
         events_.push_back(
             {rank, step, local, &write, static_cast<std::uint32_t>(operands_.size())});
         for (const std::int32_t source : program.sources(write)) {
-          // A message's buffer is its sender's business: match() fills it in.
+          // Only the sender knows the buffer of a message: match() fills it in.
           operands_.push_back(local            ? Operand{rank, source}
                               : source == kOwn ? Operand{rank, write.range.buffer}
                                                : Operand{source, kUserBuffer});
@@ -101,19 +101,17 @@ void EventGraph::match() {
       const Side& receive = received[i];
       if (send.range.first != receive.range.first || send.range.count != receive.range.count) {
         mismatch_ = base::format(
-            "rank {}, step {}, {}: the message from rank {} that comes next carries {}, sent in "
-            "its "
-            "step {}",
-            rank, receive.step + 1, chunks_of(receive.range, chunks), receive.peer,
+            "rank {}, step {}, {}: the next message from rank {} has {}, sent in its step {}", rank,
+            receive.step + 1, chunks_of(receive.range, chunks), receive.peer,
             chunks_of(send.range, chunks), send.step + 1);
         return;
       }
       operands_[receive.index].buffer = send.range.buffer;
       send_event_[static_cast<std::size_t>(send.peer)][send.index] = receive.event;
     }
-    const bool send_left =
+    const bool send_is_left =
         i < sent.size() && (i == received.size() || sent[i].peer < received[i].peer);
-    if (send_left) {
+    if (send_is_left) {
       const Side& send = sent[i];
       mismatch_ =
           base::format("rank {}, step {}, {}: it is sent to rank {}, which never receives it",
@@ -128,9 +126,9 @@ void EventGraph::match() {
 }
 
 void EventGraph::wait(std::uint32_t event, std::uint32_t before) {
-  const bool told =
+  const bool known =
       !waits_.empty() && waits_.back().event == event && waits_.back().before == before;
-  if (!told && event != before) waits_.push_back({before, event});
+  if (!known && event != before) waits_.push_back({before, event});
 }
 
 void EventGraph::link_pairs() {
@@ -157,7 +155,7 @@ void EventGraph::link_dataflow() {
     AccessHistory history{program};
     const auto write = [&](const Write& by) {
       const auto wait_for = [&](std::uint32_t before) { wait(event, before); };
-      // An own old value is read by the write itself, which waits for the same events and more.
+      // Its own old value needs no read(): the write waits for the same events and more.
       for (const Operand& operand : operands(events_[event])) {
         const bool here = operand.rank == static_cast<Rank>(rank);
         if (here && operand.buffer != by.range.buffer)
@@ -181,7 +179,7 @@ void EventGraph::link_dataflow() {
 
 std::vector<std::uint32_t> EventGraph::order() {
   const std::size_t count = events_.size();
-  // Followers of each event, as one list with the place where each event's part ends.
+  // Followers of each event, as one list, and where the part of each event ends.
   std::vector<std::uint32_t> follower_end(count + 1, 0);
   std::vector<std::uint32_t> waits_left(count, 0);
   for (const Wait& each : waits_) {
@@ -213,8 +211,8 @@ std::vector<std::uint32_t> EventGraph::order() {
 }
 
 void EventGraph::explain_cycle(const std::vector<std::uint32_t>& waits_left) {
-  // Every event that is left waits for another one that is left: following any such wait, for as
-  // many waits as there are events, ends inside a cycle.
+  // Every event that is left waits for another one that is left. Following such waits as many times
+  // as there are events ends inside a cycle.
   std::vector<std::uint32_t> waits_for(events_.size(), kNone);
   for (const Wait& each : waits_) {
     if (waits_left[each.event] > 0 && waits_left[each.before] > 0)
@@ -229,7 +227,7 @@ void EventGraph::explain_cycle(const std::vector<std::uint32_t>& waits_left) {
   deadlock_ = base::format("{}: deadlock, it waits for {}", describe(events_[event]),
                            describe(events_[waits_for[event]]));
   deadlock_ += length == 2 ? ", and that waits for it"
-                           : base::format(", and so on round a cycle of {}", length);
+                           : base::format(", and so on in a cycle of {}", length);
 }
 
 std::string EventGraph::describe(const Event& event) const {

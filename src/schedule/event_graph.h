@@ -1,8 +1,8 @@
-// event_graph.h - which operations wait for which.
+// event_graph.h - the events of a schedule, and which of them wait for each other.
 //
-// An event is a receive together with the sends matched to it, or a local operation. It waits for
-// the events before it that touch, at any of its ranks, a place that one of the two writes, and for
-// the previous event of every (sender, receiver) pair it belongs to (a window of 1, the strictest).
+// An event is a receive together with the sends that are matched to it, or a local operation. At
+// each of its ranks it waits for the operations that dataflow.h names. It also waits for the
+// previous event of every (sender, receiver) pair that it belongs to: a window of 1, the strictest.
 #pragma once
 
 #include <cstdint>
@@ -14,18 +14,18 @@
 
 namespace sluice::schedule {
 
-// A buffer at a rank that an event reads.
+// A buffer of a rank that an event reads.
 struct Operand {
   Rank rank = 0;
   BufferId buffer = 0;
 };
 
 struct Event {
-  Rank rank = 0;  // where it writes
+  Rank rank = 0;  // the rank that it writes at
   std::int32_t step = 0;
   bool local = false;
   const Write* write = nullptr;
-  std::uint32_t first_operand = 0;  // one for each source, in order
+  std::uint32_t first_operand = 0;  // the operands are the sources, in order
 };
 
 // "chunk 3", "chunks 3 to 5".
@@ -38,21 +38,22 @@ class EventGraph {
     std::uint32_t event;
   };
 
-  // REQUIRES: verify.cc has found the schedule well-formed. The schedule must outlive the graph.
+  // REQUIRES: the schedule passed the checks of verify.cc, and outlives the graph.
   explicit EventGraph(const Schedule& schedule);
 
-  // A send without its receive, a receive without its send, or two that do not fit; or "".
+  // "", or the error: a send without a receive, a receive without a send, or two that differ in
+  // their chunks.
   const std::string& mismatch() const { return mismatch_; }
 
-  // The events in an order in which none waits for a later one. A cycle is a deadlock: then the
-  // order is empty and deadlock() says who waits for whom.
+  // The events in an order in which none waits for a later one. A cycle of waits is a deadlock:
+  // then the order is empty and deadlock() names two events of the cycle.
   // REQUIRES: mismatch() is "".
   std::vector<std::uint32_t> order();
   const std::string& deadlock() const { return deadlock_; }
 
   // Rank after rank, each in program order: a step's receives, then its local operations.
   std::span<const Event> events() const { return events_; }
-  // The event that a rank's send belongs to; sends counted in program order.
+  // The event of a rank's k-th send, in program order from 0.
   const Event& event_of_send(Rank rank, std::size_t send) const {
     return events_[send_event_[static_cast<std::size_t>(rank)][send]];
   }
@@ -72,7 +73,7 @@ class EventGraph {
   const Schedule& schedule_;
   std::vector<Event> events_;
   std::vector<Operand> operands_;
-  std::vector<std::vector<std::uint32_t>> send_event_;  // of each rank, by send in program order
+  std::vector<std::vector<std::uint32_t>> send_event_;  // by rank, then by send in program order
   std::vector<Wait> waits_;
   std::string mismatch_;
   std::string deadlock_;

@@ -18,7 +18,7 @@ bool is_name_part(char c) {
   return is_letter(c) || is_digit(c) || c == '_' || c == '-' || c == ':';
 }
 
-// 0 to 15, or 16 for what is no digit. Lower case only, so that one hash has one spelling.
+// 0 to 15, or 16 if it is not a digit. Lower case only, so that one hash has one spelling.
 unsigned hexadecimal_digit(char c) {
   if (is_digit(c)) return static_cast<unsigned>(c - '0');
   return c >= 'a' && c <= 'f' ? static_cast<unsigned>(c - 'a') + 10 : 16;
@@ -56,7 +56,7 @@ bool LineReader::next() {
   return true;
 }
 
-// Reads another block behind what is left of the buffer; false at the end of the input.
+// Appends another block to the rest of the buffer; false at the end of the input.
 bool LineReader::fill() {
   buffer_.erase(0, begin_);
   begin_ = 0;
@@ -92,11 +92,11 @@ LineCursor::LineCursor(std::string_view line, std::int64_t number, std::string_v
     : line_{line.substr(0, line.find('#'))}, number_{number}, end_{end} {
   while (!line_.empty() && is_blank(line_.back())) line_.remove_suffix(1);
   go_past(0);
-  last_ = place_;
+  last_ = position_;
 }
 
 std::string_view LineCursor::peek_word() const {
-  const std::string_view rest = line_.substr(place_);
+  const std::string_view rest = line_.substr(position_);
   if (rest.empty() || !is_letter(rest.front())) return {};
   const auto end = std::find_if_not(rest.begin(), rest.end(), is_name_part);
   return rest.substr(0, static_cast<std::size_t>(end - rest.begin()));
@@ -105,13 +105,13 @@ std::string_view LineCursor::peek_word() const {
 bool LineCursor::accept(std::string_view token) {
   if (!ok()) return false;
   const bool found =
-      is_letter(token.front()) ? peek_word() == token : line_.substr(place_).starts_with(token);
+      is_letter(token.front()) ? peek_word() == token : line_.substr(position_).starts_with(token);
   if (found) go_past(token.size());
   return found;
 }
 
 bool LineCursor::accept_char(char c) {
-  if (!ok() || at_end() || line_[place_] != c) return false;
+  if (!ok() || at_end() || line_[position_] != c) return false;
   go_past(1);
   return true;
 }
@@ -138,7 +138,7 @@ std::size_t LineCursor::one_of(std::span<const std::string_view> words) {
   if (match == words.end()) {
     const std::string_view nearest = word.empty() ? word : base::nearest_name(word, words);
     const std::string hint = nearest.empty() ? "" : base::format(" (did you mean {}?)", nearest);
-    fail_at(place_, base::format("expected {}, found {}{}", either(words), found(), hint));
+    fail_at(position_, base::format("expected {}, found {}{}", either(words), found(), hint));
   }
   if (!ok()) return 0;
   go_past(word.size());
@@ -146,11 +146,11 @@ std::size_t LineCursor::one_of(std::span<const std::string_view> words) {
 }
 
 std::int64_t LineCursor::digits(std::string_view what, std::int64_t least, std::int64_t most) {
-  const std::string_view rest = line_.substr(place_);
+  const std::string_view rest = line_.substr(position_);
   std::size_t length = 0;
   std::int64_t value = 0;
   for (; length < rest.size() && is_digit(rest[length]); ++length) {
-    // Past the bound the value stays there: it is wrong already, and cannot overflow.
+    // A value past the bound stays there: it is wrong already and must not overflow.
     if (value <= most) value = value * 10 + (rest[length] - '0');
   }
   if (length == 0 || value < least || value > most) {
@@ -163,54 +163,54 @@ std::int64_t LineCursor::digits(std::string_view what, std::int64_t least, std::
 }
 
 std::int64_t LineCursor::number(std::string_view what, std::int64_t least, std::int64_t most) {
-  const std::size_t begin = place_;
+  const std::size_t begin = position_;
   const std::int64_t value = digits(what, least, most);
   const std::size_t end = std::min(line_.find_first_not_of("0123456789", begin), line_.size());
   if (ok() && end < line_.size() && is_name_part(line_[end])) {
-    place_ = begin;
+    position_ = begin;
     fail_expecting(what);
   }
   return ok() ? value : 0;
 }
 
 std::uint64_t LineCursor::hexadecimal(std::string_view what, std::size_t digits) {
-  const std::string_view rest = line_.substr(place_);
+  const std::string_view rest = line_.substr(position_);
   std::size_t length = 0;
   std::uint64_t value = 0;
   for (; length < rest.size() && hexadecimal_digit(rest[length]) < 16; ++length) {
     value = value << 4 | hexadecimal_digit(rest[length]);
   }
-  const bool goes_on = length < rest.size() && is_name_part(rest[length]);
-  if (length != digits || goes_on) fail_expecting(what);
+  const bool continues = length < rest.size() && is_name_part(rest[length]);
+  if (length != digits || continues) fail_expecting(what);
   if (!ok()) return 0;
   go_past(length);
   return value;
 }
 
 void LineCursor::fail_expecting(std::string_view expected) {
-  fail_at(place_, base::format("expected {}, found {}", expected, found()));
+  fail_at(position_, base::format("expected {}, found {}", expected, found()));
 }
 
-std::string LineCursor::last_place() const {
+std::string LineCursor::last_location() const {
   return base::format("line {}, column {}", number_, last_ + 1);
 }
 
-void LineCursor::fail_at(std::size_t place, std::string_view message) {
+void LineCursor::fail_at(std::size_t position, std::string_view message) {
   if (!ok()) return;
   status_ = Status{Code::InvalidInput,
-                   base::format("line {}, column {}: {}", number_, place + 1, message)};
+                   base::format("line {}, column {}: {}", number_, position + 1, message)};
 }
 
 void LineCursor::go_past(std::size_t bytes) {
-  last_ = place_;
-  place_ += bytes;
-  while (place_ < line_.size() && is_blank(line_[place_])) ++place_;
+  last_ = position_;
+  position_ += bytes;
+  while (position_ < line_.size() && is_blank(line_[position_])) ++position_;
 }
 
-// What stands at the next place, up to the next blank.
+// The next token for a message, up to the next blank.
 std::string LineCursor::found() const {
   if (at_end()) return std::string{end_};
-  const std::string_view rest = line_.substr(place_);
+  const std::string_view rest = line_.substr(position_);
   const auto end = std::find_if(rest.begin(), rest.end(), is_blank);
   return base::quote(rest.substr(0, static_cast<std::size_t>(end - rest.begin())));
 }

@@ -1,5 +1,5 @@
-// line_reader.h - reads an input that may be anything: LineReader hands out its lines, in bounded
-// memory and of bounded length; LineCursor reads one of them from left to right.
+// line_reader.h - reads untrusted text: LineReader returns its lines, in bounded memory and of
+// bounded length; LineCursor reads the tokens of one line.
 #pragma once
 
 #include <cstddef>
@@ -18,12 +18,12 @@ class LineReader {
  public:
   explicit LineReader(std::istream& in) : in_{in} {}
 
-  // Moves on to the next line; false at the end of the input or when status() is no longer ok: a
-  // line, or the input, is longer than text_form.h allows, or the stream cannot be read.
+  // Reads the next line. False at the end of the input, or if status() is an error: a line or the
+  // input is longer than text_form.h allows, or the stream cannot be read.
   bool next();
 
   std::string_view text() const { return line_; }  // without its newline; valid until next()
-  std::int64_t number() const { return number_; }  // of this line, the first being 1
+  std::int64_t number() const { return number_; }  // of this line; the first is 1
   bool ended_by_newline() const { return ended_by_newline_; }
   const Status& status() const { return status_; }
 
@@ -33,66 +33,65 @@ class LineReader {
 
   std::istream& in_;
   std::string buffer_;
-  std::size_t begin_ = 0;   // of what has been read and not yet handed out
-  std::int64_t bytes_ = 0;  // read in all
+  std::size_t begin_ = 0;   // of the bytes in buffer_ that next() has not returned yet
+  std::int64_t bytes_ = 0;  // read so far
   std::int64_t number_ = 0;
   bool ended_by_newline_ = true;
   std::string_view line_;
   Status status_;
 };
 
-// Tokens are words, numbers and punctuation; blanks between them do not matter, a '#' ends the
-// line. The first thing that is not as expected is kept as the status, with line and column; from
-// there on every read fails at once and yields 0, so a caller may read a whole phrase and ask ok()
-// once.
+// Tokens are words, numbers and punctuation. Blanks between them are ignored, and '#' begins a
+// comment. The first unexpected token becomes the status, with line and column. From then on every
+// read fails and returns 0, so a caller may read a whole phrase and then call ok() once.
 class LineCursor {
  public:
-  // `end` is what messages call the place behind the last token.
+  // `end` is the name of the end of the line in messages.
   LineCursor(std::string_view line, std::int64_t number,
              std::string_view end = "the end of the line");
 
   bool ok() const { return status_.ok(); }
   const Status& status() const { return status_; }
 
-  bool at_end() const { return place_ == line_.size(); }
-  std::string_view peek_word() const;  // "" when a word does not come next
+  bool at_end() const { return position_ == line_.size(); }
+  std::string_view peek_word() const;  // "" if the next token is not a word
 
-  bool accept(std::string_view token);  // goes past it if it comes next
-  bool accept_char(char c);             // likewise, whatever follows it
+  bool accept(std::string_view token);  // reads it if it is the next token
+  bool accept_char(char c);             // the same, whatever follows it
   void expect(std::string_view token);  // a word or punctuation
   void expect_end();
 
-  // A word; `what` says in the message what it should have been.
+  // A word. `what` is the expectation in the message.
   std::string_view word(std::string_view what);
 
-  // The place in `words` of the word that comes next; a wrong one is told the nearest.
+  // The index of the next word in `words`. The message for another word suggests the nearest one.
   std::size_t one_of(std::span<const std::string_view> words);
 
   // A whole number in [least, most]: "expected a rank from 0 to 3". REQUIRES: most < 2^59.
   std::int64_t number(std::string_view what, std::int64_t least, std::int64_t most);
 
-  // Like number(), but a letter may follow at once: the 2 of "2x4".
+  // Like number(), but a letter may follow directly: the 2 of "2x4".
   std::int64_t digits(std::string_view what, std::int64_t least, std::int64_t most);
 
-  // `digits` hexadecimal digits, exactly.
+  // Exactly `digits` hexadecimal digits.
   std::uint64_t hexadecimal(std::string_view what, std::size_t digits);
 
-  std::string last_place() const;  // "line 2, column 6": of the token just read
+  std::string last_location() const;  // of the last token: "line 2, column 6"
 
-  // Failures found by the caller: at the token just read, or at the one that comes next.
+  // Report an error of the caller's: at the last token, or at the next one.
   void fail(std::string_view message) { fail_at(last_, message); }
   void fail_expecting(std::string_view expected);
 
  private:
-  void fail_at(std::size_t place, std::string_view message);
+  void fail_at(std::size_t position, std::string_view message);
   void go_past(std::size_t bytes);
   std::string found() const;
 
   std::string_view line_;
   std::int64_t number_;
   std::string_view end_;
-  std::size_t place_ = 0;  // of the next token
-  std::size_t last_ = 0;   // of the token read last
+  std::size_t position_ = 0;  // of the next token
+  std::size_t last_ = 0;      // of the last token
   Status status_;
 };
 

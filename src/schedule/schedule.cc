@@ -7,7 +7,7 @@
 namespace sluice {
 namespace {
 
-// The part of a flat list that belongs to one step: from its begin to the next step's, or the end.
+// The part of a flat list that belongs to one step.
 template <class T, class Steps, class Field>
 std::span<const T> of_step(const std::vector<T>& list, const Steps& steps, int step, Field begin) {
   const auto s = static_cast<std::size_t>(step);

@@ -1,12 +1,14 @@
-// traffic.h - adds up the messages of a step into the load of the busiest rank and port.
+// traffic.h - computes the load of each step from its messages.
 #pragma once
 
+#include <utility>
 #include <vector>
 
 #include "sluice/analysis/cost.h"
 
 namespace sluice::schedule {
 
+// Adds up the messages of a step by rank, port and node, and keeps the busiest of each.
 class Traffic final : public TrafficSink {
  public:
   explicit Traffic(const Topology& topology);

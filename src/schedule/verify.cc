@@ -1,18 +1,21 @@
-// verify.cc - the proof, in the order in which each part relies on the ones before it.
+// verify.cc - the proof. Each part relies on the parts before it: every program by itself, how
+// messages match (event_graph.h), deadlocks, and the values that ranks compute (symbolic_run.h).
 #include "sluice/verify.h"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "base/format.h"
 #include "schedule/event_graph.h"
+#include "schedule/symbolic_run.h"
 #include "schedule/text_form.h"
-#include "schedule/values.h"
 
+// Functions that check something return "", or one sentence that explains the error.
 namespace sluice::schedule {
 namespace {
 
-std::string why_malformed_shape(const Schedule& schedule) {
+std::string shape_error(const Schedule& schedule) {
   const Shape& shape = schedule.shape;
   if (shape.ranks < 1 || schedule.programs.size() != static_cast<std::size_t>(shape.ranks)) {
     return base::format("it has {} programs for {} ranks", schedule.programs.size(), shape.ranks);
@@ -33,14 +36,15 @@ std::string why_malformed_shape(const Schedule& schedule) {
   }
   if (has_owners(shape.collective) && first.chunking().chunks() % shape.ranks != 0) {
     return base::format(
-        "{} needs the same number of chunks for every rank, but {} chunks are not a "
-        "multiple of {} ranks",
+        "{} needs the same number of chunks for every rank, but {} chunks are not a multiple of {} "
+        "ranks",
         name(shape.collective), first.chunking().chunks(), shape.ranks);
   }
   return {};
 }
 
-// Checks one rank's Program, step by step.
+// Checks one rank's Program by itself: ranks, chunks and buffers exist, operations have the sources
+// that they need, and no two transfers of one step race.
 class ProgramCheck {
  public:
   ProgramCheck(const Schedule& schedule, Rank rank)
@@ -53,20 +57,20 @@ class ProgramCheck {
         written_(read_.size(), 0) {}
 
   std::string run() {
-    for (step_ = 0; step_ < program_.steps() && why_.empty(); ++step_) {
+    for (step_ = 0; step_ < program_.steps() && error_.empty(); ++step_) {
       for (const Send& send : program_.sends(step_)) check_send(send);
       for (const Write& receive : program_.receives(step_)) check_receive(receive);
       for (const Write& local : program_.locals(step_)) check_local(local);
     }
-    return why_;
+    return error_;
   }
 
  private:
   template <class... Args>
-  void refuse(const Range& range, fmt::format_string<Args...> format, Args&&... args) {
-    if (!why_.empty()) return;
-    why_ = base::format("rank {}, step {}, {}: {}", rank_, step_ + 1, chunks_of(range, chunks_),
-                        base::format(format, std::forward<Args>(args)...));
+  void fail(const Range& range, fmt::format_string<Args...> format, Args&&... args) {
+    if (!error_.empty()) return;
+    error_ = base::format("rank {}, step {}, {}: {}", rank_, step_ + 1, chunks_of(range, chunks_),
+                          base::format(format, std::forward<Args>(args)...));
   }
 
   bool range_exists(const Range& range) {
@@ -74,42 +78,44 @@ class ProgramCheck {
                         range.first >= 0 && range.first < chunks_ && range.count >= 1 &&
                         range.count <= chunks_;
     if (!exists) {
-      refuse(range, "there is no such range in a buffer of {} chunks and {} buffers", chunks_,
-             program_.buffers());
+      fail(range, "there is no such range in a buffer of {} chunks and {} buffers", chunks_,
+           program_.buffers());
     }
     return exists;
   }
 
   bool peer_exists(Rank peer, const Range& range) {
     if (peer == rank_) {
-      refuse(range, "a rank cannot exchange messages with itself");
+      fail(range, "a rank cannot exchange messages with itself");
     } else if (peer < 0 || peer >= ranks_) {
-      refuse(range, "there is no rank {} among {}", peer, ranks_);
+      fail(range, "there is no rank {} among {}", peer, ranks_);
     }
-    return why_.empty();
+    return error_.empty();
   }
 
-  // Whether `source` comes for the first time in the list that began with the present mark.
-  bool first_time(std::int32_t source, const Range& range) {
-    auto& mark = seen_[static_cast<std::size_t>(source)];
-    if (mark == mark_) refuse(range, "source {} is listed twice", source);
+  // Fails if `source` is already in the source list that began with the current mark.
+  bool is_new(std::int32_t source, const Range& range) {
+    int& mark = seen_[static_cast<std::size_t>(source)];
+    if (mark == mark_) fail(range, "source {} is listed twice", source);
     mark = mark_;
-    return why_.empty();
+    return error_.empty();
   }
 
   bool count_fits(const Write& write) {
-    if (write.combine == Combine::Copy ? write.source_count == 1 : write.source_count >= 2)
-      return true;
-    refuse(write.range, "a {} cannot have {} sources",
-           write.combine == Combine::Copy ? "copy" : "reduce", write.source_count);
-    return false;
+    const bool copy = write.combine == Combine::Copy;
+    const bool fits = copy ? write.source_count == 1 : write.source_count >= 2;
+    if (!fits) {
+      fail(write.range, "a {} cannot have {} sources", copy ? "copy" : "reduce",
+           write.source_count);
+    }
+    return fits;
   }
 
   void check_send(const Send& send) {
     if (!range_exists(send.range) || !peer_exists(send.peer, send.range)) return;
-    for_places(send.range, [&](std::size_t place) {
-      if (written_[place] == step_ + 1) race(send.range);
-      read_[place] = step_ + 1;
+    for_positions(send.range, [&](std::size_t position) {
+      if (written_[position] == step_ + 1) fail_race(send.range);
+      read_[position] = step_ + 1;
     });
   }
 
@@ -119,16 +125,16 @@ class ProgramCheck {
     bool own_listed = false;
     for (const Rank source : program_.sources(receive)) {
       if (source == kOwn) {
-        if (own_listed) return refuse(receive.range, "its own value is listed twice");
-        if (receive.combine == Combine::Copy) return refuse(receive.range, "it copies from itself");
+        if (own_listed) return fail(receive.range, "its own value is listed twice");
+        if (receive.combine == Combine::Copy) return fail(receive.range, "it copies from itself");
         own_listed = true;
-      } else if (!peer_exists(source, receive.range) || !first_time(source, receive.range)) {
+      } else if (!peer_exists(source, receive.range) || !is_new(source, receive.range)) {
         return;
       }
     }
-    for_places(receive.range, [&](std::size_t place) {
-      if (written_[place] == step_ + 1 || read_[place] == step_ + 1) race(receive.range);
-      written_[place] = step_ + 1;
+    for_positions(receive.range, [&](std::size_t position) {
+      if (written_[position] == step_ + 1 || read_[position] == step_ + 1) fail_race(receive.range);
+      written_[position] = step_ + 1;
     });
   }
 
@@ -137,22 +143,22 @@ class ProgramCheck {
     ++mark_;
     for (const BufferId source : program_.sources(local)) {
       if (source < 0 || source >= program_.buffers()) {
-        return refuse(local.range, "there is no buffer {}", source);
+        return fail(local.range, "there is no buffer {}", source);
       }
       if (local.combine == Combine::Copy && source == local.range.buffer) {
-        return refuse(local.range, "it copies from itself");
+        return fail(local.range, "it copies from itself");
       }
-      if (!first_time(source, local.range)) return;
+      if (!is_new(source, local.range)) return;
     }
   }
 
-  void race(const Range& range) {
-    refuse(range, "race: another transfer of this step touches {} while it is written",
-           buffer_name(program_.scratch(), range.buffer));
+  void fail_race(const Range& range) {
+    fail(range, "race: another transfer of this step touches {} while it is written",
+         buffer_name(program_.scratch(), range.buffer));
   }
 
   template <class Visit>
-  void for_places(const Range& range, Visit&& visit) const {
+  void for_positions(const Range& range, Visit&& visit) const {
     for (int i = 0; i < range.count; ++i) {
       visit(static_cast<std::size_t>(range.buffer) * static_cast<std::size_t>(chunks_) +
             static_cast<std::size_t>((range.first + i) % chunks_));
@@ -165,31 +171,27 @@ class ProgramCheck {
   int chunks_;
   int step_ = 0;
   int mark_ = 0;
-  std::string why_;
-  std::vector<int> seen_;     // mark of the source list in which a rank or buffer came last
-  std::vector<int> read_;     // step + 1 in which a place was read last by a transfer
-  std::vector<int> written_;  // and written
+  std::string error_;
+  std::vector<int> seen_;     // by rank or buffer: the mark of the last source list that has it
+  std::vector<int> read_;     // by position: step + 1 of the last transfer that read it
+  std::vector<int> written_;  // by position: step + 1 of the last transfer that wrote it
 };
 
-// What can be checked of each rank's Program by itself: ranks, chunks and buffers exist, sources
-// are as their operation needs them, all Programs are cut alike, and no two transfers of one step
-// race.
-// "" or one sentence; everything else that verify() does relies on this having passed.
-std::string why_malformed(const Schedule& schedule) {
-  std::string why = why_malformed_shape(schedule);
-  for (Rank rank = 0; why.empty() && rank < schedule.shape.ranks; ++rank) {
-    why = ProgramCheck{schedule, rank}.run();
+std::string form_error(const Schedule& schedule) {
+  std::string error = shape_error(schedule);
+  for (Rank rank = 0; error.empty() && rank < schedule.shape.ranks; ++rank) {
+    error = ProgramCheck{schedule, rank}.run();
   }
-  return why;
+  return error;
 }
 
-std::string why_not_proven(const Schedule& schedule) {
-  if (std::string why = why_malformed(schedule); !why.empty()) return why;  // (d) no race
+std::string schedule_error(const Schedule& schedule) {
+  if (std::string error = form_error(schedule); !error.empty()) return error;  // (d) no race
   EventGraph graph{schedule};
   if (!graph.mismatch().empty()) return graph.mismatch();  // (b) sends and receives match
   const std::vector<std::uint32_t> order = graph.order();
   if (!graph.deadlock().empty()) return graph.deadlock();  // (c) no deadlock
-  return why_wrong_values(schedule, graph, order);         // (a) the result, (f) nothing unused
+  return symbolic_run_error(schedule, graph, order);       // (a) the result, (f) no dead store
 }
 
 }  // namespace
@@ -205,7 +207,7 @@ std::string to_string(Fraction fraction) {
 
 Proof verify(const Schedule& schedule) {
   Proof proof;
-  proof.reason = schedule::why_not_proven(schedule);
+  proof.reason = schedule::schedule_error(schedule);
   proof.proven = proof.reason.empty();
   for (const Program& program : schedule.programs) {
     proof.steps = std::max(proof.steps, program.steps());

@@ -10,9 +10,9 @@ namespace {
 constexpr CostConstants kLinks{
     .inside = {1e-6, 10e9}, .between = {5e-6, 1e9}, .reduce_s_per_byte = 1e-10};
 
-TEST(Cost, AStepTakesTheSlowerClass) {
+TEST(Cost, AStepTakesAsLongAsTheSlowerClass) {
   const Load load{{.repeat = 3, .inside = {2, 0.5}, .between = {1, 0.25}, .reduced = 0.5}};
-  // Inside: 2 us + 50 us; between: 5 us + 250 us; three times; and 150 us of adding up.
+  // Inside: 2 us + 50 us; between: 5 us + 250 us; three times; and 150 us of reduction.
   EXPECT_NEAR(predict_seconds(load, 1e6, 1, kLinks), 3 * 255e-6 + 150e-6, 1e-12);
 }
 
@@ -21,10 +21,10 @@ TEST(Cost, LanesPayLatencyAndHideTheReduction) {
   EXPECT_NEAR(predict_seconds(load, 1e6, 4, kLinks), 4 * 5e-6 + 1e-3 + 1e-4 / 4, 1e-12);
 }
 
-TEST(Cost, WhatALinkLendsHidesLatencies) {
+TEST(Cost, OverlapHidesLatencyBehindBytes) {
   CostConstants links = kLinks;
   const Load load{{.repeat = 2, .inside = {}, .between = {4, 0.5}}};
-  // 20 us of messages and as many of bytes as there are.
+  // A step has 20 us of latency; its bytes take 50 us or 5 us.
   links.between.overlap = 1;
   EXPECT_NEAR(predict_seconds(load, 100e3, 1, links), 2 * 50e-6, 1e-12) << "all behind the bytes";
   EXPECT_NEAR(predict_seconds(load, 10e3, 1, links), 2 * 20e-6, 1e-12) << "all behind the messages";
@@ -38,7 +38,7 @@ TEST(Cost, RanksOfANodeShareItsLink) {
   for (Program& program : programs) program.begin_step();
   constexpr Range kWhole{.first = 0, .count = 2};
   programs[0].send(2, kWhole);
-  programs[1].send(3, {.first = 0});  // in two pieces, which are still one message
+  programs[1].send(3, {.first = 0});  // two transfers, which are one message
   programs[1].send(3, {.first = 1});
   const std::array<Rank, 2> from_0{kOwn, 0};
   programs[2].receive_reduce(kWhole, from_0);

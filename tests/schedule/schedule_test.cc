@@ -49,11 +49,11 @@ TEST(Chunking, DoesNotOverflowOnHugeBuffers) {
   expect_covers(chunking, huge);
 }
 
-TEST(Chunking, EqualWeightsAreTheUniformLayout) {
+TEST(Chunking, WithEqualWeightsIsUniform) {
   EXPECT_EQ(Chunking{std::vector<std::int64_t>(5, 12)}, Chunking{5});
 }
 
-TEST(OwnerOfChunk, DealsChunksInOrder) {
+TEST(OwnerOfChunk, AssignsChunksToRanksInOrder) {
   EXPECT_EQ(owner_of_chunk(Chunking{6}, 3, 0), 0);
   EXPECT_EQ(owner_of_chunk(Chunking{6}, 3, 1), 0);
   EXPECT_EQ(owner_of_chunk(Chunking{6}, 3, 5), 2);

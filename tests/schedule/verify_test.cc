@@ -37,18 +37,18 @@ TEST(Verify, ProvesAnExchangeOfTwo) {
   EXPECT_EQ(proof.bytes_factor, Fraction{1});
 }
 
-TEST(Verify, SaysWhichRankStepAndChunkIsWrong) {
-  Program forgets{Chunking{1}, {"in"}};
-  forgets.begin_step();
-  forgets.send(1, kAll);
-  forgets.receive_copy(1, {1});  // and never adds it
-  const Proof proof = verify(two(forgets, exchange(0)));
+TEST(Verify, NamesRankStepAndChunkOfAnError) {
+  Program incomplete{Chunking{1}, {"in"}};
+  incomplete.begin_step();
+  incomplete.send(1, kAll);
+  incomplete.receive_copy(1, {1});  // and it never adds it
+  const Proof proof = verify(two(incomplete, exchange(0)));
   EXPECT_FALSE(proof.proven);
   EXPECT_EQ(proof.reason,
             "rank 0, after the last step, chunk 0: the result lacks the contribution of rank 1");
 }
 
-TEST(Verify, RefusesToReadWhatIsWrittenInTheSameStep) {
+TEST(Verify, RejectsAReadOfAChunkThatIsWrittenInTheSameStep) {
   Program racing{Chunking{1}, {"in"}};
   racing.begin_step();
   racing.send(1, kAll);
@@ -63,7 +63,7 @@ TEST(Verify, RefusesToReadWhatIsWrittenInTheSameStep) {
 }
 
 TEST(Verify, FindsTwoRanksThatWaitForEachOther) {
-  // Each receives into the buffer that it has yet to send, in a step before.
+  // Each receives into the buffer one step before it sends the buffer.
   const auto program = [](Rank peer) {
     Program waits{Chunking{1}};
     waits.begin_step();
@@ -77,8 +77,8 @@ TEST(Verify, FindsTwoRanksThatWaitForEachOther) {
   EXPECT_NE(proof.reason.find("deadlock"), std::string::npos) << proof.reason;
 }
 
-TEST(Verify, HoldsRanksToTheSameOrderOfAddition) {
-  // Rank 0 hands its sum (0 + 1) + 2 to rank 1; rank 2 makes 0 + (1 + 2) for itself.
+TEST(Verify, RejectsSumsThatRanksAddInDifferentOrders) {
+  // Rank 0 sends its sum (0 + 1) + 2 to rank 1; rank 2 computes 0 + (1 + 2) itself.
   Program a{Chunking{1}, {"in", "pair"}};
   Program b = a;
   Program c = a;
@@ -107,12 +107,11 @@ TEST(Verify, HoldsRanksToTheSameOrderOfAddition) {
   c.local_reduce(kAll, first_then_pair);
   const Proof proof = verify({"by_hand", {.ranks = 3}, false, {a, b, c}});
   EXPECT_EQ(proof.reason,
-            "rank 2, after the last step, chunk 0: the result was added up in another order than "
-            "rank 0's, so "
-            "their bits may differ");
+            "rank 2, after the last step, chunk 0: the result was added in another order than "
+            "on rank 0, so the bits may differ");
 }
 
-TEST(Verify, DoesNotChokeOnWhatCannotBe) {
+TEST(Verify, RejectsImpossibleSchedulesWithoutACrash) {
   EXPECT_FALSE(verify({"empty", {.ranks = 0}, false, {}}).proven);
   EXPECT_FALSE(verify({"missing", {.ranks = 2}, false, {exchange(1)}}).proven);
   EXPECT_FALSE(verify({"root",
@@ -129,11 +128,26 @@ TEST(Verify, DoesNotChokeOnWhatCannotBe) {
   EXPECT_FALSE(verify(two(other_layout, exchange(0))).proven);
 }
 
-TEST(Verify, OneRankAloneNeedsNoSteps) {
+TEST(Verify, AcceptsOneRankWithoutSteps) {
   for (const Collective collective : kCollectives) {
     const Proof proof = verify({"alone", {.collective = collective}, true, {Program{Chunking{3}}}});
     EXPECT_TRUE(proof.proven) << name(collective) << ": " << proof.reason;
   }
+}
+
+TEST(Fraction, IsInLowestTerms) {
+  EXPECT_EQ(Fraction(6, 4), Fraction(3, 2));
+  EXPECT_EQ(Fraction(0, 7), Fraction(0));
+  EXPECT_EQ(to_string(Fraction(6, 4)), "3/2");
+  EXPECT_EQ(to_string(Fraction(4, 2)), "2");
+}
+
+TEST(Fraction, AddsMultipliesAndCompares) {
+  EXPECT_EQ(Fraction(1, 3) + Fraction(1, 6), Fraction(1, 2));
+  EXPECT_EQ(Fraction(2, 3) * Fraction(9, 4), Fraction(3, 2));
+  EXPECT_LT(Fraction(1, 3), Fraction(1, 2));
+  EXPECT_GT(Fraction(1022, 512), Fraction(1021, 512));
+  EXPECT_DOUBLE_EQ(Fraction(3, 8).value(), 0.375);
 }
 
 }  // namespace

@@ -30,7 +30,7 @@ void expect_round_trip(const Schedule& schedule) {
   EXPECT_EQ(printed(again.value()), text);
 }
 
-void expect_unsayable(const Schedule& schedule, const std::string& why) {
+void expect_not_printable(const Schedule& schedule, const std::string& why) {
   std::ostringstream out;
   try {
     print_schedule(out, schedule);
@@ -43,7 +43,7 @@ void expect_unsayable(const Schedule& schedule, const std::string& why) {
   EXPECT_THROW((void)hash_schedule(schedule), Error);
 }
 
-// Two ranks swap and add everything: the smallest schedule with every kind of operation.
+// Two ranks exchange and add everything: the smallest schedule with every kind of operation.
 Schedule doubling() {
   Schedule schedule{"doubling", {.ranks = 2}, false, {}};
   for (Rank rank = 0; rank < 2; ++rank) {
@@ -60,7 +60,7 @@ Schedule doubling() {
   return schedule;
 }
 
-TEST(ScheduleText, PrintsOneLineAnOperation) {
+TEST(TextForm, HasOneLineForEachOperation) {
   EXPECT_EQ(printed(doubling()),
             "sluice-schedule 1\n"
             "hash 2ccd66c2b3bc2a47\n"
@@ -83,9 +83,9 @@ TEST(ScheduleText, PrintsOneLineAnOperation) {
             "rank 1 step 1 local copy spare[0] = in\n");
 }
 
-TEST(ScheduleText, ReadsBackEveryKindOfOperation) { expect_round_trip(doubling()); }
+TEST(TextForm, ReadsBackEveryKindOfOperation) { expect_round_trip(doubling()); }
 
-TEST(ScheduleText, ReadsBackEveryHeaderField) {
+TEST(TextForm, ReadsBackEveryHeaderField) {
   const Shape shape{
       .collective = Collective::Broadcast, .ranks = 8, .grid = {3, 5}, .root = 7, .segments = 4};
   const Chunking chunking{std::vector<std::int64_t>{3, std::int64_t{1} << 33, 1}};
@@ -98,7 +98,7 @@ TEST(ScheduleText, ReadsBackEveryHeaderField) {
       << text;
 }
 
-TEST(ScheduleText, WritesAnEvenGridAsAProduct) {
+TEST(TextForm, WritesAnEvenGridAsAProduct) {
   for (const int nodes : {1, 2, 6}) {
     const Schedule schedule{
         "torus",
@@ -111,13 +111,13 @@ TEST(ScheduleText, WritesAnEvenGridAsAProduct) {
   }
 }
 
-TEST(ScheduleText, ReadsBackEveryCollective) {
+TEST(TextForm, ReadsBackEveryCollective) {
   for (const Collective collective : kCollectives) {
     expect_round_trip({"none", {.collective = collective}, false, {Program{Chunking{1}}}});
   }
 }
 
-TEST(ScheduleText, ReadsBackEveryRange) {
+TEST(TextForm, ReadsBackEveryRange) {
   constexpr int kChunks = 5;
   Program program{Chunking{kChunks}};
   program.begin_step();
@@ -129,7 +129,7 @@ TEST(ScheduleText, ReadsBackEveryRange) {
   expect_round_trip({"ranges", {}, false, {program}});
 }
 
-TEST(ScheduleText, ReadsBackEmptyStepsWhereverTheyStand) {
+TEST(TextForm, ReadsBackEmptyStepsAnywhere) {
   for (unsigned busy = 0; busy < 32; ++busy) {
     for (int steps = 0; steps <= 5; ++steps) {
       Program program{Chunking{1}};
@@ -142,7 +142,7 @@ TEST(ScheduleText, ReadsBackEmptyStepsWhereverTheyStand) {
   }
 }
 
-TEST(ScheduleText, ReadsALongReduce) {
+TEST(TextForm, ReadsALongReduce) {
   std::vector<Rank> sources;
   for (Rank rank = 999; rank > 0; --rank) sources.push_back(rank);
   sources.push_back(kOwn);
@@ -153,7 +153,7 @@ TEST(ScheduleText, ReadsALongReduce) {
   expect_round_trip(schedule);
 }
 
-TEST(ScheduleText, IgnoresCommentsBlanksAndTheOrderOfRanks) {
+TEST(TextForm, IgnoresCommentsBlanksAndTheOrderOfRanks) {
   const Result<Schedule> loose = parsed(
       "sluice-schedule\t1 # the format\r\n"
       "# a comment\n"
@@ -181,7 +181,7 @@ TEST(ScheduleText, IgnoresCommentsBlanksAndTheOrderOfRanks) {
   EXPECT_EQ(loose.value(), doubling());
 }
 
-TEST(ScheduleText, HashTellsSchedulesApart) {
+TEST(TextForm, HasADifferentHashForADifferentSchedule) {
   const Schedule plain = doubling();
   EXPECT_EQ(hash_schedule(plain), hash_schedule(doubling()));
   Schedule ordered = plain;
@@ -195,7 +195,7 @@ TEST(ScheduleText, HashTellsSchedulesApart) {
   }
 }
 
-TEST(ScheduleText, NoticesACutAtEveryByte) {
+TEST(TextForm, RejectsATextCutAtAnyByte) {
   const Schedule whole = doubling();
   const std::string text = printed(whole);
   for (std::size_t bytes = 0; bytes + 1 < text.size(); ++bytes) {
@@ -206,20 +206,20 @@ TEST(ScheduleText, NoticesACutAtEveryByte) {
   EXPECT_EQ(without_newline.value(), whole);
 }
 
-TEST(ScheduleText, NeverTakesAChangedByteForTheSameSchedule) {
+TEST(TextForm, RejectsAChangedByteOrReadsTheSameSchedule) {
   const Schedule whole = doubling();
   const std::string text = printed(whole);
-  for (std::size_t place = 0; place < text.size(); ++place) {
+  for (std::size_t position = 0; position < text.size(); ++position) {
     for (const char c : {'0', '7', ' ', '\n', 'a', '#'}) {
       std::string changed = text;
-      changed[place] = c;
+      changed[position] = c;
       const Result<Schedule> read = parsed(changed);
       EXPECT_TRUE(!read.ok() || read.value() == whole) << changed;
     }
   }
 }
 
-TEST(ScheduleText, TheDocumentedExampleIsCanonicalAndProven) {
+TEST(TextForm, OfTheDocumentedExampleIsCanonicalAndProven) {
   std::ifstream in{SLUICE_SOURCE_DIR "/docs/schedule-format.md"};
   std::stringstream page;
   page << in.rdbuf();
@@ -234,42 +234,43 @@ TEST(ScheduleText, TheDocumentedExampleIsCanonicalAndProven) {
   EXPECT_EQ(proof.steps, 4);
 }
 
-TEST(ScheduleText, RefusesToPrintWhatItCannotSay) {
+TEST(TextForm, RejectsSchedulesThatItCannotExpress) {
   const auto changed = [](auto change) {
     Schedule schedule = doubling();
     change(schedule);
     return schedule;
   };
-  expect_unsayable(changed([](Schedule& s) { s.algorithm = "two words"; }),
-                   "the algorithm has no proper name");
-  expect_unsayable(changed([](Schedule& s) { s.programs.pop_back(); }),
-                   "there is not one program a rank");
-  expect_unsayable(changed([](Schedule& s) { s.shape.root = 1; }), "it has a root to no use");
-  expect_unsayable(changed([](Schedule& s) {
-                     s.shape.collective = Collective::Reduce;
-                     s.shape.root = 2;
-                   }),
-                   "the root is no rank");
-  expect_unsayable(changed([](Schedule& s) { s.shape.segments = 0; }), "it has no segments");
-  expect_unsayable(changed([](Schedule& s) {
-                     s.shape.grid = {3, -1};
-                   }),
-                   "its grid does not hold its ranks");
-  expect_unsayable(changed([](Schedule& s) { s.programs.assign(2, Program{Chunking{0}}); }),
-                   "a chunk has no weight");
-  expect_unsayable(changed([](Schedule& s) {
-                     s.programs.assign(2, Program{Chunking{1}, {"buffer"}});
-                   }),
-                   "scratch names are not proper names");
-  expect_unsayable(changed([](Schedule& s) { s.programs[1] = Program{Chunking{3}}; }),
-                   "ranks 0 and 1 differ in chunks or scratch");
-  const std::string missing = "rank 1, step 1 names a rank, buffer or chunk that is not there";
-  expect_unsayable(changed([](Schedule& s) { s.programs[1].send(2, {}); }), missing);
-  expect_unsayable(changed([](Schedule& s) { s.programs[1].send(0, {.count = 4}); }), missing);
-  expect_unsayable(changed([](Schedule& s) { s.programs[1].send(0, {.buffer = 3}); }), missing);
-  expect_unsayable(changed([](Schedule& s) { s.programs[1].receive_copy(kOwn, {}); }), missing);
-  expect_unsayable(changed([](Schedule& s) { s.programs[1].receive_reduce({}, {}); }), missing);
-  expect_unsayable(changed([](Schedule& s) { s.programs[1].local_copy({}, -1); }), missing);
+  expect_not_printable(changed([](Schedule& s) { s.algorithm = "two words"; }),
+                       "the algorithm has no valid name");
+  expect_not_printable(changed([](Schedule& s) { s.programs.pop_back(); }),
+                       "it does not have one program for each rank");
+  expect_not_printable(changed([](Schedule& s) { s.shape.root = 1; }),
+                       "its collective has no root");
+  expect_not_printable(changed([](Schedule& s) {
+                         s.shape.collective = Collective::Reduce;
+                         s.shape.root = 2;
+                       }),
+                       "the root is not a rank");
+  expect_not_printable(changed([](Schedule& s) { s.shape.segments = 0; }), "it has no segments");
+  expect_not_printable(changed([](Schedule& s) {
+                         s.shape.grid = {3, -1};
+                       }),
+                       "the nodes of its grid do not add up to its ranks");
+  expect_not_printable(changed([](Schedule& s) { s.programs.assign(2, Program{Chunking{0}}); }),
+                       "a chunk has no weight");
+  expect_not_printable(changed([](Schedule& s) {
+                         s.programs.assign(2, Program{Chunking{1}, {"buffer"}});
+                       }),
+                       "scratch names are not valid names");
+  expect_not_printable(changed([](Schedule& s) { s.programs[1] = Program{Chunking{3}}; }),
+                       "ranks 0 and 1 differ in chunks or scratch");
+  const std::string missing = "rank 1, step 1 names a rank, buffer or chunk that does not exist";
+  expect_not_printable(changed([](Schedule& s) { s.programs[1].send(2, {}); }), missing);
+  expect_not_printable(changed([](Schedule& s) { s.programs[1].send(0, {.count = 4}); }), missing);
+  expect_not_printable(changed([](Schedule& s) { s.programs[1].send(0, {.buffer = 3}); }), missing);
+  expect_not_printable(changed([](Schedule& s) { s.programs[1].receive_copy(kOwn, {}); }), missing);
+  expect_not_printable(changed([](Schedule& s) { s.programs[1].receive_reduce({}, {}); }), missing);
+  expect_not_printable(changed([](Schedule& s) { s.programs[1].local_copy({}, -1); }), missing);
 }
 
 }  // namespace

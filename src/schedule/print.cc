@@ -1,3 +1,4 @@
+// print.cc - writes the text form of a schedule, and hashes it.
 #include <xxhash.h>
 
 #include <algorithm>
@@ -13,42 +14,42 @@
 #include "schedule/text_form.h"
 #include "sluice/schedule.h"
 
-namespace sluice {
+namespace sluice::schedule {
 namespace {
 
-// What the text form cannot say would be lost in print, and two schedules would share a hash.
-class SayableCheck {
+// Finds what the text form cannot express. Printing would lose it, and two different schedules
+// would have the same hash.
+class PrintableCheck {
  public:
-  explicit SayableCheck(const Schedule& schedule) : schedule_{schedule} {}
+  explicit PrintableCheck(const Schedule& schedule) : schedule_{schedule} {}
 
   Status run() const {
     const Shape& shape = schedule_.shape;
-    if (!schedule::is_name(schedule_.algorithm))
-      return unsayable("the algorithm has no proper name");
+    if (!is_name(schedule_.algorithm)) return not_printable("the algorithm has no valid name");
     if (std::ssize(schedule_.programs) != shape.ranks || shape.ranks < 1) {
-      return unsayable("there is not one program a rank");
+      return not_printable("it does not have one program for each rank");
     }
-    if (!has_root(shape.collective) && shape.root != 0) return unsayable("it has a root to no use");
-    if (shape.root < 0 || shape.root >= shape.ranks) return unsayable("the root is no rank");
-    if (shape.segments < 1) return unsayable("it has no segments");
-    if (!grid_fits()) return unsayable("its grid does not hold its ranks");
+    if (!has_root(shape.collective) && shape.root != 0)
+      return not_printable("its collective has no root");
+    if (shape.root < 0 || shape.root >= shape.ranks) return not_printable("the root is not a rank");
+    if (shape.segments < 1) return not_printable("it has no segments");
+    if (!grid_fits()) return not_printable("the nodes of its grid do not add up to its ranks");
 
     const Program& first = schedule_.programs.front();
     if (first.chunking().chunks() < 1 || !weights_are_positive(first.chunking())) {
-      return unsayable("a chunk has no weight");
+      return not_printable("a chunk has no weight");
     }
-    if (!schedule::are_scratch_names(first.scratch()))
-      return unsayable("scratch names are not proper names");
+    if (!are_scratch_names(first.scratch()))
+      return not_printable("scratch names are not valid names");
     for (int rank = 0; rank < shape.ranks; ++rank) {
       const Program& program = schedule_.programs[static_cast<std::size_t>(rank)];
       if (program.chunking() != first.chunking() || program.scratch() != first.scratch()) {
-        return unsayable(base::format("ranks 0 and {} differ in chunks or scratch", rank));
+        return not_printable(base::format("ranks 0 and {} differ in chunks or scratch", rank));
       }
       for (int step = 0; step < program.steps(); ++step) {
-        if (!is_sayable(program, step)) {
-          return unsayable(
-              base::format("rank {}, step {} names a rank, buffer or chunk that is not "
-                           "there",
+        if (!is_printable(program, step)) {
+          return not_printable(
+              base::format("rank {}, step {} names a rank, buffer or chunk that does not exist",
                            rank, step + 1));
         }
       }
@@ -57,7 +58,7 @@ class SayableCheck {
   }
 
  private:
-  static Status unsayable(std::string_view why) {
+  static Status not_printable(std::string_view why) {
     return {Code::InvalidArgument, base::format("the schedule cannot be written as text: {}", why)};
   }
 
@@ -77,7 +78,7 @@ class SayableCheck {
     return true;
   }
 
-  bool is_sayable(const Program& program, int step) const {
+  bool is_printable(const Program& program, int step) const {
     const auto is_rank = [&](Rank rank) { return rank >= 0 && rank < schedule_.shape.ranks; };
     const auto is_buffer = [&](BufferId id) { return id >= 0 && id < program.buffers(); };
     const auto is_range = [&](const Range& range) {
@@ -108,7 +109,8 @@ class SayableCheck {
   const Schedule& schedule_;
 };
 
-// Formats into a small buffer and hands it on as it fills, so that no text is ever whole in memory.
+// Formats into a small buffer and passes it to the sink when it is full, so that the whole text is
+// never in memory.
 class Printer {
  public:
   using Sink = std::function<void(std::string_view)>;
@@ -116,7 +118,7 @@ class Printer {
   Printer(const Schedule& schedule, Sink sink) : schedule_{schedule}, sink_{std::move(sink)} {}
 
   void print(std::optional<std::uint64_t> hash) {
-    add("sluice-schedule {}\n", schedule::kTextVersion);
+    add("sluice-schedule {}\n", kTextVersion);
     if (hash) add("hash {:016x}\n", *hash);
     print_header();
     for (int rank = 0; rank < schedule_.shape.ranks; ++rank) print_program(rank);
@@ -190,9 +192,8 @@ class Printer {
         add("rank {} step {} local {} ", rank, step + 1, verb(write));
         add_range(program, write.range);
         add(" =");
-        add_sources(program, write, [&](BufferId source) {
-          add(" {}", schedule::buffer_name(program.scratch(), source));
-        });
+        add_sources(program, write,
+                    [&](BufferId source) { add(" {}", buffer_name(program.scratch(), source)); });
       }
       const bool empty = program.sends(step).empty() && program.receives(step).empty() &&
                          program.locals(step).empty();
@@ -206,7 +207,7 @@ class Printer {
   }
 
   void add_range(const Program& program, const Range& range) {
-    add("{}[{}", schedule::buffer_name(program.scratch(), range.buffer), range.first);
+    add("{}[{}", buffer_name(program.scratch(), range.buffer), range.first);
     if (range.count > 1) add("..{}", (range.first + range.count - 1) % program.chunking().chunks());
     add("]");
   }
@@ -228,21 +229,26 @@ class Printer {
 };
 
 }  // namespace
+}  // namespace sluice::schedule
+
+namespace sluice {
 
 void print_schedule(std::ostream& out, const Schedule& schedule) {
   const std::uint64_t hash = hash_schedule(schedule);
-  Printer{schedule,
-          [&](std::string_view text) {
-            out.write(text.data(), static_cast<std::streamsize>(text.size()));
-          }}
+  schedule::Printer{schedule,
+                    [&](std::string_view text) {
+                      out.write(text.data(), static_cast<std::streamsize>(text.size()));
+                    }}
       .print(hash);
 }
 
 std::uint64_t hash_schedule(const Schedule& schedule) {
-  if (const Status status = SayableCheck{schedule}.run(); !status.ok()) throw Error{status};
+  if (const Status status = schedule::PrintableCheck{schedule}.run(); !status.ok())
+    throw Error{status};
   XXH64_state_t state;
   XXH64_reset(&state, 0);
-  Printer{schedule, [&](std::string_view text) { XXH64_update(&state, text.data(), text.size()); }}
+  schedule::Printer{schedule,
+                    [&](std::string_view text) { XXH64_update(&state, text.data(), text.size()); }}
       .print(std::nullopt);
   return XXH64_digest(&state);
 }

@@ -1,0 +1,278 @@
+#include "schedule/symbolic_run.h"
+
+#include <algorithm>
+#include <bit>
+#include <optional>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "base/format.h"
+#include "schedule/text_form.h"
+
+namespace sluice::schedule {
+namespace {
+
+using ExpressionId = std::int32_t;
+constexpr ExpressionId kNothing = -1;  // of a position that was never written
+
+// The sums of a symbolic run. Equal sums have equal ids.
+class Expressions {
+ public:
+  Expressions(int ranks, bool commutative)
+      : ranks_{static_cast<std::size_t>(ranks)},
+        commutative_{commutative},
+        words_each_{(ranks_ + kWordBits - 1) / kWordBits},
+        words_(ranks_ * words_each_) {
+    for (std::size_t rank = 0; rank < ranks_; ++rank) {
+      words_[rank * words_each_ + rank / kWordBits] = Word{1} << (rank % kWordBits);
+    }
+  }
+
+  // Drops all sums. Called for every chunk, so that memory is ranks^2 bits, not ranks^3.
+  void clear() {
+    words_.resize(ranks_ * words_each_);
+    sums_.clear();
+  }
+
+  // The contribution of a rank.
+  ExpressionId leaf(Rank rank) const { return rank; }
+
+  ExpressionId sum(ExpressionId a, ExpressionId b) {
+    if (commutative_ && a > b) std::swap(a, b);
+    const std::uint64_t key =
+        std::uint64_t{static_cast<std::uint32_t>(a)} << 32U | static_cast<std::uint32_t>(b);
+    const auto next = static_cast<ExpressionId>(words_.size() / words_each_);
+    const auto [at, is_new] = sums_.try_emplace(key, next);
+    if (is_new) {
+      words_.resize(words_.size() + words_each_);
+      Word* const united = words_.data() + static_cast<std::size_t>(next) * words_each_;
+      for (std::size_t w = 0; w < words_each_; ++w) united[w] = ranks_in(a)[w] | ranks_in(b)[w];
+    }
+    return at->second;
+  }
+
+  // A rank that contributes to both; their sum would count it twice.
+  std::optional<Rank> common_rank(ExpressionId a, ExpressionId b) const {
+    for (std::size_t w = 0; w < words_each_; ++w) {
+      if (const Word both = ranks_in(a)[w] & ranks_in(b)[w]; both != 0) {
+        return static_cast<Rank>(w * kWordBits + static_cast<std::size_t>(std::countr_zero(both)));
+      }
+    }
+    return std::nullopt;
+  }
+
+  std::optional<Rank> missing_rank(ExpressionId expression) const {
+    for (std::size_t rank = 0; rank < ranks_; ++rank) {
+      const Word word = ranks_in(expression)[rank / kWordBits];
+      if ((word >> (rank % kWordBits) & 1) == 0) return static_cast<Rank>(rank);
+    }
+    return std::nullopt;
+  }
+
+ private:
+  using Word = std::uint64_t;
+  static constexpr std::size_t kWordBits = 64;
+  const Word* ranks_in(ExpressionId expression) const {
+    return words_.data() + static_cast<std::size_t>(expression) * words_each_;
+  }
+
+  std::size_t ranks_;
+  bool commutative_;
+  std::size_t words_each_;
+  std::vector<Word> words_;  // for each expression, one bit for each rank that contributes
+  std::unordered_map<std::uint64_t, ExpressionId> sums_;
+};
+
+// Runs a schedule with symbols instead of numbers, one chunk at a time, and compares the outcome
+// with what the collective promises.
+class SymbolicRun {
+ public:
+  SymbolicRun(const Schedule& schedule, const EventGraph& graph)
+      : schedule_{schedule},
+        graph_{graph},
+        chunking_{schedule.programs.front().chunking()},
+        ranks_{schedule.shape.ranks},
+        buffers_{schedule.programs.front().buffers()},
+        expressions_{ranks_, !schedule.ordered},
+        positions_(static_cast<std::size_t>(ranks_) * static_cast<std::size_t>(buffers_)) {}
+
+  // `events` are those that touch the chunk, in order.
+  std::string run(int chunk, std::span<const std::uint32_t> events) {
+    chunk_ = chunk;
+    error_.clear();
+    begin();
+    for (const std::uint32_t event : events) {
+      execute(graph_.events()[event]);
+      if (!error_.empty()) return error_;
+    }
+    check_outputs();
+    if (error_.empty()) check_use(events);
+    return error_;
+  }
+
+ private:
+  static constexpr std::int32_t kInput = -1;  // the writer of an input of the collective
+  struct Position {
+    ExpressionId value = kNothing;
+    std::int32_t writer = kInput;  // index among the events of the chunk
+  };
+
+  Position& position(Rank rank, BufferId buffer) {
+    return positions_[static_cast<std::size_t>(rank) * static_cast<std::size_t>(buffers_) +
+                      static_cast<std::size_t>(buffer)];
+  }
+
+  void begin() {
+    expressions_.clear();
+    std::fill(positions_.begin(), positions_.end(), Position{});
+    reads_.clear();
+    read_end_.clear();
+    for (Rank rank = 0; rank < ranks_; ++rank) {
+      if (contributes(schedule_.shape, chunking_, rank, chunk_))
+        position(rank, kUserBuffer).value = expressions_.leaf(rank);
+    }
+  }
+
+  void execute(const Event& event) {
+    ExpressionId result = kNothing;
+    for (const Operand& operand : graph_.operands(event)) {
+      const Position& source = position(operand.rank, operand.buffer);
+      if (source.value == kNothing) {
+        return fail(event, base::format("it reads {} of rank {}, which holds nothing yet",
+                                        buffer(operand.buffer), operand.rank));
+      }
+      reads_.push_back(source.writer);
+      if (result == kNothing) {
+        result = source.value;
+        continue;
+      }
+      if (const auto twice = expressions_.common_rank(result, source.value)) {
+        return fail(event, base::format("it adds the contribution of rank {} twice", *twice));
+      }
+      result = expressions_.sum(result, source.value);
+    }
+    position(event.rank, event.write->range.buffer) = {result,
+                                                       static_cast<std::int32_t>(read_end_.size())};
+    read_end_.push_back(static_cast<std::uint32_t>(reads_.size()));
+  }
+
+  ExpressionId sum_in_rank_order() {
+    ExpressionId expression = expressions_.leaf(0);
+    for (Rank rank = 1; rank < ranks_; ++rank) {
+      expression = expressions_.sum(expression, expressions_.leaf(rank));
+    }
+    return expression;
+  }
+
+  void check_outputs() {
+    const Collective collective = schedule_.shape.collective;
+    const bool reduction = is_reduction(collective);
+    const Rank source = collective == Collective::AllGather
+                            ? owner_of_chunk(chunking_, ranks_, chunk_)
+                            : schedule_.shape.root;
+    ExpressionId expected = reduction ? kNothing : expressions_.leaf(source);
+    const ExpressionId declared = schedule_.ordered ? sum_in_rank_order() : kNothing;
+    Rank first = 0;  // the rank that `expected` is from
+    for (Rank rank = 0; rank < ranks_ && error_.empty(); ++rank) {
+      if (!receives_result(schedule_.shape, chunking_, rank, chunk_)) continue;
+      const ExpressionId value = position(rank, kUserBuffer).value;
+      if (value == kNothing) {
+        fail_result(rank, "is missing");
+      } else if (!reduction) {
+        if (value != expected)
+          fail_result(rank, base::format("is not the contribution of rank {}", source));
+      } else if (const auto missing = expressions_.missing_rank(value)) {
+        fail_result(rank, base::format("lacks the contribution of rank {}", *missing));
+      } else if (schedule_.ordered && value != declared) {
+        fail_result(rank, "is not the sum rank 0 + rank 1 + ... from left to right, as declared");
+      } else if (expected == kNothing) {
+        expected = value;
+        first = rank;
+      } else if (value != expected) {
+        fail_result(rank, base::format("was added in another order than on rank {}, so the bits "
+                                       "may differ",
+                                       first));
+      }
+    }
+  }
+
+  // Every value that an event writes must flow into an output: goes back from the outputs.
+  void check_use(std::span<const std::uint32_t> events) {
+    used_.assign(events.size(), false);
+    const auto use = [&](std::int32_t writer) {
+      if (writer != kInput) used_[static_cast<std::size_t>(writer)] = true;
+    };
+    for (Rank rank = 0; rank < ranks_; ++rank) {
+      if (receives_result(schedule_.shape, chunking_, rank, chunk_))
+        use(position(rank, kUserBuffer).writer);
+    }
+    for (std::size_t i = events.size(); i-- > 0;) {
+      const Event& event = graph_.events()[events[i]];
+      if (!used_[i]) {
+        return fail(event, base::format("the value that it writes to {} is never used",
+                                        buffer(event.write->range.buffer)));
+      }
+      for (std::uint32_t r = i == 0 ? 0 : read_end_[i - 1]; r < read_end_[i]; ++r) use(reads_[r]);
+    }
+  }
+
+  void fail(const Event& event, std::string_view what) {
+    error_ =
+        base::format("rank {}, step {}, chunk {}: {}", event.rank, event.step + 1, chunk_, what);
+  }
+  void fail_result(Rank rank, std::string_view what) {
+    error_ =
+        base::format("rank {}, after the last step, chunk {}: the result {}", rank, chunk_, what);
+  }
+  std::string_view buffer(BufferId id) const {
+    return buffer_name(schedule_.programs.front().scratch(), id);
+  }
+
+  const Schedule& schedule_;
+  const EventGraph& graph_;
+  const Chunking& chunking_;
+  int ranks_;
+  int buffers_;
+  int chunk_ = 0;
+  std::string error_;
+  Expressions expressions_;
+  std::vector<Position> positions_;      // of each rank and buffer
+  std::vector<std::int32_t> reads_;      // the writers of what each event read, event after event
+  std::vector<std::uint32_t> read_end_;  // where each event's part of reads_ ends
+  std::vector<bool> used_;
+};
+
+}  // namespace
+
+std::string symbolic_run_error(const Schedule& schedule, const EventGraph& graph,
+                               std::span<const std::uint32_t> order) {
+  const int chunks = schedule.programs.front().chunking().chunks();
+  const auto for_chunks = [&](std::uint32_t event, auto&& visit) {
+    const Range& range = graph.events()[event].write->range;
+    for (int i = 0; i < range.count; ++i)
+      visit(static_cast<std::size_t>((range.first + i) % chunks));
+  };
+  // One list with the events of chunk 0, then those of chunk 1, and so on; end[c] is where the part
+  // of chunk c ends.
+  std::vector<std::size_t> end(static_cast<std::size_t>(chunks) + 1, 0);
+  for (const std::uint32_t event : order)
+    for_chunks(event, [&](std::size_t chunk) { ++end[chunk]; });
+  std::size_t sum = 0;
+  for (std::size_t& each : end) sum += std::exchange(each, sum);
+  std::vector<std::uint32_t> events(sum);
+  for (const std::uint32_t event : order) {
+    for_chunks(event, [&](std::size_t chunk) { events[end[chunk]++] = event; });
+  }
+
+  SymbolicRun run{schedule, graph};
+  std::string error;
+  for (int chunk = 0; chunk < chunks && error.empty(); ++chunk) {
+    const auto c = static_cast<std::size_t>(chunk);
+    const std::size_t begin = c == 0 ? 0 : end[c - 1];
+    error = run.run(chunk, std::span{events}.subspan(begin, end[c] - begin));
+  }
+  return error;
+}
+
+}  // namespace sluice::schedule

@@ -1,0 +1,21 @@
+// symbolic_run.h - runs a schedule with symbols and checks what every rank holds in the end.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "schedule/event_graph.h"
+#include "sluice/schedule.h"
+
+namespace sluice::schedule {
+
+// Runs the events in the given order, chunk by chunk: a value is the sum of the contributions that
+// went into it, and equal sums have equal bits. Compares the values in the end with what the
+// collective promises, and checks that every value that was written is used. Returns "", or one
+// sentence that explains the error.
+// REQUIRES: `order` is from graph.order() and has all events.
+std::string symbolic_run_error(const Schedule& schedule, const EventGraph& graph,
+                               std::span<const std::uint32_t> order);
+
+}  // namespace sluice::schedule
