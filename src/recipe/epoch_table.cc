@@ -25,37 +25,39 @@ int batch_of(const Recipe& recipe, int epoch) {
   return batch;
 }
 
-// How ranks share a step of that batch: fills in batch, accumulate and global_batch.
+// Shares a step between the ranks: sets batch, accumulate and global_batch.
 Result<EpochRow> shared_step(const Recipe& recipe, int batch, int ranks) {
-  EpochRow plan{.batch = batch, .global_batch = std::int64_t{batch} * ranks};
-  if (recipe.global_batch == 0) return plan;
-  const std::int64_t whole = plan.global_batch;
+  EpochRow row{.batch = batch, .global_batch = std::int64_t{batch} * ranks};
+  if (recipe.global_batch == 0) return row;
+  const std::int64_t whole = row.global_batch;
   if (recipe.global_batch * batch % recipe.batch != 0) {
-    return refusal(base::format("a global batch of {} does not grow by {} / {}",
-                                recipe.global_batch, batch, recipe.batch));
+    return refusal(
+        base::format("a global batch of {} x {} / {} is not a whole number: "
+                     "choose another global_batch or batch_phases",
+                     recipe.global_batch, batch, recipe.batch));
   }
-  plan.global_batch = recipe.global_batch * batch / recipe.batch;
-  const auto others = [&](std::int64_t multiple) {
-    const std::int64_t below = plan.global_batch / multiple * multiple;
-    return below == 0 ? base::format("{} would do", multiple)
-                      : base::format("{} or {} would do", below, below + multiple);
+  row.global_batch = recipe.global_batch * batch / recipe.batch;
+  const auto nearest = [&](std::int64_t multiple) {
+    const std::int64_t below = row.global_batch / multiple * multiple;
+    return below == 0 ? base::format("use {}", multiple)
+                      : base::format("use {} or {}", below, below + multiple);
   };
-  if (plan.global_batch % ranks != 0) {
+  if (row.global_batch % ranks != 0) {
     return refusal(base::format("a global batch of {} cannot be shared evenly by {} ranks: {}",
-                                plan.global_batch, ranks, others(ranks)));
+                                row.global_batch, ranks, nearest(ranks)));
   }
-  // The fewest backwards of equal size, none of them small: batch norm needs its samples.
-  const std::int64_t share = plan.global_batch / ranks;
+  // The fewest backwards of equal size. None may be small, because batch norm needs its samples.
+  const std::int64_t share = row.global_batch / ranks;
   const int most = static_cast<int>(std::min<std::int64_t>(share, batch));
-  for (plan.batch = most; 2 * plan.batch > most; --plan.batch) {
-    if (share % plan.batch != 0) continue;
-    plan.accumulate = static_cast<int>(share / plan.batch);
-    return plan;
+  for (row.batch = most; 2 * row.batch > most; --row.batch) {
+    if (share % row.batch != 0) continue;
+    row.accumulate = static_cast<int>(share / row.batch);
+    return row;
   }
   return refusal(
-      base::format("a global batch of {} is {} samples a rank, which equal backwards of about {} "
-                   "do not add up to: {}",
-                   plan.global_batch, share, batch, others(whole)));
+      base::format("a global batch of {} is {} samples a rank, which cannot be split into equal "
+                   "backwards of about {}: {}",
+                   row.global_batch, share, batch, nearest(whole)));
 }
 
 Status enough_samples(const Recipe& recipe, const EpochRow& epoch, int ranks,
@@ -66,24 +68,24 @@ Status enough_samples(const Recipe& recipe, const EpochRow& epoch, int ranks,
   std::string fits = base::format("use at most {} ranks", samples);
   if (samples >= ranks) {
     fits = recipe.global_batch > 0
-               ? base::format("take a global_batch of at most {}", samples / ranks * ranks)
-               : base::format("take a batch of at most {}", samples / ranks);
+               ? base::format("use a global_batch of at most {}", samples / ranks * ranks)
+               : base::format("use a batch of at most {}", samples / ranks);
   }
   return refusal(base::format("{} samples are fewer than one global batch of {} ({}): {}", samples,
                               epoch.global_batch, way, fits));
 }
 
-// How often something is due until `epoch`. Multiples of `every` are rounded, so a little is added.
+// How often an action was due until `epoch`. Multiples of `every` round, hence the tolerance.
 double times_due(double first, double every, double epoch) {
   constexpr double kRounding = 1e-9;
   return epoch < first - kRounding ? 0 : std::floor((epoch - first) / every + kRounding) + 1;
 }
 
-bool due_after(double first, double every, const EpochTable& plan, std::int64_t step) {
-  if (step + 1 == plan.steps) return true;
+bool due_after(double first, double every, const EpochTable& table, std::int64_t step) {
+  if (step + 1 == table.steps) return true;
   if (every == 0) return false;
-  return times_due(first, every, plan.epoch_at(step + 1)) >
-         times_due(first, every, plan.epoch_at(step));
+  return times_due(first, every, table.epoch_at(step + 1)) >
+         times_due(first, every, table.epoch_at(step));
 }
 
 }  // namespace
@@ -126,7 +128,7 @@ std::int64_t EpochTable::step_at(double epoch) const {
 Result<EpochTable> make_epoch_table(const Recipe& recipe, int ranks, std::int64_t samples) {
   if (ranks < 1 || samples < 1)
     return refusal(base::format("{} ranks cannot train on {} samples", ranks, samples));
-  EpochTable plan{.samples = samples, .ranks = ranks, .epoch_end = recipe.epoch_end};
+  EpochTable table{.samples = samples, .ranks = ranks, .epoch_end = recipe.epoch_end};
   std::int64_t position = 0;  // in the stream
   for (int e = 0; e < recipe.epochs; ++e) {
     Result<EpochRow> shared = shared_step(recipe, batch_of(recipe, e), ranks);
@@ -138,7 +140,7 @@ Result<EpochTable> make_epoch_table(const Recipe& recipe, int ranks, std::int64_
         recipe.epochs >= e + 1 ? samples
                                : std::llround((recipe.epochs - e) * static_cast<double>(samples));
     const std::int64_t global = epoch.global_batch;
-    epoch.first_step = plan.steps;
+    epoch.first_step = table.steps;
     epoch.first_sample = recipe.epoch_end == EpochEnd::RunOn ? position : begin;
     switch (recipe.epoch_end) {
       case EpochEnd::Drop:
@@ -156,45 +158,23 @@ Result<EpochTable> make_epoch_table(const Recipe& recipe, int ranks, std::int64_
     }
     if (epoch.steps == 0) break;
     position += epoch.steps * global;
-    plan.steps += epoch.steps;
-    plan.epochs.push_back(epoch);
+    table.steps += epoch.steps;
+    table.epochs.push_back(epoch);
   }
-  if (plan.steps == 0) {
+  if (table.steps == 0) {
     return refusal(
         base::format("{} epochs of {} samples are less than one step", recipe.epochs, samples));
   }
-  return plan;
+  return table;
 }
 
-LearningRateSchedule learning_rate_schedule(const Recipe& recipe, const EpochTable& plan) {
-  const double growth = part(plan.epochs[0].global_batch, recipe.rate_batch);
-  LearningRateSchedule schedule{
-      .base = recipe.rate,
-      .warm_up = {.length = recipe.warm_up_epochs, .from = recipe.warm_up_from}};
-  if (recipe.rate_scaling == LearningRateScaling::Linear) schedule.base *= growth;
-  if (recipe.rate_scaling == LearningRateScaling::Sqrt) schedule.base *= std::sqrt(growth);
-  if (recipe.decay == DecayKind::Step) schedule.decay = SteppedLearningRate{recipe.drops};
-  if (recipe.decay == DecayKind::Polynomial) {
-    const double rest = std::max(0.0, recipe.epochs - recipe.warm_up_epochs);
-    schedule.decay =
-        PolynomialLearningRate{.length = recipe.poly_epochs > 0 ? recipe.poly_epochs : rest,
-                               .power = recipe.poly_power,
-                               .end = recipe.poly_end};
-  }
-  return schedule;
-}
-
-double learning_rate_at(const Recipe& recipe, const EpochTable& plan, std::int64_t step) {
-  return learning_rate_at(learning_rate_schedule(recipe, plan), plan.epoch_at(step));
-}
-
-bool evaluates_after(const Recipe& recipe, const EpochTable& plan, std::int64_t step) {
+bool evaluates_after(const Recipe& recipe, const EpochTable& table, std::int64_t step) {
   const double first = recipe.evaluate_first > 0 ? recipe.evaluate_first : recipe.evaluate_every;
-  return due_after(first, recipe.evaluate_every, plan, step);
+  return due_after(first, recipe.evaluate_every, table, step);
 }
 
-bool checkpoints_after(const Recipe& recipe, const EpochTable& plan, std::int64_t step) {
-  return due_after(recipe.checkpoint_every, recipe.checkpoint_every, plan, step);
+bool checkpoints_after(const Recipe& recipe, const EpochTable& table, std::int64_t step) {
+  return due_after(recipe.checkpoint_every, recipe.checkpoint_every, table, step);
 }
 
 }  // namespace sluice::recipe

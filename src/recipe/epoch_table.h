@@ -1,19 +1,18 @@
-// epoch_table.h - a recipe on so many ranks and samples: which steps there are, and their rates.
+// epoch_table.h - the epochs and steps of a recipe, for a number of ranks and of samples.
 //
-// All samples are shuffled anew for each epoch, and the shuffles follow each other as one endless
-// stream: position p is sample p % samples of the shuffle of epoch p / samples. A step takes the
-// next global batch of the stream, whatever the number of ranks. How epochs end (Recipe::epoch_end)
-// is only where each begins in the stream: drop and fill begin epoch e at e x samples, so drop
-// leaves out what does not fill a step and fill borrows from the next shuffle; run_on goes on where
-// the last step ended.
+// Each epoch shuffles all samples anew, and the shuffles form one endless stream: position p is
+// sample p % samples of the shuffle of epoch p / samples. A step takes the next global batch of the
+// stream, for any number of ranks. Recipe::epoch_end decides where in the stream an epoch begins.
+// With drop and fill, epoch e begins at e x samples: drop leaves out the samples that do not fill a
+// step, and fill takes the missing ones from the next shuffle. With run_on it begins where the last
+// step ended.
 //
-// Trainer and simulator read the same plan. Thread-safety: plain values and pure functions.
+// Trainer and simulator read the same table. Thread-safety: plain values and pure functions.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
-#include "recipe/learning_rate.h"
 #include "recipe/recipe.h"
 #include "sluice/status.h"
 
@@ -25,12 +24,12 @@ struct EpochRow {
   int batch = 0;                       // samples of a rank in one backward
   int accumulate = 1;                  // backwards of a step
   std::int64_t global_batch = 0;       // batch x ranks x accumulate
-  std::int64_t first_sample = 0;       // where in the stream first_step begins
-  std::int64_t steps_of_an_epoch = 0;  // steps, unless the training ends within this one
+  std::int64_t first_sample = 0;       // position in the stream of first_step
+  std::int64_t steps_of_an_epoch = 0;  // of the whole epoch, if the training ends within this one
 };
 
 struct EpochTable {
-  std::vector<EpochRow> epochs;  // none without steps
+  std::vector<EpochRow> epochs;  // epochs with at least one step
   std::int64_t steps = 0;
   std::int64_t samples = 0;
   int ranks = 1;
@@ -38,25 +37,22 @@ struct EpochTable {
 
   // REQUIRES: 0 <= step < steps.
   const EpochRow& epoch_of(std::int64_t step) const;
-  // Where in the stream a step begins.
+  // The position in the stream at which a step begins.
   std::int64_t first_sample(std::int64_t step) const;
-  // Epochs that have passed when `step` begins; at `steps`: in all. With drop and fill an epoch's
-  // first step has its number, to the bit.
+  // The epochs that have passed when `step` begins; at `steps`, all of them. With drop and fill the
+  // first step of epoch e returns exactly e.
   double epoch_at(std::int64_t step) const;
-  // The first step that begins at `epoch` or later; `steps` where none does.
+  // The first step that begins at `epoch` or later; `steps` if there is none.
   std::int64_t step_at(double epoch) const;
 };
 
-// Too few samples, or a global batch that ranks cannot share, is an error that says what fits.
+// Fails if the samples do not fill one global batch, or if the ranks cannot share it evenly. The
+// error says which values would work.
 Result<EpochTable> make_epoch_table(const Recipe& recipe, int ranks, std::int64_t samples);
 
-// By epochs; scaled to the plan's first global batch by the recipe's rule.
-LearningRateSchedule learning_rate_schedule(const Recipe& recipe, const EpochTable& plan);
-// The rate of a step.
-double learning_rate_at(const Recipe& recipe, const EpochTable& plan, std::int64_t step);
-
-// Whether the recipe wants it once `step` is done; after the last step both.
-bool evaluates_after(const Recipe& recipe, const EpochTable& plan, std::int64_t step);
-bool checkpoints_after(const Recipe& recipe, const EpochTable& plan, std::int64_t step);
+// Whether the recipe evaluates, or saves a checkpoint, after `step`. After the last step both are
+// true.
+bool evaluates_after(const Recipe& recipe, const EpochTable& table, std::int64_t step);
+bool checkpoints_after(const Recipe& recipe, const EpochTable& table, std::int64_t step);
 
 }  // namespace sluice::recipe

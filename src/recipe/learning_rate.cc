@@ -41,4 +41,27 @@ double learning_rate_at(const LearningRateSchedule& schedule, double position) {
          std::visit(DecayFactor{position, schedule.warm_up.length}, schedule.decay);
 }
 
+LearningRateSchedule learning_rate_schedule(const Recipe& recipe, const EpochTable& table) {
+  const double growth =
+      static_cast<double>(table.epochs[0].global_batch) / static_cast<double>(recipe.rate_batch);
+  LearningRateSchedule schedule{
+      .base = recipe.rate,
+      .warm_up = {.length = recipe.warm_up_epochs, .from = recipe.warm_up_from}};
+  if (recipe.rate_scaling == LearningRateScaling::Linear) schedule.base *= growth;
+  if (recipe.rate_scaling == LearningRateScaling::Sqrt) schedule.base *= std::sqrt(growth);
+  if (recipe.decay == DecayKind::Step) schedule.decay = SteppedLearningRate{recipe.drops};
+  if (recipe.decay == DecayKind::Polynomial) {
+    const double rest = std::max(0.0, recipe.epochs - recipe.warm_up_epochs);
+    schedule.decay =
+        PolynomialLearningRate{.length = recipe.poly_epochs > 0 ? recipe.poly_epochs : rest,
+                               .power = recipe.poly_power,
+                               .end = recipe.poly_end};
+  }
+  return schedule;
+}
+
+double learning_rate_at(const Recipe& recipe, const EpochTable& table, std::int64_t step) {
+  return learning_rate_at(learning_rate_schedule(recipe, table), table.epoch_at(step));
+}
+
 }  // namespace sluice::recipe

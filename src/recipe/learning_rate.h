@@ -1,15 +1,19 @@
 // learning_rate.h - the learning rate by position in a training.
 //
-// A position counts from 0, in epochs or in steps: all numbers of a schedule in the same.
+// A position counts epochs or steps from 0. All numbers of one schedule use the same unit.
 #pragma once
 
+#include <cstdint>
 #include <variant>
 #include <vector>
 
+#include "recipe/epoch_table.h"
+#include "recipe/recipe.h"
+
 namespace sluice::recipe {
 
-// The rate rises along a straight line from `from` times its value, at position 0, and has its
-// value from position `length` on.
+// The learning rate rises linearly from `from` times its value, at position 0, to its full value at
+// position `length`.
 struct WarmUp {
   double length = 0;
   double from = 0;
@@ -17,18 +21,12 @@ struct WarmUp {
 
 struct ConstantLearningRate {};
 
-// From position `at` on the rate is `factor` times its base. In order of positions.
-struct LearningRateDrop {
-  double at = 0;
-  double factor = 1;
-  bool operator==(const LearningRateDrop&) const = default;
-};
 struct SteppedLearningRate {
   std::vector<LearningRateDrop> drops;
 };
 
 // Falls from the base to `end` times the base: base ((1 - end) (1 - p)^power + end), where p is the
-// part of `length` that has passed since the warm-up.
+// fraction of `length` that has passed since the warm-up.
 struct PolynomialLearningRate {
   double length = 1;
   double power = 1;
@@ -37,10 +35,15 @@ struct PolynomialLearningRate {
 
 struct LearningRateSchedule {
   double base = 0.1;
-  WarmUp warm_up;  // multiplies what follows
+  WarmUp warm_up;  // multiplies the decay
   std::variant<ConstantLearningRate, SteppedLearningRate, PolynomialLearningRate> decay;
 };
 
 double learning_rate_at(const LearningRateSchedule& schedule, double position);
+
+// The recipe's schedule, by epochs. The recipe's scaling rule is applied to the first global batch.
+LearningRateSchedule learning_rate_schedule(const Recipe& recipe, const EpochTable& table);
+// The learning rate of a step.
+double learning_rate_at(const Recipe& recipe, const EpochTable& table, std::int64_t step);
 
 }  // namespace sluice::recipe

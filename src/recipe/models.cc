@@ -10,7 +10,7 @@
 namespace sluice::recipe {
 namespace {
 
-// Writes layers down while it follows the size of the image through them.
+// Lists layers and tracks the size of the image through them.
 class TableWriter {
  public:
   explicit TableWriter(const ModelInput& input) : channels_{input.channels}, image_{input.image} {}
@@ -59,7 +59,7 @@ class TableWriter {
   bool too_small() const { return too_small_; }
   std::vector<ModelLayer> layers() && { return std::move(layers_); }
 
-  // The second way through a block: a projection of what the block was given.
+  // The shortcut of a block: a projection of the block's input.
   void projection(const std::string& block, int channels, int image, int out, int stride) {
     const auto [block_channels, block_image] = std::pair{channels_, image_};
     channels_ = channels;
@@ -249,9 +249,12 @@ Result<ModelInput> model_input(std::string_view name, ModelInput input) {
   if (Status known = cluster::check_model_name(name); !known.ok()) return known;
   const Known* const model = find_model(name);
   if (input.classes < 0 || input.channels < 0 || input.image < 0 || input.image > kMostImage) {
-    return Status{Code::InvalidArgument,
-                  base::format("{} cannot tell {} classes of {}x{} images with {} channels", name,
-                               input.classes, input.image, input.image, input.channels)};
+    return Status{
+        Code::InvalidArgument,
+        base::format("{} cannot have {} classes, {} channels and images of {}x{}: use values of at "
+                     "least 0, and images of at most {}x{}",
+                     name, input.classes, input.channels, input.image, input.image, kMostImage,
+                     kMostImage)};
   }
   if (input.classes == 0) input.classes = model->usual.classes;
   if (input.channels == 0) input.channels = model->usual.channels;

@@ -2,13 +2,14 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
+#include <optional>
 
 #include "base/format.h"
 #include "base/text.h"
 #include "base/toml.h"
-#include "recipe/recipe_check.h"
+#include "recipe/models.h"
 #include "recipe/recipe_keys.h"
-#include "recipe/recipe_value.h"
 
 namespace sluice::recipe {
 namespace {
@@ -16,7 +17,62 @@ namespace {
 constexpr std::string_view kSourceTable = "source";
 constexpr std::array<std::string_view, 6> kTags{"[S]", "[R]", "[D]", "[M]", "[M?]", "assumed"};
 
-// A recipe on its way from a text and overrides; the first mistake of each stage is kept.
+// Settings that are valid by themselves but not together.
+struct Conflict {
+  std::string_view key;  // the key to change
+  std::string what;      // a sentence
+};
+
+std::optional<Conflict> check_rmsprop(const Recipe& recipe) {
+  if (recipe.nesterov)
+    return Conflict{"nesterov", "rmsprop_warm_up has no nesterov: use sgd or lars"};
+  if (recipe.rate_place == LearningRateMode::Folded) {
+    return Conflict{"rate_place",
+                    "rmsprop_warm_up needs rate_place \"outside\": use that, sgd or lars"};
+  }
+  if (recipe.sparsity > 0) {
+    return Conflict{"sparsity",
+                    "rmsprop_warm_up needs all gradients at every step: use sgd or lars, "
+                    "or sparsity 0"};
+  }
+  if (recipe.rate == 0)
+    return Conflict{"rate", "rmsprop_warm_up divides by the learning rate: rate must not be 0"};
+  if (recipe.warm_up_epochs > 0 && recipe.warm_up_from == 0) {
+    return Conflict{"warm_up_from",
+                    "rmsprop_warm_up divides by the learning rate: warm_up_from must not be 0"};
+  }
+  return std::nullopt;
+}
+
+std::optional<Conflict> find_conflict(const Recipe& recipe) {
+  const Result<ModelTable> table = model_table(recipe.model, {.image = recipe.image});
+  if (!table.ok()) return Conflict{"image", table.status().message()};
+  const int grouped = std::accumulate(recipe.groups.begin(), recipe.groups.end(), 0);
+  if (const int gradients = table.value().gradient_tensors(); grouped > 0 && grouped != gradients) {
+    return Conflict{
+        "groups",
+        base::format(
+            "groups adds up to {} gradients, but {} has {}: change groups, or set [] to use theta",
+            grouped, recipe.model, gradients)};
+  }
+  if (recipe.augmentation == AugmentationKind::Shift && recipe.padding >= recipe.image) {
+    return Conflict{
+        "padding",
+        base::format("padding {} can shift an image of {}x{} out of view: use less than {}",
+                     recipe.padding, recipe.image, recipe.image, recipe.image)};
+  }
+  if (recipe.nesterov && recipe.momentum == 0)
+    return Conflict{"nesterov", "nesterov needs momentum, but momentum is 0"};
+  if (recipe.optimizer == OptimizerKind::Lars && recipe.decay_one_dimensional) {
+    return Conflict{"decay_one_dimensional",
+                    "lars never decays biases and batch norms: decay_one_dimensional must "
+                    "be false"};
+  }
+  if (recipe.optimizer == OptimizerKind::RmspropWarmUp) return check_rmsprop(recipe);
+  return std::nullopt;
+}
+
+// Builds a recipe from a text and overrides. Each stage reports its first mistake.
 class Loading {
  public:
   explicit Loading(const std::string& source) : source_{source} {}
@@ -59,11 +115,11 @@ class Loading {
   }
 
   Result<Recipe> finish() && {
-    if (const auto complaint = check_recipe(recipe_)) {
-      const auto place = places_.find(complaint->key);
-      return Status{Code::InvalidInput,
-                    base::format("{}: {}", place == places_.end() ? source_ : place->second,
-                                 complaint->what)};
+    if (const auto conflict = find_conflict(recipe_)) {
+      const auto place = places_.find(conflict->key);
+      return Status{
+          Code::InvalidInput,
+          base::format("{}: {}", place == places_.end() ? source_ : place->second, conflict->what)};
     }
     if (recipe_.decay == DecayKind::Polynomial && recipe_.poly_epochs == 0)
       recipe_.poly_epochs = std::max(0.0, recipe_.epochs - recipe_.warm_up_epochs);
@@ -81,7 +137,7 @@ class Loading {
             base::format("there is no key {}{}", base::quote(name), nearest_key_hint(name))};
   }
 
-  // A table has its keys in order of names: people read from above.
+  // toml++ sorts keys by name; people read a file from the top.
   Status first_of(const std::vector<Mistake>& mistakes) const {
     const auto first = std::min_element(
         mistakes.begin(), mistakes.end(),
@@ -96,7 +152,7 @@ class Loading {
     return text.substr(first, text.find_last_not_of(" \t") - first + 1);
   }
 
-  // What is no TOML value is a text without its quotes: model=resnet20.
+  // A text that is not a TOML value is a string without quotes: model=resnet20.
   Status set_text(const RecipeKey& key, const std::string& text) {
     const Result<toml::table> table = base::parse_toml(base::format("value = {}", text), "");
     if (table.ok() && table.value().size() == 1)
@@ -118,8 +174,8 @@ class Loading {
         return text.starts_with(each);
       });
       if (!places_.contains(name.str())) {
-        mistakes.push_back({name.source(), base::format("source.{} is the source of nothing: the "
-                                                        "file does not set {}",
+        mistakes.push_back({name.source(), base::format("source.{} names a key that the file "
+                                                        "does not set: set {}, or remove this line",
                                                         name.str(), name.str())});
       } else if (!tagged) {
         mistakes.push_back({name.source(), base::format("source.{} must begin with {}", name.str(),
@@ -132,7 +188,7 @@ class Loading {
 
   const std::string& source_;
   Recipe recipe_;
-  std::map<std::string, std::string, std::less<>> places_;  // of the keys that were set
+  std::map<std::string, std::string, std::less<>> places_;  // of the keys that are set
 };
 
 std::string value_in(const std::map<std::string, std::string>& settings, const RecipeKey& key) {
@@ -197,13 +253,14 @@ Status may_continue(const std::map<std::string, std::string>& then, double epoch
     const std::string after = show_value(now, key);
     if (before == after) continue;
     return {Code::InvalidArgument,
-            base::format("{} was {} and would now be {}, which changes the steps already taken: go "
-                         "on with --set {}={}, or begin another run",
+            base::format("{} was {} and is now {}, which would change the steps already taken: "
+                         "resume with --set {}={}, or start a new run",
                          key.name, before, after, key.name, before)};
   }
   if (now.epochs < epochs_done) {
     return {Code::InvalidArgument,
-            base::format("epochs = {}, but {} have been trained already", now.epochs, epochs_done)};
+            base::format("epochs is {}, but {} are already trained: use more epochs", now.epochs,
+                         epochs_done)};
   }
   return {};
 }

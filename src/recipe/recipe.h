@@ -1,8 +1,8 @@
 // recipe.h - a training as a table of settings, from a TOML file.
 //
-// docs/recipes.md has the keys and the recipes. Those of recipes/*.toml are part of the library, by
-// name; any other is read from a path. A key is named as its field here. A Recipe that was loaded
-// holds nothing impossible.
+// docs/recipes.md describes the keys and the recipes. The files of recipes/ are part of the library
+// and are known by name; any other recipe is read from a path. Each field has the name of its key.
+// Loading checks all values, so a loaded Recipe is valid.
 #pragma once
 
 #include <cstddef>
@@ -14,32 +14,41 @@
 #include <utility>
 #include <vector>
 
-#include "recipe/learning_rate.h"
 #include "sluice/gradients.h"
 #include "sluice/status.h"
 #include "sluice/types.h"
 
 namespace sluice::recipe {
 
-// How the rate follows the global batch.
+// How the learning rate follows the global batch.
 enum class LearningRateScaling : std::uint8_t { Linear, Sqrt, None };
-// What becomes of the samples that do not fill an epoch's last step: left out, filled up from the
-// next epoch's shuffle (whose epoch still begins at its begin), or no epoch has an end at all.
+// The samples that do not fill the last step of an epoch. Drop: they are left out. Fill: the step
+// takes the missing samples from the next shuffle, which the next epoch still reads from its start.
+// RunOn: the step spans two epochs.
 enum class EpochEnd : std::uint8_t { Drop, Fill, RunOn };
-// Statistics of a rank's own batch, whose running means are averaged over ranks before validation;
-// of all ranks' batches; or for validation those of the last batch alone, averaged over ranks.
+// Local: statistics of each rank's own batch; the running means are averaged over the ranks before
+// validation. Synchronised: statistics of all ranks' batches. LastBatch: as Local, but validation
+// uses the statistics of the last batch alone, averaged over the ranks.
 enum class BatchNormMode : std::uint8_t { Local, Synchronised, LastBatch };
 enum class OptimizerKind : std::uint8_t { Sgd, Lars, RmspropWarmUp };
 enum class DecayKind : std::uint8_t { Constant, Step, Polynomial };
-// The type of forward and backward, where the device has it.
+// The type of forward and backward, if the device supports it.
 enum class Compute : std::uint8_t { F32, F16, BF16 };
 enum class AugmentationKind : std::uint8_t { None, Shift, ResizedCrop };
 
-// From that epoch on, a rank's batch.
+// A rank's batch from `epoch` on.
 struct BatchPhase {
   int epoch = 0;
   int batch = 0;
   bool operator==(const BatchPhase&) const = default;
+};
+
+// The learning rate is `factor` times its base from position `at` on. Drops are in order of
+// positions.
+struct LearningRateDrop {
+  double at = 0;
+  double factor = 1;
+  bool operator==(const LearningRateDrop&) const = default;
 };
 
 struct Interval {
@@ -50,7 +59,7 @@ struct Interval {
 
 struct Recipe {
   std::string name;
-  std::string about;  // a line
+  std::string about;  // one line
 
   std::string model;
   int image = 224;  // height and width
@@ -59,28 +68,28 @@ struct Recipe {
   double label_smoothing = 0;
 
   AugmentationKind augmentation = AugmentationKind::None;
-  double augmentation_epochs = 0;  // how many are augmented; 0: all
-  bool flip = true;                // mirrored at random, where augmented
-  int padding = 4;                 // of Shift: how far an image may move, in pixels
-  Interval crop_area{0.08, 1};     // of ResizedCrop: part of the image
+  double augmentation_epochs = 0;  // augmented epochs; 0: all
+  bool flip = true;                // mirror augmented images at random
+  int padding = 4;                 // Shift: largest shift in pixels
+  Interval crop_area{0.08, 1};     // ResizedCrop: fraction of the image
   Interval crop_aspect{3.0 / 4, 4.0 / 3};
 
   double epochs = 1;
-  int batch = 32;                 // a rank's, in one backward at most
+  int batch = 32;                 // samples of a rank in one backward
   std::int64_t global_batch = 0;  // of the first step, by accumulation; 0: batch x ranks
   std::vector<BatchPhase> batch_phases;
   EpochEnd epoch_end = EpochEnd::Drop;
 
-  double rate = 0.1;  // of a global batch of rate_batch
+  double rate = 0.1;  // learning rate for a global batch of rate_batch
   int rate_batch = 256;
   LearningRateScaling rate_scaling = LearningRateScaling::Linear;
   double warm_up_epochs = 0;
-  double warm_up_from = 0;  // part of the rate at step 0
+  double warm_up_from = 0;  // fraction of the learning rate at step 0
   DecayKind decay = DecayKind::Step;
   std::vector<LearningRateDrop> drops;  // at epochs
   double poly_power = 1;
-  double poly_end = 0;     // part of the rate
-  double poly_epochs = 0;  // after the warm-up; 0: all that follow it
+  double poly_end = 0;     // fraction of the learning rate
+  double poly_epochs = 0;  // after the warm-up; 0: all remaining epochs
 
   OptimizerKind optimizer = OptimizerKind::Sgd;
   double momentum = 0.9;
@@ -91,7 +100,7 @@ struct Recipe {
   bool decay_one_dimensional = false;
   double lars_eta = 0.001;
   double lars_eps = 1e-9;
-  double rms_rate = 3e-4;  // RmspropWarmUp: of its first steps
+  double rms_rate = 3e-4;  // RmspropWarmUp: learning rate of its first steps
   double rms_decay = 0.99;
   double rms_eps = 1e-8;
   double rms_center = 10;  // epochs
@@ -109,13 +118,13 @@ struct Recipe {
   double sparse_ramp_epochs = 0;
   std::string algorithm;  // empty: chosen by size
 
-  double evaluate_every = 1;    // epochs; the last one always
-  double evaluate_first = 0;    // after how many epochs; 0: evaluate_every
+  double evaluate_every = 1;    // epochs; the end is always evaluated
+  double evaluate_first = 0;    // epochs before the first; 0: evaluate_every
   double checkpoint_every = 1;  // epochs; 0: only at the end
-  double target = 0;            // percent; 0: none
+  double target = 0;            // top-1 accuracy in percent; 0: none
   std::uint64_t seed = 1;
 
-  // For source_of(): of the keys that were set.
+  // The source of each key that was set; source_of() reads it.
   std::map<std::string, std::string, std::less<>> sources;
 };
 
@@ -124,15 +133,15 @@ struct RecipeSummary {
   std::string about;
 };
 
-// The built-in ones, in order of names.
+// The built-in recipes in order of names.
 std::vector<RecipeSummary> known_recipes();
 
-// By name, or from a path; then overrides, "key=value" each. What is wrong is named with file and
-// line, or with the override; a key that does not exist with the nearest one that does.
+// Loads a recipe by name or from a path, then applies the overrides "key=value". An error names the
+// file and the line, or the override; for an unknown key it suggests the nearest one.
 Result<Recipe> load_recipe(std::string_view name_or_path,
                            std::span<const std::string> overrides = {});
 
-// `source` names the text in messages.
+// `source` is the name of the text in messages.
 Result<Recipe> parse_recipe(std::string_view toml, const std::string& source,
                             std::span<const std::string> overrides = {});
 
@@ -140,17 +149,17 @@ Result<Recipe> parse_recipe(std::string_view toml, const std::string& source,
 using RecipeSettings = std::vector<std::pair<std::string, std::string>>;
 RecipeSettings settings_of(const Recipe& recipe);
 
-// The recipe that had these settings; `source` names them in messages.
+// The recipe with these settings; `source` is their name in messages.
 Result<Recipe> recipe_of(const std::map<std::string, std::string>& settings,
                          const std::string& source);
 
-// Where the value of a key comes from: what the file's [source] table says, a tag and perhaps a
-// note ("[R] explorer.py"), or nothing if it says nothing; "--set"; or "default".
+// Where the value of a key comes from: the entry of the file's [source] table, a tag and perhaps a
+// note ("[R] explorer.py"), or "" if there is none; "--set"; or "default".
 std::string source_of(const Recipe& recipe, std::string_view key);
 
-// Whether a training that has come `epochs_done` far with the settings `then` may go on with `now`.
-// More epochs, another target, or other times to evaluate and to save may; what would have changed
-// the steps already taken is refused by name.
+// Whether a training that has done `epochs_done` epochs with the settings `then` may resume with
+// `now`. The number of epochs, the target and the times of evaluations and checkpoints may change.
+// Any change that would affect the steps already taken is an error that names the key.
 Status may_continue(const std::map<std::string, std::string>& then, double epochs_done,
                     const Recipe& now);
 

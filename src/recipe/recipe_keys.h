@@ -1,4 +1,4 @@
-// recipe_keys.h - the keys of a recipe: one table that reading, writing and the document share.
+// recipe_keys.h - the keys of a recipe: one table for reading, for writing and for docs/recipes.md.
 #pragma once
 
 #include <array>
@@ -10,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/toml.h"
 #include "recipe/recipe.h"
 #include "sluice/status.h"
 
@@ -25,7 +26,7 @@ struct WholeKey {
   std::int64_t least;
   std::int64_t most;
 };
-// Also as a text with a unit: "4M".
+// A number, or a text with a unit: "4M".
 struct BytesKey {
   std::size_t Recipe::*field;
   std::int64_t least;
@@ -36,9 +37,9 @@ struct SwitchKey {
 };
 struct TextKey {
   std::string Recipe::*field;
-  Status (*check)(const std::string& text);  // null: anything
+  Status (*check)(const std::string& text);  // null: any text is valid
 };
-// One of some words; an enum's values in their order.
+// One of a list of words, which are an enum's values in order.
 struct WordKey {
   std::span<const std::string_view> words;
   std::size_t (*value)(const Recipe& recipe);
@@ -54,11 +55,11 @@ struct IntervalKey {
 struct CountsKey {
   std::vector<int> Recipe::*field;
 };
-// [[30, 0.1], [60, 0.01]]: at which epoch what, in order of epochs.
+// [[30, 0.1], [60, 0.01]]: an epoch and a value each, in order of epochs.
 using EpochPair = std::array<double, 2>;
 struct EpochPairsKey {
-  std::string_view what;  // the second of a pair
-  bool whole;             // both are whole numbers
+  std::string_view what;  // name of the second number
+  bool whole;             // both must be whole numbers
   EpochPair least;
   EpochPair most;
   std::vector<EpochPair> (*value)(const Recipe& recipe);
@@ -72,16 +73,22 @@ struct RecipeKey {
                EpochPairsKey>
       kind;
   bool required = false;
-  bool resumable = false;  // another value does not change the steps already taken
+  bool resumable = false;  // a resumed training may change it
 };
 
-// In the order of the document.
+// In the order of docs/recipes.md.
 std::span<const RecipeKey> recipe_keys();
 
-// The one of that name, or null.
+// The key of that name, or null.
 const RecipeKey* find_recipe_key(std::string_view name);
 
-// " did you mean ...?" or nothing.
+// ", did you mean ...?", or "" if no key is near.
 std::string nearest_key_hint(std::string_view name);
+
+// Sets a key from TOML. An error names the key and its valid values, but not the file or the line.
+Status set_value(Recipe& recipe, const RecipeKey& key, const toml::node& node);
+
+// The value as TOML text; set_value() reads it back exactly.
+std::string show_value(const Recipe& recipe, const RecipeKey& key);
 
 }  // namespace sluice::recipe

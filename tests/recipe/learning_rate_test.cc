@@ -8,12 +8,12 @@
 namespace sluice::recipe {
 namespace {
 
-TEST(LearningRateSchedule, IsConstantUnlessToldOtherwise) {
+TEST(LearningRateSchedule, IsConstantByDefault) {
   for (const double position : {0, 1, 1000})
     EXPECT_EQ(learning_rate_at({.base = 0.3}, position), 0.3);
 }
 
-TEST(LearningRateSchedule, WarmsUpInEqualParts) {
+TEST(LearningRateSchedule, WarmsUpLinearly) {
   const LearningRateSchedule schedule{.base = 8, .warm_up = {.length = 4, .from = 0.25}};
   EXPECT_DOUBLE_EQ(learning_rate_at(schedule, 0), 2);
   EXPECT_DOUBLE_EQ(learning_rate_at(schedule, 1), 3.5);

@@ -9,7 +9,7 @@ struct Published {
   const char* name;
   std::int64_t elements;
   int tensors;
-  double multiply_adds;  // of an image, in convolutions and matrix products
+  double multiply_adds;  // of one image, in convolutions and matrix products
 };
 
 void PrintTo(const Published& published, std::ostream* out) { *out << published.name; }
@@ -23,7 +23,7 @@ TEST_P(ModelTables, HaveThePublishedSizes) {
   EXPECT_DOUBLE_EQ(table.forward_flops(), 2 * GetParam().multiply_adds);
 }
 
-// lenet by hand, like smallconv, which is ours.
+// lenet and smallconv are computed by hand.
 INSTANTIATE_TEST_SUITE_P(
     All, ModelTables,
     testing::Values(Published{"lenet", 61'706, 10,
@@ -57,7 +57,7 @@ TEST(ModelTable, OtherClassesChangeTheLastLayerOnly) {
   EXPECT_EQ(usual.gradient_elements() - few.gradient_elements(), 513 * 993);
 }
 
-TEST(ModelTable, HalfTheImageIsAQuarterOfTheConvolutions) {
+TEST(ModelTable, HalfTheImageSizeIsAQuarterOfTheConvolutions) {
   const ModelTable large = model_table("resnet50").value();
   const ModelTable small = model_table("resnet50", {.image = 112}).value();
   EXPECT_EQ(small.gradient_elements(), large.gradient_elements());
@@ -65,7 +65,7 @@ TEST(ModelTable, HalfTheImageIsAQuarterOfTheConvolutions) {
   EXPECT_DOUBLE_EQ(small.layers.back().forward_flops, large.layers.back().forward_flops);
 }
 
-TEST(ModelTable, WrongInputIsOneSentence) {
+TEST(ModelTable, InvalidInputIsAnError) {
   EXPECT_EQ(model_table("resnet5").status().message(),
             "no model is called \"resnet5\"; did you mean resnet50?");
   EXPECT_EQ(model_table("transformer").status().message(),
@@ -73,8 +73,10 @@ TEST(ModelTable, WrongInputIsOneSentence) {
             "resnet34, resnet50, alexnet, alexnet_bn");
   EXPECT_EQ(model_table("alexnet", {.image = 32}).status().message(),
             "images of 32x32 are too small for alexnet");
-  EXPECT_EQ(model_table("lenet", {.classes = -1}).status().message(),
-            "lenet cannot tell -1 classes of 0x0 images with 0 channels");
+  EXPECT_EQ(
+      model_table("lenet", {.classes = -1}).status().message(),
+      "lenet cannot have -1 classes, 0 channels and images of 0x0: use values of at least 0, and "
+      "images of at most 8192x8192");
 }
 
 }  // namespace

@@ -11,9 +11,9 @@
 #include "base/format.h"
 #include "base/toml.h"
 #include "recipe/epoch_table.h"
+#include "recipe/learning_rate.h"
 #include "recipe/recipe.h"
 #include "recipe/recipe_keys.h"
-#include "recipe/recipe_value.h"
 
 namespace sluice::recipe {
 namespace {
@@ -95,49 +95,49 @@ TEST(RecipeFiles, PublishedRunsHaveTheirBatchesAndSteps) {
   };
   for (const Published& run : runs) {
     const Recipe recipe = load_recipe(run.recipe).value();
-    const EpochTable plan = make_epoch_table(recipe, run.ranks, kImageNet).value();
-    EXPECT_EQ(plan.epochs.front().global_batch, run.batch) << run.recipe;
-    EXPECT_EQ(plan.epochs.back().global_batch, run.last_batch) << run.recipe;
-    EXPECT_EQ(plan.steps, run.steps) << run.recipe;
+    const EpochTable table = make_epoch_table(recipe, run.ranks, kImageNet).value();
+    EXPECT_EQ(table.epochs.front().global_batch, run.batch) << run.recipe;
+    EXPECT_EQ(table.epochs.back().global_batch, run.last_batch) << run.recipe;
+    EXPECT_EQ(table.steps, run.steps) << run.recipe;
   }
 }
 
 TEST(RecipeFiles, FacebooksRateRisesToThreePointTwoAndFallsByTens) {
   const Recipe recipe = load_recipe("facebook-1h").value();
-  const EpochTable plan = make_epoch_table(recipe, 256, kImageNet).value();
+  const EpochTable table = make_epoch_table(recipe, 256, kImageNet).value();
   const int epoch = 156;  // steps
-  EXPECT_NEAR(learning_rate_at(recipe, plan, 0), 0.1, 1e-12);
-  EXPECT_NEAR(learning_rate_at(recipe, plan, 5 * epoch / 2), (0.1 + 3.2) / 2, 1e-12);
-  EXPECT_NEAR(learning_rate_at(recipe, plan, 5 * epoch), 3.2, 1e-12);
-  EXPECT_NEAR(learning_rate_at(recipe, plan, 30 * epoch - 1), 3.2, 1e-12);
-  EXPECT_NEAR(learning_rate_at(recipe, plan, 30 * epoch), 0.32, 1e-12);
-  EXPECT_NEAR(learning_rate_at(recipe, plan, 60 * epoch), 0.032, 1e-12);
-  EXPECT_NEAR(learning_rate_at(recipe, plan, 90 * epoch - 1), 0.0032, 1e-12);
+  EXPECT_NEAR(learning_rate_at(recipe, table, 0), 0.1, 1e-12);
+  EXPECT_NEAR(learning_rate_at(recipe, table, 5 * epoch / 2), (0.1 + 3.2) / 2, 1e-12);
+  EXPECT_NEAR(learning_rate_at(recipe, table, 5 * epoch), 3.2, 1e-12);
+  EXPECT_NEAR(learning_rate_at(recipe, table, 30 * epoch - 1), 3.2, 1e-12);
+  EXPECT_NEAR(learning_rate_at(recipe, table, 30 * epoch), 0.32, 1e-12);
+  EXPECT_NEAR(learning_rate_at(recipe, table, 60 * epoch), 0.032, 1e-12);
+  EXPECT_NEAR(learning_rate_at(recipe, table, 90 * epoch - 1), 0.0032, 1e-12);
 }
 
 TEST(RecipeFiles, PfnStartsSlowly) {
   const Recipe recipe = load_recipe("pfn-15min").value();
-  const EpochTable plan = make_epoch_table(recipe, 1024, kImageNet).value();
-  for (std::int64_t step = 0; step < plan.steps; ++step) {
+  const EpochTable table = make_epoch_table(recipe, 1024, kImageNet).value();
+  for (std::int64_t step = 0; step < table.steps; ++step) {
     const double epoch = static_cast<double>(step) * 32768 / kImageNet;
     double of_base = 0.5;
     if (epoch >= 40) of_base = 0.075;
     if (epoch >= 70) of_base = 0.01;
     if (epoch >= 85) of_base = 0.001;
-    ASSERT_NEAR(learning_rate_at(recipe, plan, step), of_base * 12.8, 1e-12) << step;
+    ASSERT_NEAR(learning_rate_at(recipe, table, step), of_base * 12.8, 1e-12) << step;
   }
 }
 
 TEST(RecipeFiles, FujitsusRateIsThatOfTheirProgram) {
   const Recipe recipe = load_recipe("fujitsu-mlperf-70s").value();
-  const EpochTable plan = make_epoch_table(recipe, 2048, kImageNet).value();
+  const EpochTable table = make_epoch_table(recipe, 2048, kImageNet).value();
   int evaluations = 0;
   for (int step = 0; step < 1350; ++step) {
     const double p = std::min(step - 540, 780) / 780.0;
     const double expected =
         step < 540 ? 13 * step / 540.0 : 13 * ((1 - 0.0025) * std::pow(1 - p, 2.2) + 0.0025);
-    ASSERT_NEAR(learning_rate_at(recipe, plan, step), expected, 1e-11) << step;
-    if (!evaluates_after(recipe, plan, step)) continue;
+    ASSERT_NEAR(learning_rate_at(recipe, table, step), expected, 1e-11) << step;
+    if (!evaluates_after(recipe, table, step)) continue;
     ++evaluations;
     EXPECT_EQ((step + 1) % 15, 0);
     EXPECT_EQ((step + 1) / 15 % 4, 2);

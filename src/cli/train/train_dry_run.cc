@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "cli/terminal.h"
 #include "data/data.h"
+#include "recipe/learning_rate.h"
 
 namespace sluice::cli {
 

@@ -1,10 +1,11 @@
-#include "recipe/recipe_value.h"
+// recipe_values.cc - set_value() and show_value(): every kind of key, from TOML and back.
 
 #include <cmath>
 #include <optional>
 
 #include "base/format.h"
 #include "base/text.h"
+#include "recipe/recipe_keys.h"
 
 namespace sluice::recipe {
 namespace {
@@ -17,7 +18,7 @@ std::optional<double> number_of(const toml::node* node) {
 
 bool within(double value, double least, double most) { return value >= least && value <= most; }
 
-// A text in quotes, for TOML; what cannot stand there as it is gets escaped.
+// A TOML string: quoted, with special characters escaped.
 std::string quoted(const std::string& text) {
   std::string shown = "\"";
   for (const char c : text) {
@@ -126,7 +127,7 @@ struct Reader {
     }
     if (array == nullptr || counts.size() != array->size()) {
       return refusal(
-          base::format("{} must be a list of whole numbers from 1 on: [3, 21, 57, 80]", name));
+          base::format("{} must be a list of whole numbers of at least 1: [3, 21, 57, 80]", name));
     }
     recipe.*key.field = std::move(counts);
     return {};
@@ -134,12 +135,13 @@ struct Reader {
 
   Status operator()(const EpochPairsKey& key) const {
     const auto wrong = [&] {
-      return refusal(base::format(
-          "{} must be pairs of an epoch from {} on and a {} from {} to {}{}, in order of epochs: "
-          "[[30, {}], [60, {}]]",
-          name, key.least[0], key.what, key.least[1], key.most[1],
-          key.whole ? ", whole numbers" : "", key.whole ? "64" : "0.1",
-          key.whole ? "128" : "0.01"));
+      return refusal(
+          base::format("{} must be pairs of an epoch of at least {} and a {} from {} to {}{}, in "
+                       "order of epochs: "
+                       "[[30, {}], [60, {}]]",
+                       name, key.least[0], key.what, key.least[1], key.most[1],
+                       key.whole ? ", whole numbers" : "", key.whole ? "64" : "0.1",
+                       key.whole ? "128" : "0.01"));
     };
     const toml::array* const array = node.as_array();
     if (array == nullptr) return wrong();
