@@ -1,7 +1,7 @@
-// cluster.h - the links of a machine room, from a TOML file.
+// cluster.h - machines: their links, their network and the speeds of their devices.
 //
-// docs/clusters.md describes the file. The clusters of clusters/*.toml are part of the library, by
-// name; any other is read from a path.
+// docs/clusters.md describes the file. The files of clusters/ are part of the library and are known
+// by name; any other cluster is read from a path.
 #pragma once
 
 #include <string>
@@ -9,40 +9,67 @@
 #include <vector>
 
 #include "cluster/device_speed.h"
-#include "cluster/network_shape.h"
 #include "sluice/analysis/cost.h"
 #include "sluice/status.h"
 
 namespace sluice::cluster {
 
+// Groups of nodes behind one switch, or behind switches that act as one. A group's uplink carries
+// the traffic of its nodes divided by the oversubscription: 1 is a full fat tree, 4 a thin one.
+struct SwitchLevel {
+  int nodes = 1;  // of a group
+  double oversubscription = 1;
+  double latency_s = 0;  // added on a message's way up, and again on its way down
+};
+
+// The file's [network] table: the links between nodes and what shares them. Only the simulator
+// reads it. The cost model knows just two links, one inside a node and one between nodes.
+struct NetworkShape {
+  int nics = 1;  // of a node; constants.between is all of them together
+  // A message uses all NICs of its node, as collectives with one channel per NIC do. Otherwise it
+  // uses its device's own NIC.
+  bool striped = true;
+  std::vector<int> nic_of;  // NIC of each device of a node; empty: distributed evenly
+  // Links that all messages of a node share: host memory for staging, and the bridge that messages
+  // between devices cross. 0: none.
+  double staging_bytes_per_s = 0;
+  double bridge_bytes_per_s = 0;
+  double tree_latency_s = 0;  // latency of a message in trees, if it differs from rings; else 0
+  std::vector<SwitchLevel> levels;  // from the nodes up; one switch joins all groups of the last
+  std::vector<int> torus;           // extents of a torus with a node at each point; empty: switches
+  double hop_latency_s = 0;         // latency of each further hop in a torus
+};
+
 struct Cluster {
   std::string name;
   int ranks_per_node = 1;
   CostConstants constants;
-  std::vector<std::vector<std::string>> switches;  // hosts behind each, by name or address
+  std::vector<std::vector<std::string>> switches;  // hosts behind each switch, by name or address
   // For the simulator alone.
-  double between_efficiency = 1;  // what is left of the NICs' rate in constants.between
+  double between_efficiency =
+      1;  // achieved fraction of the NICs' rate, included in constants.between
   NetworkShape network;
-  std::string device;               // what a rank computes on
-  bool steady = false;              // devices of one clock: no rank lags behind the others
+  std::string device;               // the device of a rank
+  bool steady = false;              // devices share a clock, so no rank lags behind the others
   std::vector<DeviceSpeed> speeds;  // of that device
 
-  // Which switch a host is behind; 0 where none is told, and one past the last for other hosts.
+  // The switch of a host; 0 if the cluster names no switches, and one past the last for an unknown
+  // host.
   int switch_of(std::string_view host, std::string_view address) const;
-  // `ranks` on as few nodes as hold them, the last one perhaps not full.
+  // `ranks` on the fewest nodes; the last node may be partly filled.
   Topology topology(int ranks) const;
 };
 
 std::vector<std::string_view> built_in_clusters();
 
-// A built-in name, or the path of a file. A wrong file is named with the line.
+// Finds a built-in cluster by name, or reads a file. An error names the file and the line.
 Result<Cluster> find_cluster(const std::string& name_or_path);
 
-// `source` names the text in messages.
+// `source` is the name of the text in messages.
 Result<Cluster> parse_cluster(std::string_view toml, const std::string& source);
 
-// The file that parse_cluster() reads back to the same links; the network and the speeds, which
-// nothing here measures, are not in it.
+// A file that parse_cluster() reads back to the same links. It leaves out the network and the
+// speeds, which Sluice does not measure.
 std::string show_cluster(const Cluster& cluster);
 
 }  // namespace sluice::cluster

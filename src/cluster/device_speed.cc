@@ -29,7 +29,7 @@ Status check_model_name(std::string_view name) {
 double DeviceSpeed::step_seconds(double batch) const {
   const auto seconds = [](const SpeedPoint& point) { return point.batch / point.images_per_s; };
   if (curve.size() == 1) return batch / curve.front().images_per_s;
-  // The segment that holds the batch, or the one next to it.
+  // The line through the two points around the batch, or next to it.
   auto right = std::find_if(curve.begin() + 1, curve.end() - 1,
                             [&](const SpeedPoint& point) { return point.batch >= batch; });
   const SpeedPoint& a = *(right - 1);

@@ -1,7 +1,7 @@
-// device_speed.h - how fast a device trains by itself: a curve over its batch.
+// device_speed.h - how fast a single device trains: a curve over its batch.
 //
 // A speed belongs to a device with a framework, a precision and a model, never to a device alone.
-// Start-up and what an evaluation or an epoch costs belong to the same software.
+// The times of start-up, evaluations and epochs belong to the same software.
 #pragma once
 
 #include <span>
@@ -13,9 +13,9 @@
 
 namespace sluice::cluster {
 
-// The networks that speeds and recipes name; recipe/models.h has their layers.
+// The names of models in speeds and recipes; recipe/models.h has their layers.
 std::span<const std::string_view> model_names();
-// An error for any other name, with the nearest one.
+// An error for any other name; it suggests the nearest one.
 Status check_model_name(std::string_view name);
 
 struct SpeedPoint {
@@ -27,22 +27,23 @@ struct DeviceSpeed {
   std::string framework;
   std::string precision;  // "f32", "f16", "bf16"
   std::string model;
-  std::vector<SpeedPoint> curve;  // batches rising; the optimizer included
-  double optimizer_s = 0;         // of a step, what the optimizer takes once gradients are there
-  double input_images_per_s = 0;  // what its input can deliver; 0: it never waits for it
+  std::vector<SpeedPoint> curve;  // by rising batch; includes the optimizer
+  double optimizer_s = 0;         // time of the optimizer in a step
+  double input_images_per_s = 0;  // limit of the input pipeline; 0: no limit
   double startup_s = 0;
   double evaluation_s = 0;
-  double epoch_s = 0;         // what each epoch costs besides its steps
-  double first_epochs_s = 0;  // what the first ones take longer, in all
+  double epoch_s = 0;         // time of an epoch besides its steps
+  double first_epochs_s = 0;  // extra time of the first epochs, in total
 
-  // Of a step of so many images. Between two points and beyond them the time is a straight line
-  // over the batch; with one point it is in proportion, which is all that one point can say.
+  // The time of a step of `batch` images. Between two points and beyond them the time is linear in
+  // the batch; with one point it is proportional to the batch.
   double step_seconds(double batch) const;
-  // Forward and backward of so many images, the optimizer apart.
+  // The time of forward and backward of `batch` images, without the optimizer.
   double pass_seconds(double batch) const { return step_seconds(batch) - optimizer_s; }
 };
 
-// The one that fits; an empty framework fits any. Several or none is an error that says which.
+// The speed that matches; an empty framework matches any. The error for no match, or for several,
+// lists the speeds.
 Result<DeviceSpeed> find_speed(const std::vector<DeviceSpeed>& speeds, std::string_view framework,
                                std::string_view precision, std::string_view model,
                                std::string_view cluster);
