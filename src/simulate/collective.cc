@@ -3,14 +3,13 @@
 #include <algorithm>
 
 #include "base/format.h"
-#include "simulate/step_run.h"
-#include "simulate/uncertainty.h"
 
 namespace sluice::simulate {
 namespace {
 
-// Beyond, events are too many: a ring of 96 ranks has 18,240 messages.
+// Larger schedules run step by step. A ring of 96 ranks has 18,240 messages.
 constexpr double kMostEventMessages = 20000;
+constexpr double kRounding = 1e-9;
 
 double messages_of(const Algorithm& algorithm, const Shape& shape) {
   class Counting final : public TrafficSink {
@@ -80,6 +79,96 @@ Result<std::vector<double>> CollectiveSimulator::run(const Algorithm& algorithm,
     if (!possible.ok()) return possible;
   }
   return done;
+}
+
+namespace {
+
+Result<std::vector<Candidate>> candidates_of(const WhatIf& world, const Topology& topology,
+                                             const AllReduceOptions& options) {
+  const Selector selector{
+      Collective::AllReduce, topology, world.cluster.constants, {.lanes = false}};
+  std::vector<Candidate> all = selector.candidates(options.bytes);
+  if (options.algorithm.empty()) all.resize(1);
+  if (!options.algorithm.empty() && options.algorithm != "all") {
+    const Result<const Algorithm*> wanted = find_algorithm(options.algorithm);
+    if (!wanted.ok()) return wanted.status();
+    std::erase_if(all, [&](const Candidate& each) { return each.algorithm != wanted.value(); });
+    if (all.empty()) return no_candidate(options.algorithm, world.cluster);
+  }
+  for (Candidate& candidate : all) {
+    if (world.grid_rows > 0 && candidate.algorithm->uses_grid) {
+      Result<std::vector<int>> grid = grid_of(world, candidate.shape.ranks);
+      if (!grid.ok()) return grid.status();
+      candidate.shape.grid = std::move(grid).value();
+      Result<Shape> shape = complete_shape(*candidate.algorithm, candidate.shape);
+      if (!shape.ok()) return shape.status();
+      candidate.shape = std::move(shape).value();
+    }
+    if (options.segments > 0 && candidate.algorithm->uses_segments)
+      candidate.shape.segments = options.segments;
+  }
+  return all;
+}
+
+}  // namespace
+
+Status no_candidate(std::string_view algorithm, const cluster::Cluster& cluster) {
+  return {Code::InvalidArgument,
+          base::format("algorithm {} is not available for an all_reduce on cluster {}: choose "
+                       "another",
+                       algorithm, cluster.name)};
+}
+
+Result<std::vector<AllReduceTime>> simulate_all_reduce(const WhatIf& world, int ranks,
+                                                       const AllReduceOptions& options) {
+  Result<CollectiveSimulator> simulator =
+      CollectiveSimulator::on(world.cluster, ranks, world.conditions);
+  if (!simulator.ok()) return simulator.status();
+  const Topology& topology = simulator.value().topology();
+  const Result<std::vector<Candidate>> candidates = candidates_of(world, topology, options);
+  if (!candidates.ok()) return candidates.status();
+  RunOptions run{.bytes = static_cast<double>(options.bytes), .lanes = world.lanes};
+  if (world.jitter_s > 0) run.starts_s = jitter(world.jitter_s, world.seed, ranks);
+  std::vector<AllReduceTime> times;
+  for (const Candidate& candidate : candidates.value()) {
+    const Result<std::vector<double>> done =
+        simulator.value().run(*candidate.algorithm, candidate.shape, run);
+    if (!done.ok()) return done.status();
+    const double seconds = *std::max_element(done.value().begin(), done.value().end());
+    const double bus = seconds > 0 ? 2.0 * (ranks - 1) / ranks * run.bytes / seconds : 0;
+    times.push_back({candidate, ranks, topology.nodes.size(), seconds, bus});
+  }
+  std::stable_sort(times.begin(), times.end(), [](const AllReduceTime& a, const AllReduceTime& b) {
+    return a.seconds < b.seconds;
+  });
+  return times;
+}
+
+Status check_all_reduce(const FlowNetwork& network, double bytes, double seconds) {
+  const int parties = network.nodes() > 1 ? network.nodes() : network.ranks();
+  if (parties == 1 || bytes <= 0) return {};
+  const double bus_bytes = 2.0 * (parties - 1) / parties * bytes;
+  const double bus = bus_bytes / seconds;
+  if (bus <= network.node_bytes_per_s() * (1 + kRounding)) return {};
+  return {
+      Code::InvalidArgument,
+      base::format(
+          "the simulator is wrong: {:.4g} bytes over {} ranks in {:.4g} s is a bus bandwidth of "
+          "{:.4g} GB/s on links of {:.4g} GB/s; report it as a bug",
+          bytes, network.ranks(), seconds, bus / 1e9, network.node_bytes_per_s() / 1e9)};
+}
+
+Status check_scaling(const std::vector<ScalePoint>& points) {
+  for (const ScalePoint& a : points) {
+    for (const ScalePoint& b : points) {
+      if (a.ranks < 2 || b.ranks < 2 * a.ranks || a.seconds != b.seconds) continue;
+      return {Code::InvalidArgument,
+              base::format("the simulator is wrong: {} ranks and {} ranks take exactly the same "
+                           "{:.4g} s; report it as a bug",
+                           a.ranks, b.ranks, a.seconds)};
+    }
+  }
+  return {};
 }
 
 }  // namespace sluice::simulate

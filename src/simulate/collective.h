@@ -1,26 +1,29 @@
 // collective.h - how long a collective takes on a cluster.
 //
-// The schedule is the one the engine runs: its Programs, on a network built from the cluster's
-// file. Small ones are run event by event, large ones step by step; both are in this folder.
+// The schedule is the engine's own: its Programs run on a network built from the cluster's file.
+// Small schedules run event by event, large ones step by step.
+//
+// A wrong simulator most often breaks a bound that is easy to check. So every result is checked
+// against such bounds, and a result that breaks one becomes an error.
 #pragma once
 
+#include <cstdint>
 #include <map>
-#include <optional>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
-#include "simulate/dataflow.h"
-#include "simulate/event_run.h"
-#include "simulate/flow_network.h"
-#include "simulate/step_table.h"
+#include "simulate/step_run.h"
+#include "simulate/what_if.h"
 #include "sluice/algorithms.h"
+#include "sluice/analysis/select.h"
 
 namespace sluice::simulate {
 
 enum class RunMethod : std::uint8_t { Automatic, Events, Steps };
 
-// Keeps the schedules it has unfolded, so that a bucket after the first costs only its run.
+// Keeps the schedules it has unfolded, so that a second bucket costs only its run.
 // Thread-safety: one thread at a time.
 class CollectiveSimulator {
  public:
@@ -30,8 +33,8 @@ class CollectiveSimulator {
   const FlowNetwork& network() const { return network_; }
   const Topology& topology() const { return topology_; }
 
-  // When each rank is done. REQUIRES: the shape is complete and has the network's ranks. A time
-  // that cannot be is refused.
+  // When each rank is done. Fails if the times are impossible.
+  // REQUIRES: the shape is complete and has the network's ranks.
   Result<std::vector<double>> run(const Algorithm& algorithm, const Shape& shape,
                                   const RunOptions& options,
                                   RunMethod method = RunMethod::Automatic);
@@ -49,5 +52,37 @@ class CollectiveSimulator {
   Topology topology_;
   std::map<std::string, Unfolded> unfolded_;
 };
+
+struct AllReduceOptions {
+  std::int64_t bytes = 0;
+  std::string algorithm;  // empty: the engine's choice; "all": every algorithm
+  int segments = 0;       // of a tree; 0: the engine's choice
+};
+
+struct AllReduceTime {
+  Candidate candidate;
+  int ranks = 0;
+  std::size_t nodes = 0;
+  double seconds = 0;
+  double bus_bytes_per_s = 0;
+};
+
+// The error for an algorithm that the selector does not offer.
+Status no_candidate(std::string_view algorithm, const cluster::Cluster& cluster);
+
+// The fastest algorithm comes first.
+Result<std::vector<AllReduceTime>> simulate_all_reduce(const WhatIf& world, int ranks,
+                                                       const AllReduceOptions& options);
+
+// An all-reduce over m nodes (or over m ranks of one node) sends at least 2(m-1)/m of the buffer
+// from each, so its bus bandwidth cannot exceed the link's.
+Status check_all_reduce(const FlowNetwork& network, double bytes, double seconds);
+
+struct ScalePoint {
+  int ranks = 0;
+  double seconds = 0;
+};
+// An algorithm cannot take exactly the same time on twice the ranks.
+Status check_scaling(const std::vector<ScalePoint>& points);
 
 }  // namespace sluice::simulate

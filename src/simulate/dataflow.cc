@@ -1,10 +1,9 @@
-#include "simulate/dataflow.h"
-
-#include <deque>
+// dataflow.cc - dataflow_of(): the operations of a schedule and what each waits for.
 #include <map>
 #include <utility>
 
 #include "base/format.h"
+#include "simulate/event_run.h"
 
 namespace sluice::simulate {
 namespace {
@@ -94,7 +93,7 @@ class Builder {
     }
   }
 
-  // Ranges of many chunks name the same one again and again, mostly in a row.
+  // Ranges of many chunks repeat the same edge, mostly in a row.
   void follow(std::uint32_t first, std::uint32_t then) {
     if (first == then) return;
     if (!edges_.empty() && edges_.back() == std::pair{first, then}) return;
@@ -115,8 +114,8 @@ class Builder {
   }
 
   Status mismatch() const {
-    return {Code::NotProven, base::format("the sends and receives of {} do not match: it cannot be "
-                                          "simulated; sluice verify says where",
+    return {Code::NotProven, base::format("the sends and receives of {} do not match: run sluice "
+                                          "verify to see where",
                                           schedule_.algorithm)};
   }
 
@@ -139,7 +138,7 @@ class Builder {
 
   const Schedule& schedule_;
   Dataflow flow_;
-  std::vector<Chunk> chunks_;  // of the rank at hand
+  std::vector<Chunk> chunks_;  // of the current rank
   std::vector<std::pair<std::uint32_t, std::uint32_t>> edges_;
   std::map<std::pair<Rank, Rank>, std::vector<Half>> sent_;
   std::map<std::pair<Rank, Rank>, std::vector<Half>> received_;

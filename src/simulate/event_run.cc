@@ -4,13 +4,11 @@
 #include <limits>
 #include <queue>
 
-#include "simulate/fair_share.h"
-
 namespace sluice::simulate {
 namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
-// Moments this close together are one: sums of times round.
+// Times this close together are equal, because sums of times round.
 constexpr double kSameMoment = 1e-12;
 
 class EventRun {
@@ -20,7 +18,7 @@ class EventRun {
         network_{network},
         options_{options},
         lane_bytes_{options.bytes / options.lanes},
-        share_{network.bytes_per_s()},
+        fair_share_{network.bytes_per_s()},
         done_(static_cast<std::size_t>(network.ranks()), 0) {
     const auto lanes = static_cast<std::size_t>(options.lanes);
     operations_.resize(flow.operations.size() * lanes);
@@ -56,17 +54,17 @@ class EventRun {
     bool ready = false;
   };
   struct Message {
-    std::size_t next = 0;  // of the same two ranks; itself: none
-    bool first = false;    // nothing before it is still to leave
+    std::size_t next = 0;  // the next message of these two ranks; itself: none
+    bool first = false;    // all messages before it have left
     double latency_s = 0;
-    double left = 0;  // bytes
+    double left = 0;  // bytes to send
     double ends = 0;
     double rate = 0;
   };
 
   void at(double time, Kind kind, std::size_t which) { events_.push({time, kind, which}); }
 
-  // Which messages belong to which operation, and who follows whom between two ranks.
+  // Lists the messages of each operation and their order between two ranks.
   void list_messages() {
     const std::size_t count = flow_.messages.size();
     message_begins_.assign(flow_.operations.size() + 1, 0);
@@ -99,31 +97,31 @@ class EventRun {
 
   bool advance() {
     double next = events_.empty() ? kNever : events_.top().time;
-    for (const std::size_t m : going_) next = std::min(next, messages_[m].ends);
+    for (const std::size_t m : in_flight_) next = std::min(next, messages_[m].ends);
     if (next == kNever) return false;
     const double passed = next - now_;
     now_ = next;
     const double moment = now_ + kSameMoment * now_;
     std::size_t kept = 0;
-    left_now_.clear();
-    for (const std::size_t m : going_) {
+    leaving_.clear();
+    for (const std::size_t m : in_flight_) {
       Message& message = messages_[m];
       if (message.ends <= moment) {
-        left_now_.push_back(m);
+        leaving_.push_back(m);
       } else {
         message.left -= message.rate * passed;
-        going_[kept++] = m;
+        in_flight_[kept++] = m;
       }
     }
-    bool changed = kept != going_.size();
-    going_.resize(kept);
-    for (const std::size_t m : left_now_) leave(m);
+    bool changed = kept != in_flight_.size();
+    in_flight_.resize(kept);
+    for (const std::size_t m : leaving_) leave(m);
     while (!events_.empty() && events_.top().time <= moment) {
       const Event event = events_.top();
       events_.pop();
       handle(event);
     }
-    for (const std::size_t m : starting_) going_.push_back(m);
+    for (const std::size_t m : starting_) in_flight_.push_back(m);
     changed = changed || !starting_.empty();
     starting_.clear();
     if (changed) share_links();
@@ -146,7 +144,7 @@ class EventRun {
     }
   }
 
-  // One of the things that the operation waits for has come about.
+  // A predecessor of the operation is done.
   void enable(std::size_t id) {
     Operation& operation = operations_[id];
     if (--operation.waits_for > 0) return;
@@ -155,10 +153,10 @@ class EventRun {
     const std::size_t lane = id / flow_.operations.size();
     if (message_begins_[base] == message_begins_[base + 1]) finish_after(id);
     for (std::uint32_t i = message_begins_[base]; i < message_begins_[base + 1]; ++i)
-      consider(lane * flow_.messages.size() + message_lists_[i]);
+      start_if_ready(lane * flow_.messages.size() + message_lists_[i]);
   }
 
-  void consider(std::size_t m) {
+  void start_if_ready(std::size_t m) {
     const DataflowMessage& message = flow_.messages[m % flow_.messages.size()];
     const std::size_t first = m / flow_.messages.size() * flow_.operations.size();
     if (!messages_[m].first || !operations_[first + message.send].ready ||
@@ -180,7 +178,7 @@ class EventRun {
     finish(first + message.send);
     if (next != m) {
       messages_[next].first = true;
-      consider(next);
+      start_if_ready(next);
     }
   }
 
@@ -198,15 +196,15 @@ class EventRun {
   }
 
   void share_links() {
-    ways_.clear();
-    for (const std::size_t m : going_) {
+    routes_.clear();
+    for (const std::size_t m : in_flight_) {
       const DataflowMessage& message = flow_.messages[m % flow_.messages.size()];
-      network_.route(message.from, message.to, ways_.links);
-      ways_.ends.push_back(static_cast<std::uint32_t>(ways_.links.size()));
+      network_.route(message.from, message.to, routes_.links);
+      routes_.ends.push_back(static_cast<std::uint32_t>(routes_.links.size()));
     }
-    const std::vector<double>& rates = share_.rates(ways_);
-    for (std::size_t i = 0; i < going_.size(); ++i) {
-      Message& message = messages_[going_[i]];
+    const std::vector<double>& rates = fair_share_.rates(routes_);
+    for (std::size_t i = 0; i < in_flight_.size(); ++i) {
+      Message& message = messages_[in_flight_[i]];
       message.rate = rates[i];
       message.ends = now_ + message.left / message.rate;
     }
@@ -217,16 +215,16 @@ class EventRun {
   const RunOptions& options_;
   double lane_bytes_;
   double now_ = 0;
-  FairShare share_;
+  FairShare fair_share_;
   std::vector<Operation> operations_;  // lane by lane
-  std::vector<Message> messages_;      // likewise
+  std::vector<Message> messages_;      // lane by lane
   std::vector<std::uint32_t> message_begins_;
-  std::vector<std::uint32_t> message_lists_;  // of each operation, in one lane
+  std::vector<std::uint32_t> message_lists_;  // by operation, for one lane
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
-  std::vector<std::size_t> going_;
+  std::vector<std::size_t> in_flight_;
   std::vector<std::size_t> starting_;
-  std::vector<std::size_t> left_now_;
-  FlowSet ways_;
+  std::vector<std::size_t> leaving_;
+  FlowSet routes_;
   std::vector<double> done_;
 };
 

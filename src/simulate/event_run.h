@@ -1,26 +1,64 @@
 // event_run.h - a schedule on a network, event by event.
 //
-// A message goes once its send's and its receive's predecessors are done and the one before it
-// between the same two ranks has left; it then shares the links of its way max-min fairly with all
-// that go at that moment, and arrives its latency after its last byte has left. What must be added
-// up takes its time once everything has arrived. Lanes run the same schedule on their parts of the
-// buffer and know nothing of each other but the links.
+// dataflow_of() turns a schedule into a graph of operations: sends, receives with all their
+// messages, and local operations. Two operations of a rank run in program order if they touch the
+// same chunk of the same buffer and at least one of them writes it. docs/execution-model.md has the
+// rules.
 //
-// This is the simulator's own reference: exact, and as slow as there are events. step_run.h is for
+// run_events() simulates the graph. A message starts once the predecessors of its send and of its
+// receive are done and the previous message between the same two ranks has left. It shares the
+// links of its route max-min fairly with all messages in flight, and arrives its latency after its
+// last byte has left. A receive reduces once all its messages have arrived. Lanes run the same
+// schedule on their parts of the buffer and share nothing but the links.
+//
+// This is the exact reference; its time grows with the number of events. step_run.h handles
 // thousands of ranks.
 #pragma once
 
+#include <cstdint>
+#include <span>
 #include <vector>
 
-#include "simulate/dataflow.h"
 #include "simulate/flow_network.h"
+#include "sluice/schedule.h"
+#include "sluice/status.h"
 
 namespace sluice::simulate {
+
+struct DataflowMessage {
+  Rank from = 0;
+  Rank to = 0;
+  double share = 0;           // of the buffer
+  std::uint32_t send = 0;     // operation
+  std::uint32_t receive = 0;  // operation
+};
+
+struct DataflowOperation {
+  Rank rank = 0;
+  std::uint32_t waits_for = 0;  // number of predecessors
+  std::uint32_t messages = 0;   // messages that a receive waits for
+  double added = 0;             // share of the buffer that it reduces afterwards
+};
+
+struct Dataflow {
+  std::vector<DataflowOperation> operations;
+  std::vector<DataflowMessage> messages;  // those of a pair of ranks in order
+  std::vector<std::uint32_t> followers;
+  std::vector<std::uint32_t> follower_ends;  // end of each operation's part of `followers`
+
+  std::span<const std::uint32_t> followers_of(std::uint32_t operation) const {
+    const std::uint32_t begin = operation == 0 ? 0 : follower_ends[operation - 1];
+    return std::span{followers}.subspan(begin, follower_ends[operation] - begin);
+  }
+};
+
+// Fails if the sends and receives of the schedule do not match; verify() reports the details.
+Result<Dataflow> dataflow_of(const Schedule& schedule);
 
 struct RunOptions {
   double bytes = 0;
   int lanes = 1;
-  std::vector<double> starts_s;  // when each rank comes to it; empty: all at 0
+  std::vector<double> starts_s;  // when each rank starts; empty: all at 0
 };
 
 // When each rank is done.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <limits>
 #include <numeric>
 
 #include "base/format.h"
@@ -9,6 +10,11 @@
 
 namespace sluice::simulate {
 namespace {
+
+// The rate of a flow that is not fixed yet.
+constexpr double kOpen = -1;
+// Links that fill up this close together fill up at once, because sums of rates round.
+constexpr double kTie = 1 + 1e-12;
 
 int ceil_div(int a, int b) { return (a + b - 1) / b; }
 
@@ -26,8 +32,8 @@ Result<FlowNetwork> FlowNetwork::of(const cluster::Cluster& cluster, int ranks,
   if (ranks < 1) return refuse(base::format("ranks must be 1 or more, not {}", ranks));
   if (!(conditions.background >= 0 && conditions.background < 1)) {
     return refuse(
-        base::format("a background load of {} leaves nothing of a link: give a part from "
-                     "0 to less than 1",
+        base::format("a background load of {} leaves nothing of a link: use a fraction "
+                     "from 0 to less than 1",
                      conditions.background));
   }
   FlowNetwork network;
@@ -41,14 +47,12 @@ Result<FlowNetwork> FlowNetwork::of(const cluster::Cluster& cluster, int ranks,
   if (trees && cluster.network.tree_latency_s > 0)
     network.between_latency_s_ = cluster.network.tree_latency_s;
   if (conditions.slow_node >= network.nodes_) {
-    return refuse(base::format("there is no node {} to be slow: {} ranks are on nodes 0 to {}",
+    return refuse(base::format("slow_node {} does not exist: {} ranks use nodes 0 to {}",
                                conditions.slow_node, ranks, network.nodes_ - 1));
   }
   if (conditions.slow_node >= 0 && !(conditions.slow_part > 0 && conditions.slow_part <= 1)) {
-    return refuse(
-        base::format("the links of node {} reach {} of their rate: nothing would ever "
-                     "arrive; give a part above 0, at most 1",
-                     conditions.slow_node, conditions.slow_part));
+    return refuse(base::format("slow_part of node {} is {}: use a fraction above 0, at most 1",
+                               conditions.slow_node, conditions.slow_part));
   }
   if (cluster.network.torus.empty()) {
     network.add_switched(cluster, conditions);
@@ -83,7 +87,7 @@ void FlowNetwork::add_switched(const cluster::Cluster& cluster, const Conditions
 }
 
 void FlowNetwork::add_torus(const cluster::Cluster& cluster, const Conditions& conditions) {
-  // A part of the machine is taken to be as square as it can be.
+  // Part of the machine is assumed to be as square as possible.
   std::vector<int>& torus = shape_.torus;
   if (std::accumulate(torus.begin(), torus.end(), 1, std::multiplies<>{}) != ranks_) {
     const std::vector<int> rows = most_square_grid(ranks_);
@@ -173,6 +177,64 @@ double FlowNetwork::torus_route(int from, int to, std::vector<LinkId>& links) co
     stride *= extent;
   }
   return between_latency_s_ + (hops - 1) * shape_.hop_latency_s;
+}
+
+FairShare::FairShare(std::span<const double> bytes_per_s)
+    : bytes_per_s_{bytes_per_s}, uses_(bytes_per_s.size()) {}
+
+void FairShare::count_uses(const FlowSet& flows) {
+  used_.clear();
+  for (const LinkId link : flows.links) {
+    Use& use = uses_[static_cast<std::size_t>(link)];
+    if (use.open++ == 0) {
+      used_.push_back(link);
+      use.left = bytes_per_s_[static_cast<std::size_t>(link)];
+    }
+  }
+  std::uint32_t begin = 0;
+  for (const LinkId link : used_) {
+    Use& use = uses_[static_cast<std::size_t>(link)];
+    use.begin = use.end = begin;
+    begin += use.open;
+  }
+  crossing_.resize(begin);
+  for (std::size_t flow = 0; flow < flows.count(); ++flow) {
+    for (const LinkId link : flows.of(flow))
+      crossing_[uses_[static_cast<std::size_t>(link)].end++] = static_cast<std::uint32_t>(flow);
+  }
+}
+
+const std::vector<double>& FairShare::rates(const FlowSet& flows) {
+  count_uses(flows);
+  rates_.assign(flows.count(), kOpen);
+  std::size_t open = flows.count();
+  while (open > 0) {
+    double least = std::numeric_limits<double>::infinity();
+    std::size_t kept = 0;
+    for (const LinkId link : used_) {
+      const Use& use = uses_[static_cast<std::size_t>(link)];
+      if (use.open == 0) continue;
+      least = std::min(least, use.left / use.open);
+      used_[kept++] = link;
+    }
+    used_.resize(kept);
+    for (const LinkId link : used_) {
+      Use& full = uses_[static_cast<std::size_t>(link)];
+      if (full.open == 0 || full.left / full.open > least * kTie) continue;
+      for (std::uint32_t i = full.begin; i < full.end; ++i) {
+        const std::uint32_t flow = crossing_[i];
+        if (rates_[flow] != kOpen) continue;
+        rates_[flow] = least;
+        --open;
+        for (const LinkId each : flows.of(flow)) {
+          Use& use = uses_[static_cast<std::size_t>(each)];
+          use.left = std::max(0.0, use.left - least);
+          --use.open;
+        }
+      }
+    }
+  }
+  return rates_;
 }
 
 }  // namespace sluice::simulate

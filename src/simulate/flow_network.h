@@ -1,17 +1,19 @@
-// flow_network.h - a cluster's links as a graph: which of them a message crosses, and how late it
-// is.
+// flow_network.h - a cluster's links, the route of a message over them, and how flows share them.
 //
-// Every link has two directions that do not disturb each other; each is a link of its own here.
-// Inside a node a message crosses its sender's and its receiver's port; between nodes their NICs
-// and the uplinks on the way, or the links of a torus, dimension by dimension and the short way
-// round. Latency belongs to the way, not to a link: it takes none of a link's time.
+// The two directions of a link are independent, so each is a link of its own here. Inside a node a
+// message crosses the ports of its sender and its receiver. Between nodes it crosses their NICs and
+// the uplinks between them; in a torus it takes the shorter way round in each dimension. Latency
+// belongs to a route, not to a link: it occupies no link.
 //
-// Thread-safety: immutable once built.
+// Flows share links max-min fairly: no flow can get more without taking it from a flow that has no
+// more than itself. The rates are found by raising all flows alike until a link is full, fixing the
+// flows that cross it, and continuing with the others.
+//
+// Thread-safety: a FlowNetwork is immutable once built; a FairShare belongs to one thread.
 #pragma once
 
 #include <cstdint>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "cluster/cluster.h"
@@ -20,10 +22,10 @@
 
 namespace sluice::simulate {
 
-// What differs from the cluster's file on the day. Nodes are counted from 0.
+// How the network differs from the cluster's file during a run. Nodes are numbered from 0.
 struct Conditions {
-  double background = 0;  // part of every link between nodes that others use
-  int slow_node = -1;     // whose links to others reach `slow_part` of their rate; -1: none
+  double background = 0;  // fraction of every link between nodes that other jobs use
+  int slow_node = -1;     // its links to other nodes have `slow_part` of their rate; -1: none
   double slow_part = 1;
 };
 
@@ -31,7 +33,7 @@ using LinkId = std::int32_t;
 
 class FlowNetwork {
  public:
-  // `trees`: messages have the latency of trees, where the cluster's file tells it apart.
+  // `trees`: use the latency of messages in trees, if the cluster's file has one.
   static Result<FlowNetwork> of(const cluster::Cluster& cluster, int ranks,
                                 const Conditions& conditions = {}, bool trees = false);
 
@@ -39,10 +41,10 @@ class FlowNetwork {
   std::span<const double> bytes_per_s() const { return bytes_per_s_; }
   double reduce_s_per_byte() const { return reduce_s_per_byte_; }
 
-  // Appends the links from one rank to another; the latency of the way is returned.
+  // Appends the links from one rank to another and returns the latency of the route.
   double route(Rank from, Rank to, std::vector<LinkId>& links) const;
 
-  // What a whole node, or a rank of a cluster that is one node, can send.
+  // The rate of a node, or of a rank if the ranks fill only one node.
   double node_bytes_per_s() const { return node_bytes_per_s_; }
   int nodes() const { return nodes_; }
 
@@ -64,13 +66,53 @@ class FlowNetwork {
   double between_latency_s_ = 0;
   double node_bytes_per_s_ = 0;
 
-  // Where each kind of link begins: outwards, then inwards; -1: there is none.
+  // The first link of each kind: the outgoing links, then the incoming ones; -1: none.
   LinkId ports_ = -1;
   LinkId nics_ = -1;
-  LinkId staging_ = -1;          // one a node, both directions
-  LinkId bridge_ = -1;           // likewise
-  std::vector<LinkId> uplinks_;  // a level each
-  LinkId torus_ = -1;            // two a node and dimension: up and down
+  LinkId staging_ = -1;          // one a node, for both directions
+  LinkId bridge_ = -1;           // one a node, for both directions
+  std::vector<LinkId> uplinks_;  // by level
+  LinkId torus_ = -1;            // two a node and dimension: up, then down
+};
+
+// The routes of a set of flows, one after the other.
+struct FlowSet {
+  std::vector<LinkId> links;
+  std::vector<std::uint32_t> ends;  // of each flow's links
+
+  std::size_t count() const { return ends.size(); }
+  void clear() {
+    links.clear();
+    ends.clear();
+  }
+  std::span<const LinkId> of(std::size_t flow) const {
+    const std::uint32_t begin = flow == 0 ? 0 : ends[flow - 1];
+    return std::span{links}.subspan(begin, ends[flow] - begin);
+  }
+};
+
+// Reuses its memory from one call to the next.
+class FairShare {
+ public:
+  explicit FairShare(std::span<const double> bytes_per_s);
+
+  // The rate of each flow in bytes per second. REQUIRES: every flow crosses a link.
+  const std::vector<double>& rates(const FlowSet& flows);
+
+ private:
+  struct Use {
+    double left = 0;          // rate that is left for its open flows
+    std::uint32_t open = 0;   // flows whose rate is not fixed yet
+    std::uint32_t begin = 0;  // its flows in crossing_
+    std::uint32_t end = 0;
+  };
+  void count_uses(const FlowSet& flows);
+
+  std::span<const double> bytes_per_s_;
+  std::vector<Use> uses_;     // by link
+  std::vector<LinkId> used_;  // links with open flows
+  std::vector<std::uint32_t> crossing_;
+  std::vector<double> rates_;
 };
 
 }  // namespace sluice::simulate

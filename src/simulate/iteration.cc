@@ -3,22 +3,86 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/format.h"
-#include "simulate/backward.h"
-#include "simulate/jitter.h"
-#include "sluice/analysis/select.h"
+#include "buckets/buckets.h"
 
 namespace sluice::simulate {
 namespace {
 
-// Adding up what is held back and choosing chunks: 0.5 to 2 ms [M?].
+// Adding to the residual and choosing chunks: 0.5 to 2 ms [M?].
 constexpr double kSparseSelection = 1e-3;
 
 double latest(const std::vector<double>& times) {
   return *std::max_element(times.begin(), times.end());
 }
 
+struct Gradient {
+  double ready = 0;
+  double bytes = 0;
+  bool dense = false;
+};
+
+double wire_bytes(const recipe::Recipe& recipe) { return recipe.wire == WireType::F32 ? 4 : 2; }
+
+// In order of backward: the last layer first, and in a layer the last parameter first.
+std::vector<Gradient> gradients_of(const recipe::ModelTable& model, const recipe::Recipe& recipe) {
+  std::vector<Gradient> gradients;
+  const double flops = model.forward_flops();
+  double done = 0;
+  for (auto layer = model.layers.rbegin(); layer != model.layers.rend(); ++layer) {
+    done += layer->forward_flops;
+    const double ready = kForwardPart + (1 - kForwardPart) * (flops > 0 ? done / flops : 1);
+    const auto add = [&](std::int64_t elements, bool dense) {
+      gradients.push_back({ready, wire_bytes(recipe) * static_cast<double>(elements), dense});
+    };
+    if (layer->biases > 0) add(layer->biases, true);
+    add(layer->weights, layer->one_dimensional);
+  }
+  return gradients;
+}
+
 }  // namespace
+
+Result<std::vector<ReadyBucket>> ready_buckets(const recipe::ModelTable& model,
+                                               const recipe::Recipe& recipe, double sparsity) {
+  const std::vector<Gradient> gradients = gradients_of(model, recipe);
+  std::vector<buckets::GradientSize> sizes;
+  for (const Gradient& gradient : gradients) {
+    const double sent = gradient.dense ? gradient.bytes : gradient.bytes * (1 - sparsity);
+    sizes.push_back({.bytes = static_cast<std::size_t>(std::llround(sent))});
+  }
+  std::vector<buckets::BucketRange> ranges;
+  if (recipe.double_buffering) {
+    ranges = {{.first = 0, .count = gradients.size()}};
+  } else if (recipe.groups.empty()) {
+    ranges = buckets::lazy_buckets(sizes, recipe.theta);
+  } else {
+    Result<std::vector<buckets::BucketRange>> grouped =
+        buckets::grouped_buckets(sizes, recipe.groups);
+    if (!grouped.ok()) return grouped.status();
+    ranges = std::move(grouped).value();
+  }
+  std::vector<ReadyBucket> buckets;
+  for (const buckets::BucketRange& range : ranges) {
+    ReadyBucket& bucket = buckets.emplace_back();
+    for (std::size_t i = range.first; i < range.first + range.count; ++i) {
+      const Gradient& gradient = gradients[i];
+      bucket.ready = std::max(bucket.ready, gradient.ready);
+      (gradient.dense ? bucket.dense_bytes : bucket.sparse_bytes) += gradient.bytes;
+    }
+  }
+  return buckets;
+}
+
+double norm_bytes(const recipe::ModelTable& model, const recipe::Recipe& recipe) {
+  constexpr double kBytesOfANorm = 4;
+  double chunks = 0;
+  for (const recipe::ModelLayer& layer : model.layers) {
+    if (layer.one_dimensional) continue;
+    chunks +=
+        std::ceil(static_cast<double>(layer.weights) / static_cast<double>(recipe.sparse_chunk));
+  }
+  return kBytesOfANorm * chunks;
+}
 
 IterationSimulator::IterationSimulator(const WhatIf& world, recipe::Recipe recipe,
                                        recipe::ModelTable model, CollectiveSimulator collectives,
@@ -58,9 +122,7 @@ Result<IterationSimulator::Choice> IterationSimulator::choice_for(double bytes) 
       break;
     }
     if (choice.shape.ranks != ranks_) {
-      return Status{Code::InvalidArgument,
-                    base::format("{} does no all_reduce that cluster {} could run",
-                                 recipe_.algorithm, world_.cluster.name)};
+      return no_candidate(recipe_.algorithm, world_.cluster);
     }
   } else {
     Shape asked{.ranks = ranks_};
@@ -130,7 +192,7 @@ Result<IterationTime> IterationSimulator::step(const StepKind& kind) {
   const double passes = kind.pass_s * kind.accumulate + (kind.sparsity > 0 ? kSparseSelection : 0);
   time.compute_s = passes + kind.optimizer_s;
   time.straggler_s = straggler_seconds(kind.spread, time.compute_s, ranks_);
-  const std::vector<double> late = lateness(ranks_ > 1 ? world_.jitter_s : 0, world_.seed, ranks_);
+  const std::vector<double> late = jitter(ranks_ > 1 ? world_.jitter_s : 0, world_.seed, ranks_);
   double sent = 0;
   if (ranks_ > 1) {
     const Result<std::vector<double>> done = send_buckets(kind, late, time.buckets);
@@ -138,7 +200,7 @@ Result<IterationTime> IterationSimulator::step(const StepKind& kind) {
     sent = latest(done.value());
   }
   if (recipe_.double_buffering) {
-    // A rank that lags is made up for while gradients still travel.
+    // The slowest rank catches up while gradients are still in flight.
     const double computed = time.compute_s + latest(late) + time.straggler_s;
     time.exposed_s = std::max(0.0, sent - computed);
     time.seconds = computed + time.exposed_s;

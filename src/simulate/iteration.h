@@ -1,8 +1,12 @@
-// iteration.h - one step of a training on a cluster.
+// iteration.h - one training step on a cluster.
 //
-// Buckets leave as they become ready in backward and follow each other, as collectives of one
-// communicator do; the optimizer comes when compute and the last of them have ended, and then the
-// slowest rank is waited for. With double buffering the gradients of the step before travel while
+// A third of a pass is forward and two thirds are backward, in proportion to their floating-point
+// operations. Within each, a layer takes its share of the operations in the model's table. So the
+// large gradients at the end of a network are ready early.
+//
+// Buckets leave when they are ready in backward and run one after the other, as collectives of one
+// communicator do. The optimizer runs when compute and the last bucket have ended. Then the step
+// waits for the slowest rank. With double buffering the gradients of the previous step travel while
 // this one computes, and the longer of the two counts.
 #pragma once
 
@@ -13,10 +17,25 @@
 #include "recipe/models.h"
 #include "recipe/recipe.h"
 #include "simulate/collective.h"
-#include "simulate/straggler.h"
-#include "simulate/what_if.h"
 
 namespace sluice::simulate {
+
+// The forward part of a pass; the rest is backward.
+inline constexpr double kForwardPart = 1.0 / 3;
+
+struct ReadyBucket {
+  double ready = 0;         // fraction of the pass that is done by then
+  double dense_bytes = 0;   // on the wire, from gradients that are always sent
+  double sparse_bytes = 0;  // on the wire, from gradients that sparsity reduces
+  double bytes(double sparsity) const { return dense_bytes + sparse_bytes * (1 - sparsity); }
+};
+
+// In the order in which they leave. With double buffering one bucket holds all gradients.
+Result<std::vector<ReadyBucket>> ready_buckets(const recipe::ModelTable& model,
+                                               const recipe::Recipe& recipe, double sparsity);
+
+// Bytes of the norms by which a sparse step chooses its chunks.
+double norm_bytes(const recipe::ModelTable& model, const recipe::Recipe& recipe);
 
 struct BucketTime {
   double bytes = 0;
@@ -26,12 +45,12 @@ struct BucketTime {
   std::string algorithm;
 };
 
-// What a rank does by itself.
+// The work of one rank.
 struct StepKind {
-  double pass_s = 0;   // one forward and backward
-  int accumulate = 1;  // how many of them; the last one's buckets leave
+  double pass_s = 0;   // of one forward and backward
+  int accumulate = 1;  // passes; the buckets of the last one leave
   double optimizer_s = 0;
-  double input_s = 0;  // what its input takes to deliver the step's images
+  double input_s = 0;  // time of the input pipeline for the step's images
   double sparsity = 0;
   Spread spread;
 };
@@ -39,14 +58,14 @@ struct StepKind {
 struct IterationTime {
   StepKind kind;
   double compute_s = 0;    // passes, sparse selection and optimizer
-  double exposed_s = 0;    // compute waits for communication, stragglers apart
-  double straggler_s = 0;  // and for the slowest rank
-  double stall_s = 0;      // and for images
+  double exposed_s = 0;    // compute waits for communication, without stragglers
+  double straggler_s = 0;  // the wait for the slowest rank
+  double stall_s = 0;      // the wait for images
   double seconds = 0;      // the whole step
   std::vector<BucketTime> buckets;
 };
 
-// Keeps what it has worked out: a collective of the same size is simulated once.
+// Keeps its results: a collective of the same size is simulated once.
 // Thread-safety: one thread at a time.
 class IterationSimulator {
  public:
@@ -63,10 +82,10 @@ class IterationSimulator {
     Shape shape;
   };
   Result<Choice> choice_for(double bytes);
-  // When each rank is done, and with what.
+  // When each rank is done; sets the name of the algorithm.
   Result<std::vector<double>> all_reduce(double bytes, const std::vector<double>& starts_s,
                                          std::string& algorithm);
-  // Appends the buckets' times; when each rank has the last one's sums.
+  // Appends the buckets' times and returns when each rank has the last sum.
   Result<std::vector<double>> send_buckets(const StepKind& kind, const std::vector<double>& late,
                                            std::vector<BucketTime>& times);
 
@@ -76,7 +95,7 @@ class IterationSimulator {
   CollectiveSimulator collectives_;
   int ranks_;
   std::map<double, Choice> choices_;    // by bytes
-  std::map<double, double> durations_;  // of all ranks starting together, by bytes
+  std::map<double, double> durations_;  // if all ranks start together, by bytes
 };
 
 }  // namespace sluice::simulate

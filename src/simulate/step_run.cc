@@ -5,25 +5,23 @@
 #include <span>
 #include <utility>
 
-#include "simulate/fair_share.h"
-
 namespace sluice::simulate {
 namespace {
 
 constexpr std::uint32_t kNone = 0xFFFFFFFFU;
-constexpr double kPorts = -1;  // when the ports are free
+constexpr double kPorts = -1;  // the message waits for its ports instead
 
-// What the messages of a step get, in order: receiver by receiver.
+// The rates and latencies of a step's messages, in order of receivers.
 struct Pattern {
   std::vector<double> s_per_byte;
   std::vector<double> latency_s;
   std::vector<Rank> from;
-  std::vector<std::uint32_t> of_receiver;  // where each rank's messages begin, and the last end
-  // Of each, the one before it between the same two ranks in the same step; empty: there is none.
+  std::vector<std::uint32_t> of_receiver;  // first message of each rank, and the end
+  // For each message, the previous one between the same two ranks in the step; empty: none has one.
   std::vector<std::uint32_t> behind;
 };
 
-// Remembers the last message from each rank to the one at hand.
+// The last message from each rank to the current receiver.
 class LastFrom {
  public:
   explicit LastFrom(std::size_t ranks) : last_(ranks, kNone) {}
@@ -49,7 +47,7 @@ std::vector<std::uint32_t> find_behind(const Pattern& pattern) {
   return any ? behind : std::vector<std::uint32_t>{};
 }
 
-// Messages between the same two ranks follow each other, each with what all of them got together.
+// Messages between the same two ranks follow each other, each at the sum of their rates.
 void join_shares(const std::vector<std::uint32_t>& behind, std::vector<double>& rates) {
   std::vector<std::uint32_t> first(behind.size());
   for (std::uint32_t m = 0; m < behind.size(); ++m) {
@@ -59,7 +57,7 @@ void join_shares(const std::vector<std::uint32_t>& behind, std::vector<double>& 
   for (std::uint32_t m = 0; m < behind.size(); ++m) rates[m] = rates[first[m]];
 }
 
-// Of every message of a step: the last one of the step before between the same two ranks.
+// For every message of a step, the last message between the same two ranks in the step before.
 using Predecessors = std::vector<std::uint32_t>;
 
 Predecessors predecessors(const Pattern& before, const Pattern& after) {
@@ -81,7 +79,7 @@ class StepRun {
   StepRun(const StepTable& table, const FlowNetwork& network, const RunOptions& options)
       : table_{table},
         network_{network},
-        share_{network.bytes_per_s()},
+        fair_share_{network.bytes_per_s()},
         ranks_{static_cast<std::size_t>(table.ranks)},
         chunks_{static_cast<std::size_t>(table.chunking.chunks())},
         skewed_{table.single_chunks && chunks_ == ranks_ && table.buffers == 1},
@@ -95,13 +93,13 @@ class StepRun {
                         static_cast<double>(table.chunking.total_weight());
     }
     lanes_.resize(static_cast<std::size_t>(options.lanes));
-    for (std::vector<Place>& lane : lanes_) {
+    for (std::vector<ChunkTimes>& lane : lanes_) {
       lane.resize(ranks_ * static_cast<std::size_t>(table.buffers) * chunks_);
       if (options.starts_s.empty()) continue;
       for (std::size_t r = 0; r < ranks_; ++r) {
         for (std::size_t b = 0; b < static_cast<std::size_t>(table.buffers); ++b) {
           for (std::size_t c = 0; c < chunks_; ++c)
-            lane[place_of(r, b, c)] = {options.starts_s[r], options.starts_s[r]};
+            lane[index_of(r, b, c)] = {options.starts_s[r], options.starts_s[r]};
         }
       }
     }
@@ -124,16 +122,16 @@ class StepRun {
   }
 
  private:
-  // A chunk of a buffer of a rank.
-  struct Place {
-    double written = 0;  // when it became what it is
-    double touched = 0;  // when it was last read or written
+  // The times of one chunk of a buffer of a rank.
+  struct ChunkTimes {
+    double written = 0;  // last write
+    double touched = 0;  // last read or write
   };
-  using Lane = std::vector<Place>;
+  using Lane = std::vector<ChunkTimes>;
 
-  // In a ring, rank after rank handles chunk after chunk: what a step touches is put side by side,
-  // or most of the time would go into fetching it.
-  std::size_t place_of(std::size_t rank, std::size_t buffer, std::size_t chunk) const {
+  // The index of a chunk in a Lane. In a ring, each step touches a different chunk of every rank;
+  // the skewed order puts these side by side, or cache misses would dominate.
+  std::size_t index_of(std::size_t rank, std::size_t buffer, std::size_t chunk) const {
     if (!skewed_)
       return (rank * static_cast<std::size_t>(table_.buffers) + buffer) * chunks_ + chunk;
     return (chunk >= rank ? chunk - rank : chunk + chunks_ - rank) * ranks_ + rank;
@@ -149,27 +147,27 @@ class StepRun {
   }
 
   void solve(int step, Pattern& pattern) {
-    FlowSet ways;
+    FlowSet routes;
     pattern.of_receiver.assign(ranks_ + 1, 0);
     for (const StepReceive& receive : table_.receives_of(step)) {
       for (std::uint32_t k = 0; k < receive.source_count; ++k) {
         const Rank from = table_.sources[receive.first_source + k];
         pattern.from.push_back(from);
-        pattern.latency_s.push_back(network_.route(from, receive.rank, ways.links));
-        ways.ends.push_back(static_cast<std::uint32_t>(ways.links.size()));
+        pattern.latency_s.push_back(network_.route(from, receive.rank, routes.links));
+        routes.ends.push_back(static_cast<std::uint32_t>(routes.links.size()));
       }
       pattern.of_receiver[static_cast<std::size_t>(receive.rank) + 1] += receive.source_count;
     }
     for (std::size_t r = 0; r < ranks_; ++r) pattern.of_receiver[r + 1] += pattern.of_receiver[r];
-    std::vector<double> rates = share_.rates(ways);
+    std::vector<double> rates = fair_share_.rates(routes);
     pattern.behind = find_behind(pattern);
     if (!pattern.behind.empty()) join_shares(pattern.behind, rates);
     for (const double rate : rates) pattern.s_per_byte.push_back(1 / rate);
   }
 
-  // When each message may go at the earliest: ranks that sent to each other in the step before go
-  // on as soon as that has left, for the links were shared with the same messages all the time; a
-  // message between others waits until its ranks' ports are done with the step.
+  // The earliest start of each message. Ranks that sent to each other in the step before continue
+  // as soon as that message has left, because the same messages shared the links all the time.
+  // Other messages wait until the ports of their ranks are done with the step.
   void follow(int number) {
     const Pattern& pattern = patterns_[static_cast<std::size_t>(number)];
     const std::size_t count = pattern.from.size();
@@ -202,7 +200,7 @@ class StepRun {
       double free = 0;
       each_chunk(receive.first, receive.count, [&](std::size_t chunk) {
         bytes += chunk_bytes_[chunk];
-        free = std::max(free, lane[place_of(to, receive.buffer, chunk)].touched);
+        free = std::max(free, lane[index_of(to, receive.buffer, chunk)].touched);
       });
       double arrived = 0;
       for (std::uint32_t k = 0; k < receive.source_count; ++k, ++message) {
@@ -214,11 +212,11 @@ class StepRun {
         if (!pattern.behind.empty() && pattern.behind[message] != kNone)
           start = std::max(start, left_[pattern.behind[message]]);
         each_chunk(receive.first, receive.count, [&](std::size_t chunk) {
-          start = std::max(start, lane[place_of(from, buffer, chunk)].written);
+          start = std::max(start, lane[index_of(from, buffer, chunk)].written);
         });
         const double left = start + bytes * pattern.s_per_byte[message];
         each_chunk(receive.first, receive.count, [&](std::size_t chunk) {
-          double& touched = lane[place_of(from, buffer, chunk)].touched;
+          double& touched = lane[index_of(from, buffer, chunk)].touched;
           touched = std::max(touched, left);
         });
         left_[message] = left;
@@ -229,7 +227,7 @@ class StepRun {
       }
       arrived += bytes * receive.added * network_.reduce_s_per_byte();
       each_chunk(receive.first, receive.count, [&](std::size_t chunk) {
-        lane[place_of(to, receive.buffer, chunk)] = {arrived, arrived};
+        lane[index_of(to, receive.buffer, chunk)] = {arrived, arrived};
       });
       done_[to] = std::max(done_[to], arrived);
     }
@@ -245,19 +243,19 @@ class StepRun {
     double start = 0;
     each_chunk(local.first, local.count, [&](std::size_t chunk) {
       bytes += chunk_bytes_[chunk];
-      start = std::max(start, lane[place_of(rank, local.buffer, chunk)].touched);
+      start = std::max(start, lane[index_of(rank, local.buffer, chunk)].touched);
       for (const std::int32_t source : sources) {
         start =
-            std::max(start, lane[place_of(rank, static_cast<std::size_t>(source), chunk)].written);
+            std::max(start, lane[index_of(rank, static_cast<std::size_t>(source), chunk)].written);
       }
     });
     const double end = start + bytes * local.passes * network_.reduce_s_per_byte();
     each_chunk(local.first, local.count, [&](std::size_t chunk) {
       for (const std::int32_t source : sources) {
-        double& touched = lane[place_of(rank, static_cast<std::size_t>(source), chunk)].touched;
+        double& touched = lane[index_of(rank, static_cast<std::size_t>(source), chunk)].touched;
         touched = std::max(touched, end);
       }
-      lane[place_of(rank, local.buffer, chunk)] = {end, end};
+      lane[index_of(rank, local.buffer, chunk)] = {end, end};
     });
     done_[rank] = std::max(done_[rank], end);
   }
@@ -271,7 +269,7 @@ class StepRun {
 
   const StepTable& table_;
   const FlowNetwork& network_;
-  FairShare share_;
+  FairShare fair_share_;
   std::size_t ranks_;
   std::size_t chunks_;
   bool skewed_;
@@ -280,10 +278,10 @@ class StepRun {
   std::vector<Lane> lanes_;
   std::vector<double> out_free_, in_free_, next_out_, next_in_;
   std::vector<Pattern> patterns_;
-  std::map<std::pair<int, int>, Predecessors> changes_;  // from one pattern to another
+  std::map<std::pair<int, int>, Predecessors> changes_;  // between two patterns
   int before_ = -1;                                      // pattern of the messages in left_
-  std::vector<double> left_;                             // when each was out of its sender's hands
-  std::vector<double> earliest_;                         // of those of the present step
+  std::vector<double> left_;                             // when each message has left its sender
+  std::vector<double> earliest_;                         // of the current step
   std::vector<double> done_;
 };
 

@@ -1,16 +1,17 @@
-#include "simulate/step_table.h"
-
+// step_table.cc - pack_steps(): the Programs of all ranks, by step.
 #include <algorithm>
 #include <map>
 #include <utility>
 
 #include "base/random.h"
+#include "simulate/step_run.h"
 
 namespace sluice::simulate {
 namespace {
 
-// Adds a rank's Program; false where it does not fit. `balance` is zero at the end if every message
-// is sent and received in one step: each side adds, or takes away, the mix of who, whom and when.
+// Adds a rank's Program; false if it does not fit. Each send adds the hash of (sender, receiver,
+// step) to `balance` and each receive subtracts it. So `balance` ends at zero if every message is
+// sent and received in the same step.
 bool pack(const Program& program, Rank rank, StepTable& table, std::uint64_t& balance) {
   for (int step = 0; step < program.steps(); ++step) {
     for (const Send& send : program.sends(step)) {
@@ -55,7 +56,7 @@ bool pack(const Program& program, Rank rank, StepTable& table, std::uint64_t& ba
   return true;
 }
 
-// Puts the items of each step together, and their sources with them.
+// Sorts the items and their sources by step.
 template <class Item>
 void sort_by_step(std::vector<Item>& items, std::vector<std::size_t>& ends, int steps,
                   const std::vector<std::int32_t>& sources, std::vector<std::int32_t>& sorted) {
@@ -83,7 +84,7 @@ void sort_by_step(std::vector<Item>& items, std::vector<std::size_t>& ends, int 
 }
 
 void number_patterns(StepTable& table) {
-  std::map<std::uint64_t, std::vector<int>> known;  // steps, by a mix of what they do
+  std::map<std::uint64_t, std::vector<int>> known;  // steps, by a hash of their messages
   const auto same = [&](int a, int b) {
     const auto x = table.receives_of(a);
     const auto y = table.receives_of(b);
@@ -106,14 +107,14 @@ void number_patterns(StepTable& table) {
         key =
             base::mixed({key, static_cast<std::uint64_t>(table.sources[receive.first_source + k])});
     }
-    std::vector<int>& like_it = known[key];
-    const auto found =
-        std::find_if(like_it.begin(), like_it.end(), [&](int other) { return same(step, other); });
-    if (found != like_it.end()) {
+    std::vector<int>& same_hash = known[key];
+    const auto found = std::find_if(same_hash.begin(), same_hash.end(),
+                                    [&](int other) { return same(step, other); });
+    if (found != same_hash.end()) {
       table.pattern.push_back(table.pattern[static_cast<std::size_t>(*found)]);
     } else {
       table.pattern.push_back(table.patterns++);
-      like_it.push_back(step);
+      same_hash.push_back(step);
     }
   }
 }

@@ -2,10 +2,12 @@
 
 #include <cmath>
 
+#include "base/random.h"
+
 namespace sluice::simulate {
 namespace {
 
-// Where the normal distribution reaches p, by bisection of its closed form.
+// The quantile of the standard normal distribution, by bisection.
 double normal_quantile(double p) {
   double low = -10;
   double high = 10;
@@ -25,6 +27,16 @@ double expected_largest(int ranks) {
 
 double straggler_seconds(const Spread& spread, double compute_s, int ranks) {
   return expected_largest(ranks) * (spread.fixed_s + spread.part * compute_s);
+}
+
+std::vector<double> jitter(double most_s, std::uint64_t seed, int ranks) {
+  constexpr double kBits = 1ULL << 53U;
+  std::vector<double> late;
+  for (int rank = 0; rank < ranks; ++rank) {
+    base::Random random{base::mixed({seed, static_cast<std::uint64_t>(rank)})};
+    late.push_back(most_s * static_cast<double>(random.next() >> 11U) / kBits);
+  }
+  return late;
 }
 
 }  // namespace sluice::simulate

@@ -3,7 +3,7 @@
 #include <map>
 #include <tuple>
 
-#include "simulate/uncertainty.h"
+#include "base/format.h"
 
 namespace sluice::simulate {
 namespace {
@@ -20,7 +20,7 @@ std::string_view precision_of(const recipe::Recipe& recipe) {
   return "";
 }
 
-// Dense at first, then in even steps up to the recipe's.
+// Zero in the dense epochs, then rising linearly to the recipe's sparsity.
 double sparsity_at(const recipe::Recipe& recipe, double epoch) {
   if (epoch < recipe.sparse_dense_epochs) return 0;
   const double into = epoch - recipe.sparse_dense_epochs;
@@ -28,15 +28,15 @@ double sparsity_at(const recipe::Recipe& recipe, double epoch) {
   return recipe.sparsity * into / recipe.sparse_ramp_epochs;
 }
 
-// As often as evaluates_after() says yes, without asking for every step.
-std::int64_t evaluations_of(const recipe::Recipe& recipe, const recipe::EpochTable& plan) {
+// Counts the steps for which evaluates_after() is true, without visiting every step.
+std::int64_t evaluations_of(const recipe::Recipe& recipe, const recipe::EpochTable& table) {
   std::int64_t count = 1;  // the last step
   if (recipe.evaluate_every == 0) return count;
   const double first = recipe.evaluate_first > 0 ? recipe.evaluate_first : recipe.evaluate_every;
   std::int64_t before = 0;
   for (int k = 0; first + k * recipe.evaluate_every < recipe.epochs; ++k) {
-    const std::int64_t step = plan.step_at(first + k * recipe.evaluate_every);
-    if (step > before && step < plan.steps) ++count;
+    const std::int64_t step = table.step_at(first + k * recipe.evaluate_every);
+    if (step > before && step < table.steps) ++count;
     before = step;
   }
   return count;
@@ -63,36 +63,36 @@ Result<cluster::DeviceSpeed> speed_of(const TrainingQuestion& question) {
 }
 
 TrainingSimulator::TrainingSimulator(TrainingQuestion question, cluster::DeviceSpeed speed,
-                                     recipe::EpochTable plan, IterationSimulator iterations)
+                                     recipe::EpochTable table, IterationSimulator iterations)
     : question_{std::move(question)},
       speed_{std::move(speed)},
-      plan_{std::move(plan)},
+      table_{std::move(table)},
       iterations_{std::move(iterations)} {}
 
 Result<TrainingSimulator> TrainingSimulator::of(const TrainingQuestion& question) {
   const recipe::Recipe& recipe = question.recipe;
   Result<cluster::DeviceSpeed> speed = speed_of(question);
   if (!speed.ok()) return speed.status();
-  Result<recipe::EpochTable> plan =
+  Result<recipe::EpochTable> table =
       recipe::make_epoch_table(recipe, question.ranks, question.samples);
-  if (!plan.ok()) return plan.status();
+  if (!table.ok()) return table.status();
   Result<IterationSimulator> iterations =
       IterationSimulator::of(question.world, recipe, question.ranks);
   if (!iterations.ok()) return iterations.status();
-  return TrainingSimulator{question, std::move(speed).value(), std::move(plan).value(),
+  return TrainingSimulator{question, std::move(speed).value(), std::move(table).value(),
                            std::move(iterations).value()};
 }
 
 double TrainingSimulator::overhead_of(const cluster::DeviceSpeed& speed) const {
   return speed.startup_s + speed.first_epochs_s +
-         speed.evaluation_s * static_cast<double>(evaluations_of(question_.recipe, plan_)) +
-         speed.epoch_s * static_cast<double>(plan_.epochs.size());
+         speed.evaluation_s * static_cast<double>(evaluations_of(question_.recipe, table_)) +
+         speed.epoch_s * static_cast<double>(table_.epochs.size());
 }
 
-// What one rank by itself would take for the images that the speed-up is counted over.
+// The time that a single rank takes for the images that the speed-up counts.
 double TrainingSimulator::alone_s(const cluster::DeviceSpeed& speed) const {
   const recipe::Recipe& recipe = question_.recipe;
-  const recipe::EpochRow& end = plan_.epochs.back();
+  const recipe::EpochRow& end = table_.epochs.back();
   if (recipe.global_batch == 0) {
     return speed.pass_seconds(end.batch) * end.accumulate + speed.optimizer_s;
   }
@@ -104,13 +104,13 @@ double TrainingSimulator::alone_s(const cluster::DeviceSpeed& speed) const {
 Result<TrainingTime> TrainingSimulator::time(const cluster::DeviceSpeed& speed,
                                              const Spread& spread) {
   const recipe::Recipe& recipe = question_.recipe;
-  TrainingTime time{.steps = plan_.steps};
+  TrainingTime time{.steps = table_.steps};
   std::map<std::tuple<int, int, double>, double> known;  // seconds of a step
-  for (std::size_t e = 0; e < plan_.epochs.size(); ++e) {
-    const recipe::EpochRow& epoch = plan_.epochs[e];
+  for (std::size_t e = 0; e < table_.epochs.size(); ++e) {
+    const recipe::EpochRow& epoch = table_.epochs[e];
     const double sparsity = sparsity_at(recipe, static_cast<double>(e));
     const std::tuple key{epoch.batch, epoch.accumulate, sparsity};
-    const bool last = e + 1 == plan_.epochs.size();
+    const bool last = e + 1 == table_.epochs.size();
     if (last || !known.contains(key)) {
       Result<IterationTime> step = iterations_.step(kind_of(epoch, speed, sparsity, spread));
       if (!step.ok()) return step.status();
@@ -130,6 +130,16 @@ Result<TrainingTime> TrainingSimulator::time(const cluster::DeviceSpeed& speed,
   if (Status status = check_efficiency(question_.ranks, time.efficiency); !status.ok())
     return status;
   return time;
+}
+
+Status check_efficiency(int ranks, double efficiency) {
+  constexpr double kRounding = 1e-9;
+  if (efficiency <= 1 + kRounding) return {};
+  return {
+      Code::InvalidArgument,
+      base::format("the simulator is wrong: an efficiency of {:.4g} on {} ranks is above 1; report "
+                   "it as a bug",
+                   efficiency, ranks)};
 }
 
 Result<TrainingTime> simulate_training(const TrainingQuestion& question) {

@@ -1,4 +1,4 @@
-// training.h - a recipe on a cluster: what a step takes, how well it scales, how long it trains.
+// training.h - a recipe on a cluster: the time of a step, the scaling, the time to train.
 #pragma once
 
 #include <string>
@@ -15,31 +15,31 @@ inline constexpr std::int64_t kImageNetSamples = 1281167;
 struct TrainingQuestion {
   WhatIf world;
   recipe::Recipe recipe;
-  std::string framework;  // empty: the only one that the cluster has a speed for
+  std::string framework;  // empty: the only framework with a matching speed
   int ranks = 1;
   std::int64_t samples = kImageNetSamples;
 };
 
-// What the cluster has for it.
+// The cluster's speed for the training.
 Result<cluster::DeviceSpeed> speed_of(const TrainingQuestion& question);
 
-// All simulated. A step is one of the last epoch, whose batch and sparsity are the final ones.
+// All simulated. `iteration` is a step of the last epoch, with the final batch and sparsity.
 struct TrainingTime {
   IterationTime iteration;
   std::int64_t global_batch = 0;
   double images_per_s = 0;
-  // Against one rank by itself: with the batch of one of these ranks, or where the recipe has a
-  // global batch with all of that.
+  // Against a single rank, with the batch of one of these ranks or, if the recipe has a global
+  // batch, with all of it.
   double speedup = 0;
   double efficiency = 0;  // speedup / ranks
   double exposed_comm_fraction = 0;
   double steps_s = 0;     // of all epochs
-  double overhead_s = 0;  // start-up, evaluation, first epochs
+  double overhead_s = 0;  // start-up, evaluations, first epochs
   double time_to_train_s = 0;
   std::int64_t steps = 0;
 };
 
-// One training whose devices may be tried at several speeds: collectives are simulated once.
+// One training with any speed of its devices. Collectives are simulated once.
 // Thread-safety: one thread at a time.
 class TrainingSimulator {
  public:
@@ -48,20 +48,23 @@ class TrainingSimulator {
   const cluster::DeviceSpeed& speed() const { return speed_; }
   Spread spread() const { return spread_of(question_.world); }
 
-  // An efficiency above 1 is refused.
+  // Fails if the efficiency is above 1.
   Result<TrainingTime> time(const cluster::DeviceSpeed& speed, const Spread& spread);
 
  private:
-  TrainingSimulator(TrainingQuestion question, cluster::DeviceSpeed speed, recipe::EpochTable plan,
+  TrainingSimulator(TrainingQuestion question, cluster::DeviceSpeed speed, recipe::EpochTable table,
                     IterationSimulator iterations);
   double overhead_of(const cluster::DeviceSpeed& speed) const;
   double alone_s(const cluster::DeviceSpeed& speed) const;
 
   TrainingQuestion question_;
   cluster::DeviceSpeed speed_;
-  recipe::EpochTable plan_;
+  recipe::EpochTable table_;
   IterationSimulator iterations_;
 };
+
+// A speed-up above the number of ranks is impossible.
+Status check_efficiency(int ranks, double efficiency);
 
 // With the cluster's own speed and spread.
 Result<TrainingTime> simulate_training(const TrainingQuestion& question);

@@ -1,5 +1,4 @@
-// what_if.h - a cluster, its condition and a recipe with something changed:
-// "between.gbit_per_s=400".
+// what_if.h - a cluster, its conditions and a recipe with changes: "between.gbit_per_s=400".
 #pragma once
 
 #include <optional>
@@ -14,27 +13,29 @@
 
 namespace sluice::simulate {
 
+inline constexpr int kMostRanks = 1 << 13;  // of a simulation
+
 struct WhatIf {
   cluster::Cluster cluster;
   Conditions conditions;
   int lanes = 1;
-  int grid_rows = 0;       // of a grid that is not the nodes: so many rows of ranks; 0: the nodes
-  double jitter_s = 0;     // each rank is late by as much at the most, at random
-  std::uint64_t seed = 1;  // of what is random
-  std::optional<Spread> spread;     // of the ranks' steps; else the one for the cluster's devices
-  std::vector<std::string> recipe;  // settings that are the recipe's: "theta=1M"
+  int grid_rows = 0;                // rows of ranks in a grid; 0: the nodes are the rows
+  double jitter_s = 0;              // each rank is late by at most this much, at random
+  std::uint64_t seed = 1;           // of the jitter
+  std::optional<Spread> spread;     // of the ranks' steps; none: that of the cluster's devices
+  std::vector<std::string> recipe;  // the recipe's settings: "theta=1M"
 };
 
 Spread spread_of(const WhatIf& what_if);
 
-// The grid that grid_rows asks for; empty: none. Rows that ranks do not fill evenly are refused.
+// The grid of grid_rows; empty: none. Fails if the ranks do not fill the rows evenly.
 Result<std::vector<int>> grid_of(const WhatIf& what_if, int ranks);
 
-// The keys, but for those of recipes.
+// All keys except those of recipes.
 std::vector<std::string_view> what_if_keys();
 
-// One key=value after the other. Keys that are none of the cluster's or the run's are left for the
-// recipe; without a recipe they are refused, with the nearest key.
+// Applies each key=value. With a recipe, other keys go to WhatIf::recipe. Without one they are an
+// error that suggests the nearest key.
 Status apply(WhatIf& what_if, const std::vector<std::string>& settings, bool with_recipe);
 
 }  // namespace sluice::simulate

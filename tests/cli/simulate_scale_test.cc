@@ -1,5 +1,5 @@
-// `sluice simulate` with thousands of ranks: in bounded memory and processor time, and the same
-// every time. docs/simulation.md has the times of a release build.
+// `sluice simulate` with thousands of ranks: bounded memory and processor time, repeatable results.
+// docs/simulation.md has the times of a release build.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -9,7 +9,7 @@
 namespace sluice::cli {
 namespace {
 
-// Sanitizers reserve far more than they use, and are slow.
+// Sanitizers are slow and reserve more memory than they use.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr const char* kGibibyte = "";
 constexpr int kPatience = 10;
@@ -17,7 +17,7 @@ constexpr int kPatience = 10;
 constexpr const char* kGibibyte = "ulimit -v 1048576; ";
 constexpr int kPatience = 1;
 #endif
-constexpr int kDeadline = 200;  // what else the machine does is none of this test's business
+constexpr int kDeadline = 200;  // generous, because other programs share the machine
 
 std::string within(int processor_s) {
   return "ulimit -t " + std::to_string(processor_s * kPatience) + "; ";

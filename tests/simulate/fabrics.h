@@ -1,4 +1,4 @@
-// fabrics.h - small clusters for tests, made up so that their figures are easy to work out.
+// fabrics.h - small clusters for tests, whose figures are easy to compute by hand.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace sluice::simulate {
 
-// Every rank a node, one switch that carries everything: 1 GB/s, 10 us, adding up takes no time.
+// Every rank is a node of one switch: 1 GB/s, 10 us. Reducing takes no time.
 inline cluster::Cluster flat_fabric() {
   cluster::Cluster cluster;
   cluster.name = "flat";
@@ -25,7 +25,7 @@ inline cluster::Cluster noded_fabric(int ranks) {
   return cluster;
 }
 
-// Switches of `nodes` single ranks with thin uplinks.
+// Switches of `nodes` nodes of one rank, with thin uplinks.
 inline cluster::Cluster thin_tree(int nodes, double oversubscription) {
   cluster::Cluster cluster = flat_fabric();
   cluster.name = "thin";

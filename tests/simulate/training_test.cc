@@ -1,11 +1,10 @@
-// The timeline of a step, and a training made of steps, against figures worked out by hand.
+// The timeline of a step, and a training of many steps, against figures computed by hand.
 #include "simulate/training.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-#include "simulate/backward.h"
 #include "tests/simulate/fabrics.h"
 
 namespace sluice::simulate {
@@ -15,7 +14,7 @@ recipe::Recipe recipe_with(std::vector<std::string> settings) {
   return recipe::load_recipe("pfn-15min", settings).value();
 }
 
-// A cluster whose ranks never lag, with one speed: 100 images/s whatever the batch.
+// A cluster without stragglers, with one speed: 100 images/s for any batch.
 cluster::Cluster timed_fabric() {
   cluster::Cluster cluster = flat_fabric();
   cluster.steady = true;
@@ -24,7 +23,7 @@ cluster::Cluster timed_fabric() {
   return cluster;
 }
 
-TEST(Straggler, TheLastOfManyIsTwoToThreeSpreadsLate) {
+TEST(Straggler, TheSlowestOfManyRanksIsTwoToThreeSpreadsLate) {
   EXPECT_EQ(expected_largest(1), 0);
   EXPECT_NEAR(expected_largest(32), 2.07, 0.02);  // tables of order statistics
   EXPECT_NEAR(expected_largest(512), 3.04, 0.02);
@@ -32,7 +31,7 @@ TEST(Straggler, TheLastOfManyIsTwoToThreeSpreadsLate) {
   EXPECT_NEAR(straggler_seconds({1e-3, 0.01}, 0.1, 32), 2.07 * 2e-3, 1e-4);
 }
 
-TEST(Backward, MostOfResNet50sBytesComeEarly) {
+TEST(Backward, MostBytesOfResNet50AreReadyEarly) {
   const recipe::ModelTable model = recipe::model_table("resnet50").value();
   const auto buckets = ready_buckets(model, recipe_with({"theta=1"}), 0).value();
   EXPECT_EQ(buckets.size(), 161U) << "theta 1 makes a bucket of each gradient";
@@ -48,7 +47,7 @@ TEST(Backward, MostOfResNet50sBytesComeEarly) {
   EXPECT_DOUBLE_EQ(buckets.back().ready, 1);
 }
 
-TEST(Backward, SparsityThinsOutWhatIsNotOneDimensional) {
+TEST(Backward, SparsityReducesAllButOneDimensionalGradients) {
   const recipe::ModelTable model = recipe::model_table("alexnet").value();
   const auto buckets = ready_buckets(model, recipe_with({"theta=1G"}), 0.85).value();
   ASSERT_EQ(buckets.size(), 1U);
@@ -78,7 +77,7 @@ TEST(Training, WithoutOverlapComputeAndCommunicationAddUp) {
   EXPECT_NEAR(time.time_to_train_s, steps * time.iteration.seconds, 0.001 * time.time_to_train_s);
 }
 
-TEST(Training, DoubleBufferingTakesTheLongerOfTheTwo) {
+TEST(Training, DoubleBufferingTakesTheLongerOfComputeAndCommunication) {
   cluster::Cluster cluster = timed_fabric();
   const auto iteration = [&](const cluster::Cluster& on) {
     return simulate_training({.world = {.cluster = on},
@@ -104,7 +103,7 @@ TEST(Training, BucketsHideBehindBackward) {
   EXPECT_LT(exposed("theta=4M"), 0.2 * exposed("theta=1G"));
 }
 
-TEST(Training, PhasesOfTheBatchAreSummedNotAveraged) {
+TEST(Training, SumsTheBatchPhases) {
   // 64 a rank to epoch 30, then 128: twice the compute a step, half the steps.
   cluster::Cluster cluster = timed_fabric();
   const TrainingTime time =
@@ -115,7 +114,7 @@ TEST(Training, PhasesOfTheBatchAreSummedNotAveraged) {
   EXPECT_NEAR(time.steps_s, 90 * 1281167.0 / 400, 0.001 * time.steps_s);
 }
 
-TEST(Training, JitterIsTheSameForTheSameSeedAndCosts) {
+TEST(Training, JitterCostsTimeAndRepeatsForTheSameSeed) {
   WhatIf world{.cluster = timed_fabric()};
   const auto seconds = [&] {
     return simulate_training({.world = world, .recipe = recipe_with({}), .ranks = 4})
@@ -132,7 +131,7 @@ TEST(Training, JitterIsTheSameForTheSameSeedAndCosts) {
   EXPECT_NE(seconds(), jittery);
 }
 
-TEST(Training, TheOptimizerComesAfterCommunication) {
+TEST(Training, TheOptimizerRunsAfterCommunication) {
   cluster::Cluster cluster = timed_fabric();
   const auto iteration = [&] {
     return simulate_training(
@@ -143,12 +142,12 @@ TEST(Training, TheOptimizerComesAfterCommunication) {
   const double before = iteration().seconds;
   cluster.speeds[0].optimizer_s = 0.02;
   const IterationTime after = iteration();
-  EXPECT_NEAR(after.seconds, before, 1e-9) << "without overlap it is a matter of order";
+  EXPECT_NEAR(after.seconds, before, 1e-9) << "without overlap only the order changes";
   ASSERT_EQ(after.buckets.size(), 1U);
-  EXPECT_NEAR(after.buckets[0].ready_s, 0.30, 1e-9) << "gradients are there 20 ms sooner";
+  EXPECT_NEAR(after.buckets[0].ready_s, 0.30, 1e-9) << "gradients are ready 20 ms earlier";
 }
 
-TEST(Training, SlowInputIsWaitedFor) {
+TEST(Training, WaitsForSlowInput) {
   cluster::Cluster cluster = timed_fabric();
   cluster.speeds[0].input_images_per_s = 50;
   const TrainingTime time =
@@ -179,17 +178,17 @@ TEST(Training, StrongScalingSharesTheGlobalBatch) {
   EXPECT_NEAR(four.efficiency, four.speedup / 4, 1e-9);
 }
 
-TEST(Training, EvaluationsAreCountedAsTheTrainerTakesThem) {
+TEST(Training, CountsTheTrainersEvaluations) {
   for (const char* name : {"pfn-15min", "fujitsu-mlperf-70s", "chainermn-cloud"}) {
     recipe::Recipe recipe = recipe::load_recipe(name).value();
     recipe.compute = recipe::Compute::F32;
     cluster::Cluster cluster = timed_fabric();
     cluster.speeds[0].evaluation_s = 1;
     constexpr std::int64_t kSamples = 20000;
-    const recipe::EpochTable plan = recipe::make_epoch_table(recipe, 4, kSamples).value();
+    const recipe::EpochTable table = recipe::make_epoch_table(recipe, 4, kSamples).value();
     double evaluations = 0;
-    for (std::int64_t step = 0; step < plan.steps; ++step)
-      evaluations += recipe::evaluates_after(recipe, plan, step) ? 1 : 0;
+    for (std::int64_t step = 0; step < table.steps; ++step)
+      evaluations += recipe::evaluates_after(recipe, table, step) ? 1 : 0;
     EXPECT_EQ(
         simulate_training(
             {.world = {.cluster = cluster}, .recipe = recipe, .ranks = 4, .samples = kSamples})
@@ -200,7 +199,7 @@ TEST(Training, EvaluationsAreCountedAsTheTrainerTakesThem) {
   }
 }
 
-TEST(Training, ASpreadThatIsGivenReplacesTheClustersOwn) {
+TEST(Training, AGivenSpreadReplacesTheClustersOwn) {
   WhatIf world{.cluster = timed_fabric()};
   ASSERT_TRUE(apply(world, {"straggler_ms=2", "straggler_part=0"}, true).ok());
   const TrainingTime time =
@@ -208,8 +207,8 @@ TEST(Training, ASpreadThatIsGivenReplacesTheClustersOwn) {
   EXPECT_NEAR(time.iteration.straggler_s, 2.07 * 2e-3, 1e-4);
 }
 
-// On one node only what was measured there is a candidate.
-TEST(Training, AnAlgorithmThatIsNoCandidateIsRefused) {
+// On one node only measured algorithms are candidates.
+TEST(Training, AnAlgorithmThatIsNotACandidateIsAnError) {
   cluster::Cluster cluster = timed_fabric();
   cluster.ranks_per_node = 4;
   cluster.constants.measured = {{.algorithm = "ring", .inside = {1e-6, 1e9}}};
@@ -217,11 +216,13 @@ TEST(Training, AnAlgorithmThatIsNoCandidateIsRefused) {
       simulate_training({.world = {.cluster = cluster},
                          .recipe = recipe_with({"algorithm=hierarchical:double_tree"}),
                          .ranks = 4});
-  EXPECT_EQ(time.status().message(),
-            "hierarchical:double_tree does no all_reduce that cluster flat could run");
+  EXPECT_EQ(
+      time.status().message(),
+      "algorithm hierarchical:double_tree is not available for an all_reduce on cluster flat: "
+      "choose another");
 }
 
-TEST(Training, ASpeedThatIsNotThereIsRefused) {
+TEST(Training, AMissingSpeedIsAnError) {
   const Result<TrainingTime> time = simulate_training(
       {.world = {.cluster = flat_fabric()}, .recipe = recipe_with({}), .ranks = 4});
   EXPECT_EQ(time.status().message(), "cluster flat has no speed for f32 resnet50: it has none");

@@ -7,7 +7,7 @@
 namespace sluice::simulate {
 namespace {
 
-TEST(WhatIf, ChangesTheClusterAndTheDay) {
+TEST(WhatIf, ChangesTheClusterAndItsConditions) {
   WhatIf world{.cluster = thin_tree(4, 4)};
   world.cluster.between_efficiency = 0.5;
   ASSERT_TRUE(apply(world,
@@ -16,7 +16,7 @@ TEST(WhatIf, ChangesTheClusterAndTheDay) {
                     false)
                   .ok());
   EXPECT_DOUBLE_EQ(world.cluster.constants.between.bandwidth_bytes_per_s, 1e9)
-      << "16 Gbit/s at an efficiency of a half";
+      << "16 Gbit/s at an efficiency of one half";
   EXPECT_DOUBLE_EQ(world.cluster.constants.between.latency_s, 3e-6);
   EXPECT_DOUBLE_EQ(world.cluster.network.levels[0].oversubscription, 1);
   EXPECT_DOUBLE_EQ(world.conditions.background, 0.25);
@@ -35,7 +35,7 @@ TEST(WhatIf, ChangesTheDevices) {
   EXPECT_NE(apply(world, {"lanes=1.5"}, false).message().find("whole number"), std::string::npos);
 }
 
-TEST(WhatIf, LeavesTheRecipesKeysToTheRecipe) {
+TEST(WhatIf, LeavesKeysOfTheRecipeToTheRecipe) {
   WhatIf world{.cluster = flat_fabric()};
   ASSERT_TRUE(apply(world, {"theta=1M", "lanes=2"}, true).ok());
   EXPECT_EQ(world.recipe, std::vector<std::string>{"theta=1M"});

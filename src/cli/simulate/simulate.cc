@@ -1,6 +1,4 @@
-// simulate.cc - `sluice simulate`: what a collective, or a training, would take on a cluster that
-// nobody has here.
-
+// simulate.cc - `sluice simulate`: the options and their checks.
 #include "cli/simulate/simulate.h"
 
 #include "base/format.h"
@@ -9,8 +7,6 @@
 #include "cli/command.h"
 #include "cluster/cluster.h"
 #include "engine/select/constants.h"
-#include "simulate/what_if.h"
-#include "sluice/algorithms.h"
 
 namespace sluice::cli {
 namespace {
@@ -31,20 +27,17 @@ struct Options {
   bool json = false;
 };
 
-constexpr int kMostSimulatedRanks = 1 << 13;
 constexpr const char* kThisMachine = "this-machine";
 
 void run_all_reduce(const Options& options, simulate::WhatIf world, const std::vector<int>& ranks) {
-  AllReduceQuestion question{.world = std::move(world),
-                             .ranks = ranks,
-                             .bytes = base::parse_bytes(options.bytes).value(),
-                             .algorithm = options.algorithm,
-                             .json = options.json};
-  if (question.bytes < 1) base::refuse("--allreduce needs a byte at least");
-  if (!options.segments.empty()) question.segments = parse_segments(options.segments).front();
-  if (!options.algorithm.empty() && options.algorithm != "all")
-    (void)find_algorithm(options.algorithm).value();
-  simulate_all_reduce(question);
+  AllReduceSweep sweep{.world = std::move(world),
+                       .ranks = ranks,
+                       .options = {.bytes = base::parse_bytes(options.bytes).value(),
+                                   .algorithm = options.algorithm},
+                       .json = options.json};
+  if (sweep.options.bytes < 1) base::refuse("--allreduce must be at least one byte");
+  if (!options.segments.empty()) sweep.options.segments = parse_segments(options.segments).front();
+  simulate_all_reduces(sweep);
 }
 
 void run_training(const Options& options, simulate::WhatIf world, const std::vector<int>& ranks) {
@@ -66,11 +59,10 @@ void run_training(const Options& options, simulate::WhatIf world, const std::vec
 
 void check(const Options& options) {
   if (options.bytes.empty() == options.recipe.empty())
-    base::refuse("give --allreduce BYTES or --recipe NAME, one of them");
+    base::refuse("give either --allreduce BYTES or --recipe NAME");
   const auto only_with = [&](const std::string& value, const std::string& needed,
                              std::string_view option, std::string_view other) {
-    if (!value.empty() && needed.empty())
-      base::refuse(base::format("{} goes with {}", option, other));
+    if (!value.empty() && needed.empty()) base::refuse(base::format("{} needs {}", option, other));
   };
   only_with(options.framework, options.recipe, "--framework", "--recipe");
   only_with(options.scaling, options.recipe, "--scaling", "--recipe");
@@ -78,10 +70,11 @@ void check(const Options& options) {
   only_with(options.trace, options.recipe, "--trace", "--recipe");
   only_with(options.segments, options.bytes, "--segments", "--allreduce");
   if (!options.scaling.empty() && options.scaling != "weak" && options.scaling != "strong")
-    base::refuse(base::format("--scaling is weak or strong, not {}", base::quote(options.scaling)));
+    base::refuse(
+        base::format("--scaling must be weak or strong, not {}", base::quote(options.scaling)));
 }
 
-// Of this machine the engine may have measured the links.
+// Uses the engine's measured links for this machine, if there are any.
 cluster::Cluster cluster_of(const std::string& name, int most_ranks) {
   cluster::Cluster cluster = cluster::find_cluster(name).value();
   if (name != kThisMachine) return cluster;
@@ -91,8 +84,9 @@ cluster::Cluster cluster_of(const std::string& name, int most_ranks) {
     cluster.constants = *constants;
   } else {
     base::print(stderr,
-                "this machine has not been measured for {} ranks ('sluice bench allreduce --ranks "
-                "{}' does it in passing): its links are taken from clusters/this-machine.toml\n",
+                "this machine has not been measured for {} ranks: the links of "
+                "clusters/this-machine.toml are used ('sluice bench allreduce --ranks {}' measures "
+                "the machine)\n",
                 most_ranks, most_ranks);
   }
   return cluster;
@@ -101,7 +95,7 @@ cluster::Cluster cluster_of(const std::string& name, int most_ranks) {
 void run(const Options& options) {
   check(options);
   const std::vector<int> ranks =
-      base::parse_list(options.ranks, 1, kMostSimulatedRanks, "--ranks").value();
+      base::parse_list(options.ranks, 1, simulate::kMostRanks, "--ranks").value();
   simulate::WhatIf world{.cluster = cluster_of(options.cluster, ranks.back())};
   const bool training = !options.recipe.empty();
   if (const Status status = simulate::apply(world, options.what_if, training); !status.ok())
@@ -117,35 +111,36 @@ void run(const Options& options) {
 
 void add_simulate(CLI::App& app, int& exit_status) {
   auto options = std::make_shared<Options>();
-  CLI::App* const command =
-      app.add_subcommand("simulate", "Say what it would take on a cluster of any size");
+  CLI::App* const command = app.add_subcommand(
+      "simulate", "Simulate a collective or a training on a cluster of any size");
   command->add_option("--cluster", options->cluster, "A built-in cluster, or a TOML file")
       ->required();
   command->add_option("--ranks", options->ranks, "Numbers of ranks: 8,32,128")->required();
-  command->add_option("--allreduce", options->bytes, "A collective alone, of so many bytes: 51M");
+  command->add_option("--allreduce", options->bytes,
+                      "Simulate an all_reduce of this many bytes: 51M");
   command->add_option("--recipe", options->recipe,
-                      "A whole training: a built-in recipe, or a file");
+                      "Simulate a training: a built-in recipe, or a TOML file");
   command->add_option("--framework", options->framework,
-                      "Whose speed, where the cluster's file has several");
+                      "The framework, if the cluster's file has speeds of several");
   command->add_option("--algorithm", options->algorithm,
-                      "This one, or all; without it what the engine would choose");
-  command->add_option("--segments", options->segments, "Segments a tree");
+                      "An algorithm, or all (default: the engine's choice)");
+  command->add_option("--segments", options->segments, "Segments of a tree");
   command->add_option("--scaling", options->scaling,
                       "weak (the default): every rank keeps the recipe's batch; strong: all ranks "
-                      "share the batch of the fewest, or the recipe's global_batch");
+                      "share the recipe's global_batch, or else the batch of the fewest ranks");
   command->add_option(
       "--what-if", options->what_if,
-      base::format("Change something, key=value: {}; with a recipe also any of its keys: theta=1M",
+      base::format("Changes, key=value: {}; with --recipe also any key of a recipe: theta=1M",
                    base::join(simulate::what_if_keys(), ", ")));
   command->add_option("--samples", options->samples, "Images of an epoch")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
-  command->add_option("--plot", options->plot, "Draw the scaling curve into this file, as SVG");
+  command->add_option("--plot", options->plot, "Write the scaling curve to this file, as SVG");
   command->add_option("--trace", options->trace,
-                      "Write a step on the most ranks into this file, as a Chrome trace");
+                      "Write a step on the most ranks to this file, as a Chrome trace");
   command->add_flag("--json", options->json, "One JSON document");
   command->footer(
-      "Everything it says is simulated. docs/simulation.md says how, and what is left out.\n\n"
+      "All results are simulated. docs/simulation.md describes the model and its limits.\n\n"
       "Examples:\n"
       "  sluice simulate --cluster abci --ranks 8,128,2048 --allreduce 51MB\n"
       "  sluice simulate --cluster mn-1 --ranks 1024 --allreduce 51MB --algorithm all\n"

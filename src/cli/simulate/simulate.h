@@ -1,37 +1,36 @@
-// simulate_allreduce.h - `sluice simulate --allreduce`: a collective alone, on ever more ranks.
+// simulate.h - `sluice simulate`: one collective, or a training, on growing numbers of ranks.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
+#include "simulate/collective.h"
 #include "simulate/training.h"
-#include "simulate/what_if.h"
 
 namespace sluice::cli {
 
-struct AllReduceQuestion {
+struct AllReduceSweep {
   simulate::WhatIf world;
   std::vector<int> ranks;
-  std::int64_t bytes = 0;
-  std::string algorithm;  // empty: what the engine would choose; "all": each of them
-  int segments = 0;       // 0: what the engine would choose
+  simulate::AllReduceOptions options;
   bool json = false;
 };
 
-// Prints a table or a JSON document. Throws Error.
-void simulate_all_reduce(const AllReduceQuestion& question);
+// Prints a table or a JSON document, with a row for each number of ranks and algorithm. Throws
+// Error.
+void simulate_all_reduces(const AllReduceSweep& sweep);
 
 struct TrainingSweep {
-  simulate::TrainingQuestion question;  // but for its ranks
+  simulate::TrainingQuestion question;  // except for its ranks
   std::vector<int> ranks;               // rising
-  bool strong = false;                  // the global batch stays, not a rank's
-  std::string plot;                     // files to write; empty: none
-  std::string trace;                    // of a step on the most ranks
+  bool strong = false;                  // all ranks share one global batch
+  std::string plot;                     // file for the scaling curve; empty: none
+  std::string trace;                    // file for a step on the most ranks; empty: none
   bool json = false;
 };
 
-// Prints a table or a JSON document, one row for each number of ranks. Throws Error.
+// Prints a table or a JSON document, with a row for each number of ranks. Throws Error.
 void simulate_trainings(TrainingSweep sweep);
 
 }  // namespace sluice::cli

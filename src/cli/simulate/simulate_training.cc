@@ -7,10 +7,7 @@
 #include "base/text.h"
 #include "cli/bench/scaling.h"
 #include "cli/simulate/simulate.h"
-#include "cli/simulate/simulate_trace.h"
 #include "cli/terminal.h"
-#include "simulate/backward.h"
-#include "simulate/uncertainty.h"
 #include "sluice/analysis/timeline.h"
 
 namespace sluice::cli {
@@ -18,11 +15,10 @@ namespace {
 
 std::int64_t to_ns(double seconds) { return std::llround(seconds * 1e9); }
 
-}  // namespace
-
+// A Chrome trace in the format of a run's timeline.json. Its process is "rank 0, simulated".
 std::string simulated_trace(const simulate::IterationTime& time) {
   const simulate::StepKind& kind = time.kind;
-  // Two events a pass, three that follow, and two a bucket.
+  // Two events a pass, three events after the passes, and two events a bucket.
   Timeline timeline{2 * static_cast<std::size_t>(kind.accumulate) + 3 + 2 * time.buckets.size()};
   double at = 0;
   const auto compute = [&](const char* name, double seconds) {
@@ -34,26 +30,24 @@ std::string simulated_trace(const simulate::IterationTime& time) {
     compute("forward", simulate::kForwardPart * kind.pass_s);
     compute("backward", (1 - simulate::kForwardPart) * kind.pass_s);
   }
-  // What is left of the step: sparse selection, the wait for gradients, ranks and images.
+  // The rest of the step: sparse selection and the waits for gradients and ranks.
   compute("finish", time.seconds - kind.optimizer_s - time.stall_s - at);
   compute("optimizer", kind.optimizer_s);
   compute("input", time.stall_s);
   for (std::size_t k = 0; k < time.buckets.size(); ++k) {
     const simulate::BucketTime& bucket = time.buckets[k];
-    const auto show = [&](const char* name, double begin_s, double end_s) {
+    const auto add = [&](const char* name, double begin_s, double end_s) {
       timeline.add({.name = name,
                     .lane = Timeline::Lane::Progress,
                     .number = static_cast<std::int64_t>(k),
                     .begin_ns = to_ns(begin_s),
                     .end_ns = to_ns(end_s)});
     };
-    show("wait", bucket.ready_s, bucket.begin_s);
-    show("transfer", bucket.begin_s, bucket.end_s);
+    add("wait", bucket.ready_s, bucket.begin_s);
+    add("transfer", bucket.begin_s, bucket.end_s);
   }
   return timeline.chrome_trace(0, "simulated");
 }
-
-namespace {
 
 nlohmann::ordered_json to_json(int ranks, const simulate::TrainingTime& time) {
   nlohmann::ordered_json json{{"ranks", ranks},
@@ -123,12 +117,13 @@ void print_text(const TrainingSweep& sweep, const std::vector<simulate::Training
 void write_file(const std::string& path, const std::string& text) {
   std::ofstream file{path, std::ios::trunc};
   if (!(file << text).flush()) {
-    throw Error{Status{Code::InvalidInput, base::format("{} cannot be written", path)}};
+    throw Error{
+        Status{Code::InvalidInput,
+               base::format("{} cannot be written: check the folder and its permissions", path)}};
   }
 }
 
-// A bucket that takes the very same time on twice the ranks was not simulated on them.
-void doubt(const TrainingSweep& sweep, const std::vector<simulate::TrainingTime>& times) {
+void check(const TrainingSweep& sweep, const std::vector<simulate::TrainingTime>& times) {
   std::map<std::pair<double, std::string>, std::vector<simulate::ScalePoint>> buckets;
   for (std::size_t i = 0; i < times.size(); ++i) {
     for (const simulate::BucketTime& bucket : times[i].iteration.buckets) {
@@ -152,7 +147,7 @@ void simulate_trainings(TrainingSweep sweep) {
     sweep.question.ranks = n;
     times.push_back(simulate::simulate_training(sweep.question).value());
   }
-  if (sweep.question.world.jitter_s == 0) doubt(sweep, times);
+  if (sweep.question.world.jitter_s == 0) check(sweep, times);
   if (!sweep.plot.empty()) write_file(sweep.plot, plot_svg(curve_of(sweep, times)));
   if (!sweep.trace.empty()) write_file(sweep.trace, simulated_trace(times.back().iteration));
   if (sweep.json) {
