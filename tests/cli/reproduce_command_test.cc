@@ -1,4 +1,4 @@
-// `sluice reproduce` as a user meets it, and the page that it writes.
+// The command `sluice reproduce` and the page that it writes.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -9,14 +9,14 @@
 namespace sluice::cli {
 namespace {
 
-// `sluice reproduce --markdown > docs/reproduction.md` mends it.
+// `sluice reproduce --markdown > docs/reproduction.md` updates it.
 TEST(ReproduceCommand, WritesTheCommittedPage) {
   const Outcome outcome = shell("SLUICE reproduce --markdown", 200);
   ASSERT_EQ(outcome.status, 0) << outcome.err;
   EXPECT_EQ(outcome.out, read_all(SLUICE_SOURCE_DIR "/docs/reproduction.md"));
 }
 
-TEST(ReproduceCommand, JsonHoldsWhatIsPromised) {
+TEST(ReproduceCommand, JsonHasItsKeys) {
   const Outcome outcome = shell("SLUICE reproduce --json", 200);
   ASSERT_EQ(outcome.status, 0) << outcome.err;
   const auto rows = nlohmann::json::parse(outcome.out);

@@ -8,7 +8,7 @@
 namespace sluice::cli {
 namespace {
 
-// Simulated once, however many figures a run has.
+// Simulates each run once for all its figures.
 class Runs {
  public:
   Result<simulate::TrainingTime> time(const PublishedRun& run, int ranks) {
@@ -29,9 +29,9 @@ class Runs {
 }  // namespace
 
 Result<simulate::TrainingQuestion> question_of(const PublishedRun& run) {
-  Result<cluster::Cluster> cluster = cluster::find_cluster(std::string{run.cluster});
+  Result<cluster::Cluster> cluster = cluster::find_cluster(run.cluster);
   if (!cluster.ok()) return cluster.status();
-  std::istringstream words{std::string{run.settings}};
+  std::istringstream words{run.settings};
   std::vector<std::string> settings;
   for (std::string word; words >> word;) settings.push_back(word);
   Result<recipe::Recipe> recipe = recipe::load_recipe(run.recipe, settings);
@@ -39,7 +39,7 @@ Result<simulate::TrainingQuestion> question_of(const PublishedRun& run) {
   return simulate::TrainingQuestion{
       .world = {.cluster = std::move(cluster).value(), .grid_rows = run.grid_rows},
       .recipe = std::move(recipe).value(),
-      .framework = std::string{run.framework},
+      .framework = run.framework,
       .ranks = run.ranks};
 }
 
@@ -60,8 +60,8 @@ double figure_of(Metric metric, const simulate::TrainingTime& time) {
 Result<std::vector<Reproduction>> reproduce() {
   std::vector<Reproduction> all;
   Runs runs;
-  for (const PublishedFigure& figure : published_figures()) {
-    const PublishedRun& run = run_of(figure.row);
+  for (const PublishedFigure& figure : published_trainings().figures) {
+    const PublishedRun& run = published_trainings().run_of(figure.row);
     const Result<simulate::TrainingTime> time = runs.time(run, run.ranks);
     if (!time.ok()) return time.status();
     Reproduction each{
@@ -84,8 +84,9 @@ Result<std::vector<Reproduction>> reproduce() {
 
 Result<std::vector<CrossChecked>> cross_checks() {
   std::vector<CrossChecked> all;
-  for (const CrossCheck& check : published_cross_checks()) {
-    Result<simulate::TrainingQuestion> question = question_of(run_of(check.row));
+  for (const CrossCheck& check : published_trainings().cross_checks) {
+    Result<simulate::TrainingQuestion> question =
+        question_of(published_trainings().run_of(check.row));
     if (!question.ok()) return question.status();
     Result<simulate::TrainingSimulator> simulator =
         simulate::TrainingSimulator::of(question.value());
@@ -93,7 +94,8 @@ Result<std::vector<CrossChecked>> cross_checks() {
     question.value().framework = check.framework;
     const Result<cluster::DeviceSpeed> other = simulate::speed_of(question.value());
     if (!other.ok()) return other.status();
-    cluster::DeviceSpeed speed = simulator.value().speed();  // its own start-up and the like
+    cluster::DeviceSpeed speed =
+        simulator.value().speed();  // keeps its own start-up and other times
     speed.curve = other.value().curve;
     const Result<simulate::TrainingTime> time =
         simulator.value().time(speed, simulator.value().spread());
@@ -126,7 +128,8 @@ double value_of(Constant kind, const cluster::DeviceSpeed& speed, const simulate
 class Trial {
  public:
   static Result<Trial> of(const PublishedFigure& figure) {
-    Result<simulate::TrainingQuestion> question = question_of(run_of(figure.row));
+    Result<simulate::TrainingQuestion> question =
+        question_of(published_trainings().run_of(figure.row));
     if (!question.ok()) return question.status();
     Result<simulate::TrainingSimulator> simulator =
         simulate::TrainingSimulator::of(question.value());
@@ -180,10 +183,10 @@ class Trial {
   simulate::TrainingSimulator simulator_;
 };
 
-// By bisection: a figure rises or falls with its constant.
+// Solves by bisection, because a figure is monotonic in its constant.
 Result<Calibration> solve(const PublishedFigure& figure) {
   constexpr int kHalvings = 40;
-  constexpr double kAnyTimes = 2;  // where nothing is known to be plausible
+  constexpr double kAnyTimes = 2;  // range around the value in use if nothing is known
   Result<Trial> trial = Trial::of(figure);
   if (!trial.ok()) return trial.status();
   Calibration answer{.figure = figure, .in_use = trial.value().in_use()};
@@ -215,7 +218,7 @@ Result<Calibration> solve(const PublishedFigure& figure) {
 
 Result<std::vector<Calibration>> calibrate() {
   std::vector<Calibration> all;
-  for (const PublishedFigure& figure : published_figures()) {
+  for (const PublishedFigure& figure : published_trainings().figures) {
     if (!figure.calibrated()) continue;
     Result<Calibration> solved = solve(figure);
     if (!solved.ok()) return solved.status();
@@ -225,7 +228,8 @@ Result<std::vector<Calibration>> calibrate() {
 }
 
 Result<double> constant_in_use(const PublishedFigure& figure) {
-  const Result<simulate::TrainingQuestion> question = question_of(run_of(figure.row));
+  const Result<simulate::TrainingQuestion> question =
+      question_of(published_trainings().run_of(figure.row));
   if (!question.ok()) return question.status();
   const Result<cluster::DeviceSpeed> speed = simulate::speed_of(question.value());
   if (!speed.ok()) return speed.status();
