@@ -6,6 +6,7 @@
 #include "sluice/algorithms.h"
 #include "sluice/analysis/cost.h"
 #include "sluice/analysis/select.h"
+#include "sluice/analysis/simulate.h"
 #include "sluice/analysis/timeline.h"
 #include "sluice/communicator.h"
 #include "sluice/gradients.h"

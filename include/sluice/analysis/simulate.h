@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "sluice/status.h"
+#include "sluice/version.h"
 
 namespace sluice {
 
@@ -34,7 +35,7 @@ struct SimulatedTraining {
   double time_to_train_s = 0;
 };
 
-Result<SimulatedTraining> simulate_training(const TrainingSimulation& training);
+SLUICE_API Result<SimulatedTraining> simulate_training(const TrainingSimulation& training);
 
 struct AllReduceSimulation {
   std::string cluster;  // name of a built-in cluster, or path of a file
@@ -49,6 +50,7 @@ struct SimulatedAllReduce {
 };
 
 // One result for each algorithm that the cluster can run, the fastest first.
-Result<std::vector<SimulatedAllReduce>> simulate_all_reduce(const AllReduceSimulation& all_reduce);
+SLUICE_API Result<std::vector<SimulatedAllReduce>> simulate_all_reduce(
+    const AllReduceSimulation& all_reduce);
 
 }  // namespace sluice
