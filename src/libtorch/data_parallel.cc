@@ -28,6 +28,7 @@
 #include "gradient/reducer.h"
 #include "libtorch/trained_parameters.h"
 #include "libtorch/weights.h"
+#include "sluice/torch/momentum_optimizer.h"
 
 namespace sluice {
 namespace {

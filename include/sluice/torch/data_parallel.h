@@ -27,13 +27,14 @@
 #include "sluice/analysis/timeline.h"
 #include "sluice/communicator.h"
 #include "sluice/gradients.h"
-#include "sluice/torch/arrivals.h"
 
 namespace sluice {
 
 namespace gradient {
 class Reducer;
 }
+
+class Arrivals;  // of momentum_optimizer.h
 
 class DataParallel {
  public:
