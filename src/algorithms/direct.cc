@@ -1,9 +1,10 @@
-// direct.cc - every rank reduces its own slice from all others, in rank order, then hands it out.
+// direct.cc - every rank reduces its own slice from all ranks, in rank order, and sends the result
+// to all others.
 //   2 steps; each rank sends 2(n-1)/n of the buffer.
-//   The sum of every element is rank 0 + rank 1 + ... + rank n-1, from left to right, whoever
-//   reduces it: the bits do not depend on how gradients were put together into buffers.
+//   The sum of every element is rank 0 + rank 1 + ... + rank n-1, from left to right, on whichever
+//   rank: the bits do not depend on how gradients are grouped into buffers.
 //
-//   n = 3   0: c1 -> 1, c2 -> 2   1: c0 -> 0, c2 -> 2   2: c0 -> 0, c1 -> 1   (c_r added up at r)
+//   n = 3   0: c1 -> 1, c2 -> 2   1: c0 -> 0, c2 -> 2   2: c0 -> 0, c1 -> 1   (c_r is reduced at r)
 //           0: c0 -> 1, 2         1: c1 -> 0, 2         2: c2 -> 0, 1
 #include <numeric>
 #include <vector>
@@ -13,9 +14,9 @@
 namespace sluice::algorithms {
 namespace {
 
-// The collective as at most two steps; each says which messages it has. The chunk of a message from
-// a to b is b's in the first step (its slice goes to the one that reduces or hands it out) and a's
-// in the second.
+// A collective has one or two steps; these functions tell which messages each has. A message from a
+// to b has b's chunk in the first step (the slice goes to the rank that reduces it or sends it on),
+// and a's chunk in the second.
 bool has_first_step(Collective collective) { return collective != Collective::AllGather; }
 bool has_second_step(Collective collective) { return collective != Collective::ReduceScatter; }
 
@@ -25,7 +26,8 @@ bool in_first_step(const Shape& shape, Rank from, Rank /*to*/) {
 
 bool in_second_step(const Shape& shape, Rank /*from*/, Rank to) {
   if (shape.collective == Collective::Reduce) return to == shape.root;
-  if (shape.collective == Collective::Broadcast) return to != shape.root;  // it has all of it
+  if (shape.collective == Collective::Broadcast)
+    return to != shape.root;  // the root has all chunks
   return true;
 }
 
@@ -87,7 +89,7 @@ Fraction direct_sent(const Shape& shape, Rank rank) {
 void direct_traffic(const Shape& shape, TrafficSink& sink) {
   const int n = shape.ranks;
   if (n == 1) return;
-  const auto tell = [&](auto&& has_message, bool adds) {
+  const auto report = [&](auto&& has_message, bool adds) {
     for (Rank rank = 0; rank < n; ++rank) {
       for_peers(shape, rank, [&](Rank peer) {
         if (has_message(shape, rank, peer)) sink.message(rank, peer, 1.0 / n);
@@ -96,8 +98,8 @@ void direct_traffic(const Shape& shape, TrafficSink& sink) {
     }
     sink.end_step(1);
   };
-  if (has_first_step(shape.collective)) tell(in_first_step, is_reduction(shape.collective));
-  if (has_second_step(shape.collective)) tell(in_second_step, false);
+  if (has_first_step(shape.collective)) report(in_first_step, is_reduction(shape.collective));
+  if (has_second_step(shape.collective)) report(in_second_step, false);
 }
 
 }  // namespace sluice::algorithms

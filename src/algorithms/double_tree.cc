@@ -1,22 +1,22 @@
-// double_tree.cc - two binary trees, each carrying half of the buffer (Sanders, Speck and Traeff,
-// 2009), in segments, the way up and the way down overlapped.
-//   Places count from 1, in order: an odd place is a leaf, place p = 2^k (2q+1) has its children
-//   2^(k-1) to its left and right, or, where that is past the end, what is left of the right one's
-//   subtree. So half of all edges join neighbours, a quarter those two apart, and few leave a node
-//   or cross a thin uplink. In tree A rank r has place r+1. In tree B even and odd change: it is
-//   the mirror of A for even n, else A moved on by one rank. So no rank is inner in both. 2
-//   floor(log2 n) + segments - 1 steps, segments counted a tree; at most 2 buffers sent and 2
-//   received a rank.
-//   With D the depth of the tree, a rank at depth d sends segment s up in step s + D - d and down
-//   in step s + D + d (counted from 0): the root's sum of a segment goes down as soon as it is
-//   there.
+// double_tree.cc - two binary trees, each with half of the buffer (Sanders, Speck and Traeff,
+// 2009), in segments; a segment goes up the tree while an earlier one goes down.
+//   Positions in a tree count from 1, in order. An odd position is a leaf. Position p = 2^k (2q+1)
+//   has its children 2^(k-1) to its left and right; where the right one is past the end, the top of
+//   the rest of its subtree takes its near. So half of all edges join neighbours, a quarter join
+//   ranks two apart, and few edges leave a node or cross a thin uplink. In tree A rank r has
+//   position r+1. Tree B is the mirror of A for even n, else A shifted by one rank: it swaps even
+//   and odd positions, so no rank is an inner rank of both trees.
+//   2 floor(log2 n) + segments - 1 steps, where segments are counted per tree; a rank sends at most
+//   2 buffers and receives at most 2.
+//   Let D be the depth of the tree. A rank at depth d sends segment s up in step s + D - d and down
+//   in step s + D + d (counted from 0): the root sends a sum down as soon as it has it.
 //
 //   n = 6   A:       3           B:     2
 //                1       5          0       4
 //              0   2   4              1   3   5
 //
-// Broadcast and reduce: the trees span the ranks other than the root, and the root feeds (or is fed
-// by) the tops of both: floor(log2(n-1)) + segments steps, at most 1 buffer sent and received.
+// Broadcast and reduce: the trees have all ranks but the root, and the root is the parent of both
+// tops: floor(log2(n-1)) + segments steps; a rank sends at most 1 buffer and receives at most 1.
 #include <algorithm>
 #include <array>
 #include <utility>
@@ -27,7 +27,7 @@
 namespace sluice::algorithms {
 namespace {
 
-// The two trees' members, in order: all ranks, or all but the root.
+// The ranks in the two trees, in order: all, or all but the root.
 struct Members {
   explicit Members(const Shape& shape)
       : rooted{shape.collective != Collective::AllReduce},
@@ -35,7 +35,7 @@ struct Members {
         size{rooted ? shape.ranks - 1 : shape.ranks},
         depth{size > 0 ? floor_log2(size) : 0} {}
 
-  // Place in a tree of a rank, and back. REQUIRES: the rank is a member.
+  // The position of a rank in a tree, and back. REQUIRES: the rank is a member.
   int position(int tree, Rank rank) const {
     const int member = rooted && rank > root ? rank - 1 : rank;
     if (tree == 0) return member + 1;
@@ -48,7 +48,7 @@ struct Members {
     return rooted && member >= root ? member + 1 : member;
   }
 
-  // The place of a tree's top: the largest power of two.
+  // The position of the top of a tree: the largest power of two.
   int top() const { return 1 << depth; }
   // REQUIRES: position is not the top.
   int parent(int position) const {
@@ -58,7 +58,8 @@ struct Members {
     } while (position > size);
     return position;
   }
-  // That place, or the top of what is left of its subtree, `step` on either side; 0: nothing is.
+  // The position itself, or if it is past the end, the top of the rest of its subtree, which has
+  // `step` positions on either side; 0 if nothing is left of it.
   int nearest_within(int position, int step) const {
     while (position > size && step > 1) {
       step /= 2;
@@ -73,9 +74,9 @@ struct Members {
   int depth;
 };
 
-// A rank's place in one tree. Above the top of a tree is the root of a broadcast or reduce, which
-// is at depth -1 of both trees and has their tops for children.
-struct Place {
+// The neighbours of a rank in one tree. The root of a broadcast or reduce is at depth -1 of both
+// trees, above their tops.
+struct Neighbours {
   int depth = 0;
   bool has_parent = false;
   Rank parent = 0;
@@ -87,36 +88,37 @@ struct Place {
   }
 };
 
-Place place_of(const Members& members, int tree, Rank rank) {
-  Place place;
+Neighbours neighbours_of(const Members& members, int tree, Rank rank) {
+  Neighbours near;
   if (members.rooted && rank == members.root) {
-    place.depth = -1;
-    place.children[0] = members.rank_at(tree, members.top());
-    place.child_count = 1;
-    return place;
+    near.depth = -1;
+    near.children[0] = members.rank_at(tree, members.top());
+    near.child_count = 1;
+    return near;
   }
   const int position = members.position(tree, rank);
-  for (int above = position; above != members.top(); above = members.parent(above)) ++place.depth;
-  place.has_parent = position != members.top() || members.rooted;
-  if (place.has_parent) {
-    place.parent =
+  for (int above = position; above != members.top(); above = members.parent(above)) ++near.depth;
+  near.has_parent = position != members.top() || members.rooted;
+  if (near.has_parent) {
+    near.parent =
         position != members.top() ? members.rank_at(tree, members.parent(position)) : members.root;
   }
   const auto add_child = [&](int child) {
-    place.children[static_cast<std::size_t>(place.child_count++)] = members.rank_at(tree, child);
+    near.children[static_cast<std::size_t>(near.child_count++)] = members.rank_at(tree, child);
   };
   if (const int half = (position & -position) / 2; half > 0) {
     add_child(position - half);
     if (const int right = members.nearest_within(position + half, half); right > 0)
       add_child(right);
   }
-  return place;
+  return near;
 }
 
 bool goes_up(Collective collective) { return collective != Collective::Broadcast; }
 bool goes_down(Collective collective) { return collective != Collective::Reduce; }
 
-// Steps in which a rank at depth d sends up and down the first segment; segment s follows s later.
+// The steps in which a rank at `depth` sends the first segment up and down; segment s follows s
+// steps later.
 int up_begin(const Members& members, int depth) { return members.depth - depth; }
 int down_begin(const Shape& shape, const Members& members, int depth) {
   return shape.collective == Collective::Broadcast ? depth + 1 : members.depth + depth;
@@ -130,34 +132,35 @@ Program double_tree(const Shape& shape, Rank rank) {
   Program program{Chunking{2 * segments}};
   const int steps = double_tree_steps(shape);
   if (steps == 0) return program;
-  const std::array<Place, 2> places{place_of(members, 0, rank), place_of(members, 1, rank)};
+  const std::array<Neighbours, 2> in_tree{neighbours_of(members, 0, rank),
+                                          neighbours_of(members, 1, rank)};
   for (int step = 0; step < steps; ++step) {
     program.begin_step();
     for (const int tree : {0, 1}) {
-      const Place& place = places[static_cast<std::size_t>(tree)];
+      const Neighbours& near = in_tree[static_cast<std::size_t>(tree)];
       const auto with_segment = [&](int begin, auto&& transfer) {
         const int segment = step - begin;
         if (segment >= 0 && segment < segments) transfer(Range{.first = tree * segments + segment});
       };
       if (goes_up(shape.collective)) {
-        if (place.has_parent) {
-          with_segment(up_begin(members, place.depth),
-                       [&](Range range) { program.send(place.parent, range); });
+        if (near.has_parent) {
+          with_segment(up_begin(members, near.depth),
+                       [&](Range range) { program.send(near.parent, range); });
         }
-        if (place.child_count > 0) {
+        if (near.child_count > 0) {
           std::vector<Rank> sum{kOwn};
-          sum.insert(sum.end(), place.all_children().begin(), place.all_children().end());
-          with_segment(up_begin(members, place.depth + 1),
+          sum.insert(sum.end(), near.all_children().begin(), near.all_children().end());
+          with_segment(up_begin(members, near.depth + 1),
                        [&](Range range) { program.receive_reduce(range, sum); });
         }
       }
       if (goes_down(shape.collective)) {
-        if (place.has_parent) {
-          with_segment(down_begin(shape, members, place.depth - 1),
-                       [&](Range range) { program.receive_copy(place.parent, range); });
+        if (near.has_parent) {
+          with_segment(down_begin(shape, members, near.depth - 1),
+                       [&](Range range) { program.receive_copy(near.parent, range); });
         }
-        with_segment(down_begin(shape, members, place.depth), [&](Range range) {
-          for (const Rank child : place.all_children()) program.send(child, range);
+        with_segment(down_begin(shape, members, near.depth), [&](Range range) {
+          for (const Rank child : near.all_children()) program.send(child, range);
         });
       }
     }
@@ -177,9 +180,9 @@ Fraction double_tree_sent(const Shape& shape, Rank rank) {
   const Members members{shape};
   int halves = 0;
   for (const int tree : {0, 1}) {
-    const Place place = place_of(members, tree, rank);
-    if (goes_up(shape.collective) && place.has_parent) ++halves;
-    if (goes_down(shape.collective)) halves += place.child_count;
+    const Neighbours near = neighbours_of(members, tree, rank);
+    if (goes_up(shape.collective) && near.has_parent) ++halves;
+    if (goes_down(shape.collective)) halves += near.child_count;
   }
   return {halves, 2};
 }
@@ -189,13 +192,13 @@ void double_tree_traffic(const Shape& shape, TrafficSink& sink) {
   const int steps = double_tree_steps(shape);
   const int segments = shape.segments;
   const double share = 0.5 / segments;
-  std::vector<std::array<Place, 2>> places;
+  std::vector<std::array<Neighbours, 2>> in_tree;
   if (steps > 0) {
     for (Rank rank = 0; rank < shape.ranks; ++rank) {
-      places.push_back({place_of(members, 0, rank), place_of(members, 1, rank)});
+      in_tree.push_back({neighbours_of(members, 0, rank), neighbours_of(members, 1, rank)});
     }
   }
-  // What a rank sends in one step: to one peer in both trees is still one message.
+  // The messages of a rank in one step. If both trees send to the same peer, that is one message.
   std::vector<std::pair<Rank, double>> outgoing;
   const auto add = [&](Rank peer) {
     const auto same_peer = std::find_if(outgoing.begin(), outgoing.end(),
@@ -206,31 +209,31 @@ void double_tree_traffic(const Shape& shape, TrafficSink& sink) {
       same_peer->second += share;
     }
   };
-  const auto tell = [&](int step, int repeat) {
+  const auto report = [&](int step, int repeat) {
     const auto active = [&](int begin) { return step >= begin && step < begin + segments; };
     for (Rank rank = 0; rank < shape.ranks; ++rank) {
       outgoing.clear();
-      for (const Place& place : places[static_cast<std::size_t>(rank)]) {
+      for (const Neighbours& near : in_tree[static_cast<std::size_t>(rank)]) {
         if (goes_up(shape.collective)) {
-          if (place.has_parent && active(up_begin(members, place.depth))) add(place.parent);
-          if (active(up_begin(members, place.depth + 1)))
-            sink.reduce(rank, share * place.child_count);
+          if (near.has_parent && active(up_begin(members, near.depth))) add(near.parent);
+          if (active(up_begin(members, near.depth + 1)))
+            sink.reduce(rank, share * near.child_count);
         }
-        if (goes_down(shape.collective) && active(down_begin(shape, members, place.depth))) {
-          for (const Rank child : place.all_children()) add(child);
+        if (goes_down(shape.collective) && active(down_begin(shape, members, near.depth))) {
+          for (const Rank child : near.all_children()) add(child);
         }
       }
       for (const auto& [peer, sum] : outgoing) sink.message(rank, peer, sum);
     }
     sink.end_step(repeat);
   };
-  // Once all depths are at work both ways, steps are alike until the first segment count is used
-  // up.
+  // From the step in which all depths send both ways, steps are equal until the first ranks have
+  // sent their last segment.
   const int all_begun = 2 * members.depth;
   for (int step = 0; step < steps;) {
-    const int alike = step >= all_begun && step < segments ? segments - step : 1;
-    tell(step, alike);
-    step += alike;
+    const int equal = step >= all_begun && step < segments ? segments - step : 1;
+    report(step, equal);
+    step += equal;
   }
 }
 

@@ -1,9 +1,8 @@
-// exchange.cc - every rank sends its whole buffer to every other, and adds up all it got itself.
+// exchange.cc - every rank sends its whole buffer to every other rank, and reduces all buffers.
 //   1 step; each rank sends n-1 buffers. The sum is rank 0 + rank 1 + ... from left to right.
-//   For the smallest messages: nobody waits for a partial sum.
+//   For the smallest messages: no rank waits for a partial sum.
 //
-//   n = 3   0 -> 1, 2   1 -> 0, 2   2 -> 0, 1   and at each: buffer = from 0 + from 1 + from 2
-
+//   n = 3   0 -> 1, 2   1 -> 0, 2   2 -> 0, 1   at each rank: buffer = from 0 + from 1 + from 2
 #include <vector>
 
 #include "algorithms/builtin.h"

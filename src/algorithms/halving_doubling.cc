@@ -1,19 +1,19 @@
 // halving_doubling.cc - recursive halving, then recursive doubling.
 //   2 ceil(log2 n) steps; each rank sends exactly 2(n-1)/n of the buffer, for every n.
 //
-// Powers of two: the classic pattern (Thakur, Rabenseifner and Gropp, 2005). Each step exchanges
-// half of what is left with a partner, near-first (distance 1, 2, 4, ...: the longest messages go
-// to the nearest rank) or far-first (n/2, ..., 2, 1). The doubling is the halving backwards.
+// Powers of two: the classic pattern (Thakur, Rabenseifner and Gropp, 2005). In each step a rank
+// exchanges half of its remaining chunks with a partner: near-first (distance 1, 2, 4, ..., so that
+// the longest messages go to the nearest rank) or far-first (n/2, ..., 2, 1). The doubling runs the
+// halving backwards.
 //
 //   n = 4, near-first   0 <-> 1, 2 <-> 3: two chunks   |   0 <-> 2, 1 <-> 3: one   |   and back
 //
 // Every other n: the circulant pattern (Traeff, arXiv 2410.14234). With s' chunks left and
-// s = ceil(s'/2), rank r sends chunks r+s ... r+s'-1 to rank r+s and adds what r-s sends it to
-// chunks r ... r+(s'-s)-1, until it is left with chunk r. The doubling is again the halving
+// s = ceil(s'/2), rank r sends chunks r+s ... r+s'-1 to rank r+s, and adds the message of r-s to
+// chunks r ... r+(s'-s)-1, until only chunk r is left. The doubling again runs the halving
 // backwards.
 //
-//   n = 5: s = 3, 2, 1   rank 0: c3 c4 -> 3   |   rank 0: c2 -> 2   |   rank 0: c1 -> 1   |   and
-//   back
+//   n = 5: s = 3, 2, 1   rank 0: c3 c4 -> 3   |   c2 -> 2   |   c1 -> 1   |   and back
 #include <vector>
 
 #include "algorithms/builtin.h"
@@ -23,7 +23,7 @@ namespace {
 
 enum class Order : std::uint8_t { NearFirst, FarFirst };
 
-// One halving step of one rank: what it gives away, and what it keeps and adds to.
+// One halving step of one rank: it sends `given`, and adds a message to `kept`.
 struct Halving {
   Rank to;
   Rank from;
@@ -71,8 +71,8 @@ Program halving_doubling(const Shape& shape, Rank rank, Order order) {
   const bool power = is_power_of_two(n);
   const auto halvings = power ? classic(n, rank, order) : circulant(n, rank);
 
-  // Near-first leaves rank r with the chunk whose number is r backwards in binary. An all-reduce
-  // does not mind; otherwise chunk r must end at rank r, and ranges become single chunks.
+  // Near-first leaves rank r with the chunk whose number is r with its bits reversed. That is fine
+  // for an all-reduce; otherwise chunk r must end at rank r, so ranges become single chunks.
   const bool scattered =
       power && order == Order::NearFirst && shape.collective != Collective::AllReduce;
   const auto each = [&](const Range& range, auto&& transfer) {
@@ -113,7 +113,7 @@ void halving_doubling_traffic(const Shape& shape, TrafficSink& sink, Order order
     const bool near_first = is_power_of_two(n) && order == Order::NearFirst;
     steps.push_back({near_first ? n / left : far, left / 2});
   }
-  const auto tell = [&](const Step& step, bool reduces) {
+  const auto report = [&](const Step& step, bool reduces) {
     for (Rank rank = 0; rank < n; ++rank) {
       const Rank to = is_power_of_two(n) ? rank ^ step.distance : (rank + step.distance) % n;
       const double share = static_cast<double>(step.chunks) / n;
@@ -127,10 +127,10 @@ void halving_doubling_traffic(const Shape& shape, TrafficSink& sink, Order order
     sink.end_step(1);
   };
   if (has_reduce_phase(shape.collective)) {
-    for (const Step& step : steps) tell(step, true);
+    for (const Step& step : steps) report(step, true);
   }
   if (has_gather_phase(shape.collective)) {
-    for (auto step = steps.rbegin(); step != steps.rend(); ++step) tell(*step, false);
+    for (auto step = steps.rbegin(); step != steps.rend(); ++step) report(*step, false);
   }
 }
 

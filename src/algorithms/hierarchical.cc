@@ -1,18 +1,18 @@
-// hierarchical.cc - inside the nodes as `direct`, between the nodes any other algorithm.
+// hierarchical.cc - `direct` inside the nodes, any other (inner) algorithm between the nodes.
 //   (1) reduce-scatter inside each node, one step; (2) the inner algorithm between the nodes, on
 //   every slice at the same time; (3) all-gather inside each node, one step.
-//   Steps: the inner one's, plus 2 when a node has more than one rank. With a bandwidth-optimal
-//   inner algorithm over N nodes, a rank of a node with k ranks sends 2(1 - 1/(Nk)) of the buffer,
-//   which is 2(n-1)/n when all nodes are equal.
+//   Steps: those of the inner algorithm, plus 2 if a node has more than one rank. With a
+//   bandwidth-optimal inner algorithm over N nodes, a rank of a node with k ranks sends
+//   2(1 - 1/(Nk)) of the buffer, which is 2(n-1)/n if all nodes are equal.
 //
-// Nodes may be ragged: each cuts the buffer by its own rank count, a slice is a piece between two
-// neighbouring cuts of any node, and its inner group is its owner in each node.
+// Nodes may be ragged. Each node cuts the buffer by its own number of ranks. A slice is a piece
+// between two neighbouring cuts of any node. In each node one rank owns the slice, and these owners
+// run the inner algorithm on it.
 //
 //   nodes 2 + 3     ranks 0 1      |-----0-----|-----1-----|
 //                   ranks 2 3 4    |---2---|---3---|---4---|
-//                   slices         |   s0  |s1 |s2 |   s3  |    s0: 0, 2   s1: 0, 3   s2: 1, 3 s3:
-//                   1, 4
-
+//                   slices         |   s0  |s1 |s2 |   s3  |    s0: 0, 2   s1: 0, 3   s2: 1, 3
+//                                                               s3: 1, 4
 #include <algorithm>
 #include <numeric>
 #include <vector>
@@ -23,7 +23,7 @@
 namespace sluice::algorithms {
 namespace {
 
-// Cuts are counted in units of 1/parts of the buffer: every node's own cuts fall on whole units.
+// Cuts are counted in units of 1/parts of the buffer: all cuts of all nodes are whole numbers.
 std::int64_t parts_of(const std::vector<int>& grid) {
   std::int64_t parts = 1;
   for (const int ranks : grid) parts = std::lcm(parts, static_cast<std::int64_t>(ranks));
@@ -44,12 +44,12 @@ struct Slices {
     const auto s = static_cast<std::size_t>(slice);
     return (s + 1 < cuts.size() ? cuts[s + 1] : parts) - cuts[s];
   }
-  // The slices of the i-th rank of a node with this many ranks begin here.
+  // The first slice of the i-th rank of a node with `ranks` ranks.
   int first_of(int ranks, int i) const {
     const auto cut = std::lower_bound(cuts.begin(), cuts.end(), parts / ranks * i);
     return static_cast<int>(cut - cuts.begin());
   }
-  // Which rank of a node with this many ranks owns a slice.
+  // The index of the rank that owns a slice, in a node with `ranks` ranks.
   int owner_of(int ranks, int slice) const {
     return static_cast<int>(cuts[static_cast<std::size_t>(slice)] / (parts / ranks));
   }
@@ -84,10 +84,10 @@ Shape inner_shape(const Shape& shape, const Algorithm& inner) {
   return between;
 }
 
-Chunking layout_of(const Slices& slices, int chunks_a_slice) {
+Chunking layout_of(const Slices& slices, int chunks_per_slice) {
   std::vector<std::int64_t> weights;
   for (int slice = 0; slice < slices.count(); ++slice) {
-    weights.insert(weights.end(), static_cast<std::size_t>(chunks_a_slice), slices.width(slice));
+    weights.insert(weights.end(), static_cast<std::size_t>(chunks_per_slice), slices.width(slice));
   }
   return Chunking{std::move(weights)};
 }
@@ -99,11 +99,11 @@ Program hierarchical(const Shape& shape, Rank rank, const Algorithm& inner) {
   const Node node = node_of(shape, rank);
   const int local = rank - node.first_rank;
   const Program between = inner.program(inner_shape(shape, inner), node.index);
-  const int chunks_a_slice = between.chunking().chunks();
-  const auto part_of = [&](int i) {  // what the node's i-th rank owns
+  const int chunks_per_slice = between.chunking().chunks();
+  const auto part_of = [&](int i) {  // the chunks of the node's i-th rank
     const int first = slices.first_of(node.ranks, i);
     const int end = i + 1 < node.ranks ? slices.first_of(node.ranks, i + 1) : slices.count();
-    return Range{.first = first * chunks_a_slice, .count = (end - first) * chunks_a_slice};
+    return Range{.first = first * chunks_per_slice, .count = (end - first) * chunks_per_slice};
   };
   const auto for_others = [&](auto&& visit) {
     for (int i = 0; i < node.ranks; ++i) {
@@ -111,7 +111,7 @@ Program hierarchical(const Shape& shape, Rank rank, const Algorithm& inner) {
     }
   };
 
-  Program program{layout_of(slices, chunks_a_slice), between.scratch()};
+  Program program{layout_of(slices, chunks_per_slice), between.scratch()};
   if (has_node_steps(shape)) {
     program.begin_step();
     for_others([&](int i) { program.send(node.first_rank + i, part_of(i)); });
@@ -121,8 +121,8 @@ Program hierarchical(const Shape& shape, Rank rank, const Algorithm& inner) {
   }
 
   const Range own = part_of(local);
-  const int first_slice = own.first / chunks_a_slice;
-  const int end_slice = first_slice + own.count / chunks_a_slice;
+  const int first_slice = own.first / chunks_per_slice;
+  const int end_slice = first_slice + own.count / chunks_per_slice;
   std::vector<std::vector<Rank>> owners;  // of each own slice, in each node
   for (int slice = first_slice; slice < end_slice; ++slice) {
     std::vector<Rank>& group = owners.emplace_back();
@@ -137,7 +137,7 @@ Program hierarchical(const Shape& shape, Rank rank, const Algorithm& inner) {
     for (int slice = first_slice; slice < end_slice; ++slice) {
       embed_step(program, between, step,
                  {.ranks = owners[static_cast<std::size_t>(slice - first_slice)],
-                  .first_chunk = slice * chunks_a_slice});
+                  .first_chunk = slice * chunks_per_slice});
     }
   }
 
@@ -176,8 +176,8 @@ void hierarchical_traffic(const Shape& shape, TrafficSink& sink, const Algorithm
     sink.end_step(1);
   };
 
-  // A message of the inner algorithm from node to node is one between every two of their ranks
-  // whose parts of the buffer overlap.
+  // A message of the inner algorithm from node to node becomes one message for every two of their
+  // ranks whose parts of the buffer overlap.
   class BetweenNodes final : public TrafficSink {
    public:
     BetweenNodes(const Shape& shape, const std::vector<Rank>& first_rank, TrafficSink& out)
@@ -217,7 +217,7 @@ void hierarchical_traffic(const Shape& shape, TrafficSink& sink, const Algorithm
 }
 
 Status check_hierarchical_grid(const Shape& shape) {
-  // Weights, their sums over all chunks and the cross products of fractions stay within 64 bits.
+  // With fewer parts, weights, their sums and products of fractions fit into 64 bits.
   constexpr std::int64_t kMostParts = 1'000'000'000;
   std::int64_t parts = 1;
   for (const int ranks : shape.grid) {
@@ -225,8 +225,8 @@ Status check_hierarchical_grid(const Shape& shape) {
     if (parts > kMostParts) {
       return {Code::InvalidArgument,
               base::format(
-                  "the nodes of this grid are too unlike: their ranks' common multiple is past "
-                  "{}; use nodes of fewer different sizes",
+                  "the common multiple of the ranks of this grid's nodes is above {}: use nodes of "
+                  "fewer different sizes",
                   kMostParts)};
     }
   }

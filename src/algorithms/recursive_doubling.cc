@@ -1,8 +1,8 @@
 // recursive_doubling.cc - the whole vector to a partner at distance 1, 2, 4, ...
 //   (Thakur, Rabenseifner and Gropp, 2005.)
-//   log2 n steps and log2 n buffers sent for powers of two. Otherwise, with p the largest power of
-//   two below n, ranks p, p+1, ... first fold their buffer into ranks 0, 1, ... and are handed the
-//   result last: floor(log2 n) + 2 steps, at most floor(log2 n) + 1 buffers sent.
+//   For powers of two: log2 n steps, and each rank sends log2 n buffers. Otherwise, let p be the
+//   largest power of two below n. Ranks p, p+1, ... first send their buffer to ranks 0, 1, ..., and
+//   receive the result in the end: floor(log2 n) + 2 steps, and at most floor(log2 n) + 1 buffers.
 //
 //   n = 5:   4 -> 0   |   0 <-> 1, 2 <-> 3   |   0 <-> 2, 1 <-> 3   |   0 -> 4
 #include "algorithms/builtin.h"

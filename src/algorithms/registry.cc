@@ -1,5 +1,4 @@
-// registry.cc - the table of built-in algorithms, and what can be asked of a row.
-
+// registry.cc - the table of the built-in algorithms, and the functions that read it.
 #include <algorithm>
 
 #include "algorithms/builtin.h"
@@ -18,9 +17,6 @@ constexpr Collective kRooted[] = {Collective::AllReduce, Collective::Broadcast, 
 constexpr Algorithm kRing{.name = "ring",
                           .version = 1,
                           .collectives = kScatterGather,
-                          .ordered = false,
-                          .uses_grid = false,
-                          .uses_segments = false,
                           .program = algorithms::ring,
                           .steps = algorithms::ring_steps,
                           .sent = algorithms::ring_sent,
@@ -29,9 +25,6 @@ constexpr Algorithm kRing{.name = "ring",
 constexpr Algorithm kRecursiveDoubling{.name = "recursive_doubling",
                                        .version = 1,
                                        .collectives = kAllReduce,
-                                       .ordered = false,
-                                       .uses_grid = false,
-                                       .uses_segments = false,
                                        .program = algorithms::recursive_doubling,
                                        .steps = algorithms::recursive_doubling_steps,
                                        .sent = algorithms::recursive_doubling_sent,
@@ -40,9 +33,6 @@ constexpr Algorithm kRecursiveDoubling{.name = "recursive_doubling",
 constexpr Algorithm kHalvingDoubling{.name = "halving_doubling",
                                      .version = 1,
                                      .collectives = kScatterGather,
-                                     .ordered = false,
-                                     .uses_grid = false,
-                                     .uses_segments = false,
                                      .program = algorithms::halving_doubling_near,
                                      .steps = algorithms::halving_doubling_steps,
                                      .sent = algorithms::halving_doubling_sent,
@@ -51,9 +41,6 @@ constexpr Algorithm kHalvingDoubling{.name = "halving_doubling",
 constexpr Algorithm kHalvingDoublingFar{.name = "halving_doubling:far",
                                         .version = 1,
                                         .collectives = kScatterGather,
-                                        .ordered = false,
-                                        .uses_grid = false,
-                                        .uses_segments = false,
                                         .program = algorithms::halving_doubling_far,
                                         .steps = algorithms::halving_doubling_steps,
                                         .sent = algorithms::halving_doubling_sent,
@@ -62,9 +49,7 @@ constexpr Algorithm kHalvingDoublingFar{.name = "halving_doubling:far",
 constexpr Algorithm kTorus{.name = "torus",
                            .version = 1,
                            .collectives = kAllReduce,
-                           .ordered = false,
                            .uses_grid = true,
-                           .uses_segments = false,
                            .program = algorithms::torus,
                            .steps = algorithms::torus_steps,
                            .sent = algorithms::torus_sent,
@@ -73,8 +58,6 @@ constexpr Algorithm kTorus{.name = "torus",
 constexpr Algorithm kDoubleTree{.name = "double_tree",
                                 .version = 2,
                                 .collectives = kRooted,
-                                .ordered = false,
-                                .uses_grid = false,
                                 .uses_segments = true,
                                 .program = algorithms::double_tree,
                                 .steps = algorithms::double_tree_steps,
@@ -85,8 +68,6 @@ constexpr Algorithm kDirect{.name = "direct",
                             .version = 1,
                             .collectives = kCollectives,
                             .ordered = true,
-                            .uses_grid = false,
-                            .uses_segments = false,
                             .program = algorithms::direct,
                             .steps = algorithms::direct_steps,
                             .sent = algorithms::direct_sent,
@@ -96,15 +77,13 @@ constexpr Algorithm kExchange{.name = "exchange",
                               .version = 1,
                               .collectives = kAllReduce,
                               .ordered = true,
-                              .uses_grid = false,
-                              .uses_segments = false,
                               .program = algorithms::exchange,
                               .steps = algorithms::exchange_steps,
                               .sent = algorithms::exchange_sent,
                               .traffic = algorithms::exchange_traffic};
 
-// Raised whenever hierarchical.cc's Program changes; an inner algorithm's version adds to it, and
-// both only grow, so no sum comes back.
+// Raised whenever the Program of hierarchical.cc changes. The version of the inner algorithm is
+// added; both only grow, so no sum occurs twice.
 constexpr int kHierarchicalVersion = 0;
 
 template <const Algorithm& kInner>
@@ -113,7 +92,6 @@ constexpr Algorithm hierarchical_with(std::string_view name) {
       .name = name,
       .version = kHierarchicalVersion + kInner.version,
       .collectives = kAllReduce,
-      .ordered = false,
       .uses_grid = true,
       .uses_segments = kInner.uses_segments,
       .program = [](const Shape& shape,
@@ -147,30 +125,28 @@ bool is_hierarchical(const Algorithm& algorithm) {
   return algorithm.name.starts_with("hierarchical");
 }
 
-std::string listed(const std::vector<int>& grid) {
-  return base::format("{}", base::join(grid, "+"));
-}
+std::string text_of(const std::vector<int>& grid) { return base::join(grid, "+"); }
 
 Status check_grid(const Algorithm& algorithm, const Shape& shape) {
   std::int64_t sum = 0;
   for (const int ranks : shape.grid) {
     if (ranks < 1) {
       return {Code::InvalidArgument,
-              base::format("grid {}: every node needs at least 1 rank", listed(shape.grid))};
+              base::format("grid {}: every node needs at least 1 rank", text_of(shape.grid))};
     }
     sum += ranks;
   }
   if (sum != shape.ranks) {
     return {Code::InvalidArgument,
-            base::format("grid {} has {} ranks, not {}: give a grid that fits", listed(shape.grid),
-                         sum, shape.ranks)};
+            base::format("grid {} has {} ranks, not {}: give a grid of that many ranks",
+                         text_of(shape.grid), sum, shape.ranks)};
   }
   if (is_hierarchical(algorithm)) return algorithms::check_hierarchical_grid(shape);
   if (std::any_of(shape.grid.begin(), shape.grid.end(),
                   [&](int ranks) { return ranks != shape.grid.front(); })) {
     return {Code::InvalidArgument,
             base::format("{} needs rows of equal length, not {}: use hierarchical for ragged nodes",
-                         algorithm.name, listed(shape.grid))};
+                         algorithm.name, text_of(shape.grid))};
   }
   return {};
 }
@@ -203,10 +179,10 @@ Result<Shape> complete_shape(const Algorithm& algorithm, Shape shape) {
   };
   if (shape.ranks < 1) return refuse(base::format("ranks must be 1 or more, not {}", shape.ranks));
   if (!algorithm.supports(shape.collective)) {
-    std::vector<std::string_view> can;
-    for (const Collective collective : algorithm.collectives) can.push_back(name(collective));
-    return refuse(base::format("{} does not do {}: it does {}", algorithm.name,
-                               name(shape.collective), base::join(can, ", ")));
+    std::vector<std::string_view> supported;
+    for (const Collective collective : algorithm.collectives) supported.push_back(name(collective));
+    return refuse(base::format("{} does not support {}: it supports {}", algorithm.name,
+                               name(shape.collective), base::join(supported, ", ")));
   }
   if (!has_root(shape.collective)) shape.root = 0;
   if (shape.root < 0 || shape.root >= shape.ranks) {

@@ -1,6 +1,6 @@
 // ring.cc - bandwidth-optimal ring (Patarasuk and Yuan, 2009).
 //   2(n-1) steps; each rank sends 2(n-1)/n of the buffer.
-//   After n-1 reduce steps rank r owns chunk r; n-1 copy steps pass it round.
+//   After n-1 reduce steps rank r owns chunk r; n-1 copy steps pass it on around the ring.
 //
 //   n = 4, reduce phase     rank 0: c3 -> 1   rank 1: c0 -> 2   rank 2: c1 -> 3   rank 3: c2 -> 0
 //                           rank 0: c2 -> 1   rank 1: c3 -> 2   rank 2: c0 -> 3   rank 3: c1 -> 0

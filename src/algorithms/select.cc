@@ -15,7 +15,7 @@ int ranks_of(const Topology& topology) {
   return ranks;
 }
 
-// The nodes are the grid where there is something to gain: several nodes, some with several ranks.
+// The nodes, if a grid of them helps: there are several, and some have several ranks.
 std::vector<int> grid_of(const Topology& topology) {
   const bool several = std::any_of(topology.nodes.begin(), topology.nodes.end(),
                                    [](int ranks) { return ranks > 1; });
@@ -28,7 +28,7 @@ Result<Shape> shape_on(const Algorithm& algorithm, Shape shape, const Topology& 
   shape.grid = grid_of(topology);
   Result<Shape> with_grid = complete_shape(algorithm, shape);
   if (with_grid.ok()) return with_grid;
-  // Ragged nodes are no grid for a torus: it takes the most square one instead.
+  // A torus cannot use ragged nodes: it gets the most square grid instead.
   shape.grid.clear();
   return complete_shape(algorithm, shape);
 }
@@ -37,18 +37,18 @@ Selector::Selector(Collective collective, const Topology& topology, const CostCo
                    const SelectorOptions& options)
     : lanes_{options.lanes} {
   const Shape asked{collective, ranks_of(topology), {}, options.root, 1};
-  // A measured algorithm and a guessed one cannot be compared.
-  const bool by_measure = !constants.measured.empty();
+  // Measured and estimated times cannot be compared.
+  const bool measured_only = !constants.measured.empty();
   for (const Algorithm& algorithm : built_in_algorithms()) {
     if (!algorithm.supports(collective)) continue;
     const MeasuredLink* const measured = constants.measured_for(algorithm.name);
-    if (by_measure && measured == nullptr) continue;
+    if (measured_only && measured == nullptr) continue;
     const std::int64_t most_bytes =
         measured != nullptr ? measured->most_bytes : std::numeric_limits<std::int64_t>::max();
     const Result<Shape> shape = shape_on(algorithm, asked, topology);
     if (!shape.ok()) throw Error{shape.status()};
-    // What was measured was measured whole.
-    const bool in_segments = algorithm.uses_segments && !by_measure;
+    // Measurements are made with one segment.
+    const bool in_segments = algorithm.uses_segments && !measured_only;
     for (int segments = 1; segments <= (in_segments ? kMostSegments : 1); segments *= 2) {
       Shape with_segments = shape.value();
       with_segments.segments = segments;
@@ -93,7 +93,7 @@ std::vector<Selector::Flip> Selector::changes(std::int64_t least, std::int64_t m
   std::vector<Flip> flips{{least, choose(least)}};
   for (std::int64_t low = least; low < most;) {
     const std::int64_t high = std::min(most, std::max(low + 1, low + low / 2));
-    // The first size in (low, high] whose choice is another one, if high's is.
+    // If the choice for `high` is another one, finds the first such size in (low, high].
     if (!same(choose(high), flips.back().candidate)) {
       std::int64_t unchanged = low;
       std::int64_t changed = high;

@@ -1,6 +1,6 @@
 // torus.cc - rings along the rows and columns of a grid (Mikami et al., arXiv 1811.05233; Ying et
 // al., arXiv 1811.06992).
-//   (1) reduce-scatter along the rows; (2) all-reduce of the slice that is left, along the columns;
+//   (1) reduce-scatter along the rows; (2) all-reduce of the remaining slice along the columns;
 //   (3) all-gather along the rows. With rows of x ranks and columns of y:
 //   2(x-1) + 2(y-1) steps; each rank sends 2(n-1)/n of the buffer.
 //

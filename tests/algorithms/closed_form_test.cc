@@ -1,4 +1,4 @@
-// The closed forms, written down once more from the papers and held against every built schedule.
+// The closed forms, written once more from the papers and compared with every built schedule.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -123,7 +123,8 @@ TEST(ClosedForm, Direct) {
   }
 }
 
-// steps = 2 + the inner's; a rank of a k-rank node sends 2(1 - 1/(Nk)); the sum is 2(n-1) always.
+// Steps: 2 more than the inner algorithm. A rank of a k-rank node sends 2(1 - 1/(Nk)); all ranks
+// together always send 2(n-1).
 void expect_hierarchical(const std::vector<int>& grid) {
   int n = 0;
   int most = 0;

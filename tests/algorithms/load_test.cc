@@ -1,4 +1,4 @@
-// What an algorithm says it puts on the links is what its schedule puts there.
+// The load by the closed form is the load that is counted in the schedule.
 #include <gtest/gtest.h>
 
 #include "sluice/algorithms.h"
@@ -6,7 +6,7 @@
 namespace sluice::algorithms {
 namespace {
 
-// Equal steps one by one, so that a repeated step and the same steps told singly compare equal.
+// Repeats each step, so that repeated and single steps compare equal.
 std::vector<StepLoad> expanded(const Load& load) {
   std::vector<StepLoad> steps;
   for (const StepLoad& step : load) {
@@ -15,8 +15,8 @@ std::vector<StepLoad> expanded(const Load& load) {
   return steps;
 }
 
-void expect_equal(const Load& told, const Load& counted, const std::string& what) {
-  const auto a = expanded(told);
+void expect_equal(const Load& reported, const Load& counted, const std::string& what) {
+  const auto a = expanded(reported);
   const auto b = expanded(counted);
   ASSERT_EQ(a.size(), b.size()) << what;
   constexpr double kRounding = 1e-12;  // sums of at most some thousand shares below 2
@@ -29,7 +29,8 @@ void expect_equal(const Load& told, const Load& counted, const std::string& what
   }
 }
 
-void expect_told(const Algorithm& algorithm, const Shape& asked, const Topology& topology) {
+void expect_reported_is_counted(const Algorithm& algorithm, const Shape& asked,
+                                const Topology& topology) {
   const auto shape = complete_shape(algorithm, asked);
   if (!shape.ok()) return;
   std::string what =
@@ -39,20 +40,20 @@ void expect_told(const Algorithm& algorithm, const Shape& asked, const Topology&
                count_load(build_schedule(algorithm, shape.value()), topology), what);
 }
 
-TEST(Load, ToldIsCountedForEveryAlgorithmUpTo64Ranks) {
+TEST(Load, ByClosedFormIsTheCountedLoadUpTo64Ranks) {
   for (const Algorithm& algorithm : built_in_algorithms()) {
     for (const Collective collective : algorithm.collectives) {
       for (int n = 1; n <= 64; ++n) {
         const Shape shape{.collective = collective, .ranks = n, .root = n / 2, .segments = 4};
-        expect_told(algorithm, shape, Topology::flat(n));
-        expect_told(algorithm, shape, {{n}});
-        if (n >= 5) expect_told(algorithm, shape, {{3, n - 4, 1}});
+        expect_reported_is_counted(algorithm, shape, Topology::flat(n));
+        expect_reported_is_counted(algorithm, shape, {{n}});
+        if (n >= 5) expect_reported_is_counted(algorithm, shape, {{3, n - 4, 1}});
       }
     }
   }
 }
 
-TEST(Load, ToldIsCountedOnTheNodesOfAGrid) {
+TEST(Load, ByClosedFormIsTheCountedLoadOnTheNodesOfAGrid) {
   for (const Algorithm& algorithm : built_in_algorithms()) {
     for (const std::vector<int>& grid : std::vector<std::vector<int>>{{4, 4},
                                                                       {4, 4, 4, 4},
@@ -65,7 +66,8 @@ TEST(Load, ToldIsCountedOnTheNodesOfAGrid) {
       int n = 0;
       for (const int ranks : grid) n += ranks;
       for (const int segments : {1, 16}) {
-        expect_told(algorithm, {.ranks = n, .grid = grid, .segments = segments}, {grid});
+        expect_reported_is_counted(algorithm, {.ranks = n, .grid = grid, .segments = segments},
+                                   {grid});
       }
     }
   }

@@ -1,4 +1,4 @@
-// What single algorithms promise beyond their closed forms.
+// Promises of single algorithms beyond their closed forms.
 #include <gtest/gtest.h>
 #include <malloc.h>
 
@@ -28,7 +28,7 @@ TEST(Ring, SendsToTheNextRankOnly) {
   }
 }
 
-TEST(Ring, ProgramOfOneAmong4096IsBuiltAtOnceAndSmall) {
+TEST(Ring, BuildsAProgramOf4096RanksFastAndSmall) {
   const Algorithm& ring = *find_algorithm("ring").value();
   const std::size_t before = mallinfo2().uordblks + mallinfo2().hblkhd;
   const auto begin = std::chrono::steady_clock::now();
@@ -44,7 +44,7 @@ TEST(DoubleTree, NoRankIsInnerInBothTrees) {
   for (int n = 1; n <= 64; ++n) {
     const Schedule schedule = build("double_tree", {.ranks = n});
     for (Rank rank = 0; rank < n; ++rank) {
-      // Inner in a tree: it adds up something of that tree's half, chunk 0 or chunk 1.
+      // An inner rank of a tree reduces a chunk of that tree's half: chunk 0 or chunk 1.
       std::set<int> inner;
       const Program& program = schedule.programs[static_cast<std::size_t>(rank)];
       for (int step = 0; step < program.steps(); ++step) {
@@ -72,12 +72,12 @@ TEST(DoubleTree, ReceivesAtMostTwoBuffers) {
   }
 }
 
-// What leaves a node or a rack decides what a tree costs there.
+// The cost of a tree depends on the messages that leave a node or a rack.
 TEST(DoubleTree, StaysAmongNeighbours) {
   struct Case {
     int ranks;
     int together;
-    int most_buffers;  // that they send to others
+    int most_buffers;  // sent to other nodes
   };
   for (const Case& each : {Case{64, 4, 3}, Case{256, 4, 3}, Case{256, 32, 3}, Case{100, 10, 6}}) {
     const Schedule schedule = build("double_tree", {.ranks = each.ranks});
@@ -96,7 +96,7 @@ TEST(DoubleTree, StaysAmongNeighbours) {
   }
 }
 
-// The distance over which the longest message travels decides what a thin tree costs.
+// On a thin tree the cost depends on the distance of the longest message.
 TEST(HalvingDoubling, NearFirstSendsHalfToTheNeighbourAndFarFirstAcross) {
   const Schedule near = build("halving_doubling", {.ranks = 8});
   const Schedule far = build("halving_doubling:far", {.ranks = 8});
@@ -126,7 +126,7 @@ TEST(Direct, AddsInRankOrderAtEveryRank) {
 TEST(Hierarchical, RaggedNodesCutSlicesWhereAnyNodeCuts) {
   const Schedule schedule = build("hierarchical:ring", {.ranks = 5, .grid = {2, 3}});
   const Chunking& chunking = schedule.programs[0].chunking();
-  // Slices of 2, 1, 1 and 2 sixths, each in the ring's two chunks.
+  // Slices of 2, 1, 1 and 2 sixths, each cut into the two chunks of the ring.
   ASSERT_EQ(chunking.chunks(), 8);
   EXPECT_EQ(chunking.total_weight(), 12);
   EXPECT_EQ(chunking.weight(0), 2);
@@ -135,24 +135,24 @@ TEST(Hierarchical, RaggedNodesCutSlicesWhereAnyNodeCuts) {
   EXPECT_EQ(chunking.weight(6), 2);
 }
 
-TEST(MostSquareGrid, IsTheMostSquareOne) {
+TEST(MostSquareGrid, HasSidesAsEqualAsPossible) {
   EXPECT_EQ(most_square_grid(12), (std::vector{4, 4, 4}));
   EXPECT_EQ(most_square_grid(16), (std::vector{4, 4, 4, 4}));
   EXPECT_EQ(most_square_grid(13), std::vector{13});
   EXPECT_EQ(most_square_grid(1), std::vector{1});
 }
 
-TEST(CompleteShape, RefusesWhatDoesNotFit) {
+TEST(CompleteShape, RejectsAnUnsuitableShape) {
   const auto why = [](const char* name, Shape shape) {
     return complete_shape(*find_algorithm(name).value(), std::move(shape)).status().message();
   };
   EXPECT_EQ(why("torus", {.ranks = 8, .grid = {3, 5}}),
             "torus needs rows of equal length, not 3+5: use hierarchical for ragged nodes");
   EXPECT_EQ(why("torus", {.ranks = 9, .grid = {4, 4}}),
-            "grid 4+4 has 8 ranks, not 9: give a grid that fits");
+            "grid 4+4 has 8 ranks, not 9: give a grid of that many ranks");
   EXPECT_EQ(why("ring", {.ranks = 0}), "ranks must be 1 or more, not 0");
   EXPECT_EQ(why("ring", {.collective = Collective::Broadcast, .ranks = 2}),
-            "ring does not do broadcast: it does all_reduce, reduce_scatter, all_gather");
+            "ring does not support broadcast: it supports all_reduce, reduce_scatter, all_gather");
   EXPECT_EQ(why("direct", {.collective = Collective::Reduce, .ranks = 2, .root = 2}),
             "root 2 is not one of 2 ranks");
   EXPECT_NE(why("hierarchical", {.ranks = 590, .grid = {97, 89, 83, 79, 73, 71, 67, 31}}), "");
@@ -165,8 +165,8 @@ TEST(FindAlgorithm, SuggestsTheNearestName) {
             std::string::npos);
 }
 
-// A schedule that breaks its closed form is refused even though it computes the right sum.
-TEST(Prove, HoldsAnAlgorithmToItsClosedForm) {
+// A schedule that differs from its closed form is rejected even if it computes the right sum.
+TEST(Prove, ComparesAnAlgorithmWithItsClosedForm) {
   Algorithm slow = *find_algorithm("ring").value();
   slow.steps = [](const Shape&) { return 5; };
   EXPECT_EQ(prove(slow, {.ranks = 4}).reason, "it has 6 steps, but the closed form of ring says 5");

@@ -10,8 +10,8 @@ namespace {
 constexpr CostConstants kLinks{
     .inside = {1e-6, 40e9}, .between = {10e-6, 5e9}, .reduce_s_per_byte = 0};
 
-TEST(Select, RingCostsWhatThePaperSays) {
-  // 2(n-1)(alpha + S / (n beta)), and with gamma (n-1)/n S of adding up.
+TEST(Select, PredictsTheTimeOfThePaperForARing) {
+  // 2(n-1)(alpha + S / (n beta)), and with gamma (n-1)/n S for the reduction.
   constexpr int kRanks = 16;
   constexpr double kBytes = 1 << 20;
   CostConstants links = kLinks;
@@ -22,14 +22,14 @@ TEST(Select, RingCostsWhatThePaperSays) {
               2 * 15 * (10e-6 + kBytes / 16 / 5e9) + kBytes * 15 / 16 * 1e-10, 1e-12);
 }
 
-TEST(Select, SmallMessagesGoByRecursiveDoublingAndLargeOnesByABandwidthOptimalOne) {
+TEST(Select, UsesRecursiveDoublingForSmallMessagesAndABandwidthOptimalAlgorithmForLargeOnes) {
   const Selector selector{Collective::AllReduce, Topology::flat(64), kLinks};
   EXPECT_EQ(selector.choose(4).algorithm->name, "recursive_doubling");
   const Candidate large = selector.choose(std::int64_t{1} << 30);
   EXPECT_EQ(large.algorithm->sent(large.shape, 0), Fraction(2 * 63, 64));
 }
 
-TEST(Select, CandidatesAreSortedAndEachAlgorithmComesOnce) {
+TEST(Select, SortsCandidatesAndListsEachAlgorithmOnce) {
   const Selector selector{Collective::AllReduce, {{4, 4, 4, 4}}, kLinks};
   const auto candidates = selector.candidates(1 << 20);
   EXPECT_EQ(candidates.size(), built_in_algorithms().size());
@@ -38,21 +38,21 @@ TEST(Select, CandidatesAreSortedAndEachAlgorithmComesOnce) {
   EXPECT_EQ(candidates.front().algorithm, selector.choose(1 << 20).algorithm);
 }
 
-TEST(Select, HierarchicalBeatsTheFlatOnesWhereRanksShareALink) {
+TEST(Select, PrefersHierarchicalWhereRanksShareALink) {
   // 8 ranks share a slow link: whole-vector doubling puts 8 buffers on it in every outer step.
   const Selector selector{Collective::AllReduce, {std::vector<int>(8, 8)}, kLinks};
   const auto candidates = selector.candidates(1 << 16);
-  const auto place = [&](std::string_view name) {
+  const auto index_of = [&](std::string_view name) {
     return std::find_if(candidates.begin(), candidates.end(),
                         [&](const Candidate& c) { return c.algorithm->name == name; }) -
            candidates.begin();
   };
-  EXPECT_LT(place("hierarchical"), place("recursive_doubling"));
-  EXPECT_LT(place("hierarchical"), place("ring"));
-  EXPECT_LT(place("halving_doubling"), place("halving_doubling:far"));
+  EXPECT_LT(index_of("hierarchical"), index_of("recursive_doubling"));
+  EXPECT_LT(index_of("hierarchical"), index_of("ring"));
+  EXPECT_LT(index_of("halving_doubling"), index_of("halving_doubling:far"));
 }
 
-TEST(Select, FlipsAreWhereTheChoiceChanges) {
+TEST(Select, FindsTheSizesWhereTheChoiceChanges) {
   const Selector selector{Collective::AllReduce, {std::vector<int>(16, 4)}, kLinks};
   const auto flips = selector.flips(4, std::int64_t{1} << 32);
   ASSERT_GE(flips.size(), 2U);
@@ -65,7 +65,7 @@ TEST(Select, FlipsAreWhereTheChoiceChanges) {
   }
 }
 
-TEST(Select, EveryCollectiveHasACandidateForEveryRankCount) {
+TEST(Select, HasACandidateForEveryCollectiveAndRankCount) {
   for (const Collective collective : kCollectives) {
     for (const int n : {1, 2, 3, 7, 13}) {
       const Selector selector{collective, Topology::flat(n), kLinks, {.root = n - 1}};
@@ -76,7 +76,7 @@ TEST(Select, EveryCollectiveHasACandidateForEveryRankCount) {
   }
 }
 
-TEST(Select, ARaggedTopologyStillHasATorus) {
+TEST(Select, HasATorusOnARaggedTopology) {
   const Selector selector{Collective::AllReduce, {{3, 5, 4}}, kLinks};
   for (const Candidate& candidate : selector.candidates(1 << 20)) {
     const bool torus = candidate.algorithm->name == "torus";

@@ -33,7 +33,7 @@ TEST(Command, RefusesBadInputWithOneSentence) {
   expect_refused("SLUICE verify --grid 0x4", "nodes of a grid must be a whole number");
   expect_refused("SLUICE verify --collective allreduce", "did you mean all_reduce?");
   expect_refused("SLUICE verify --algorithm ring --collective broadcast",
-                 "ring does not do broadcast");
+                 "ring does not support broadcast");
   expect_refused("SLUICE verify --algorithm ring --ranks 65536", "ask for fewer ranks");
   expect_refused("SLUICE verify --segments 3", "segments must be powers of two, not 3");
   expect_refused("SLUICE verify --file /nonexistent/file", "cannot be read");
