@@ -1,5 +1,5 @@
-// On a fabric without contention every algorithm takes what its paper says, to 0.1%: both event by
-// event and step by step.
+// Without contention every algorithm takes the time of its paper to 0.1%, both event by event and
+// step by step.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 namespace sluice::simulate {
 namespace {
 
-// Of flat_fabric(), and of the nodes of noded_fabric().
+// The constants of flat_fabric(), and of the nodes of noded_fabric().
 constexpr double kAlpha = 10e-6;
 constexpr double kBeta = 1e9;
 constexpr double kInsideAlpha = 2e-6;
@@ -19,7 +19,7 @@ constexpr double kInsideBeta = 10e9;
 constexpr double kClose = 0.001;
 constexpr double kSizes[] = {1e3, 1e6, 64e6};
 
-struct Question {
+struct Case {
   int ranks;
   double bytes;
   std::vector<int> grid;
@@ -27,17 +27,15 @@ struct Question {
   int lanes = 1;
 };
 
-double seconds(const cluster::Cluster& cluster, std::string_view name, const Question& question,
+double seconds(const cluster::Cluster& cluster, std::string_view name, const Case& test,
                RunMethod method) {
-  CollectiveSimulator simulator = CollectiveSimulator::on(cluster, question.ranks).value();
+  CollectiveSimulator simulator = CollectiveSimulator::on(cluster, test.ranks).value();
   const Algorithm& algorithm = *find_algorithm(name).value();
-  const Shape shape = complete_shape(algorithm, {.ranks = question.ranks,
-                                                 .grid = question.grid,
-                                                 .segments = question.segments})
-                          .value();
-  const std::vector<double> done =
-      simulator.run(algorithm, shape, {.bytes = question.bytes, .lanes = question.lanes}, method)
+  const Shape shape =
+      complete_shape(algorithm, {.ranks = test.ranks, .grid = test.grid, .segments = test.segments})
           .value();
+  const std::vector<double> done =
+      simulator.run(algorithm, shape, {.bytes = test.bytes, .lanes = test.lanes}, method).value();
   return *std::max_element(done.begin(), done.end());
 }
 
@@ -47,11 +45,11 @@ std::vector<int> rows(int count, int length) {
 
 class ClosedForms : public testing::TestWithParam<RunMethod> {
  protected:
-  void expect(const cluster::Cluster& cluster, std::string_view name, const Question& question,
+  void expect(const cluster::Cluster& cluster, std::string_view name, const Case& test,
               double expected) const {
-    EXPECT_NEAR(seconds(cluster, name, question, GetParam()), expected, kClose * expected)
-        << name << ", " << question.ranks << " ranks, " << question.bytes << " bytes, "
-        << question.segments << " segments";
+    EXPECT_NEAR(seconds(cluster, name, test, GetParam()), expected, kClose * expected)
+        << name << ", " << test.ranks << " ranks, " << test.bytes << " bytes, " << test.segments
+        << " segments";
   }
 };
 INSTANTIATE_TEST_SUITE_P(BothWays, ClosedForms,
@@ -60,18 +58,18 @@ INSTANTIATE_TEST_SUITE_P(BothWays, ClosedForms,
                            return method.param == RunMethod::Events ? "Events" : "Steps";
                          });
 
-TEST_P(ClosedForms, RingPassesChunksRoundTwice) {
+TEST_P(ClosedForms, RingSendsEveryChunkAroundTwice) {
   for (const int n : {2, 3, 7, 13, 16, 64, 256}) {
     for (const double bytes : kSizes)
       expect(flat_fabric(), "ring", {n, bytes}, 2 * (n - 1) * (kAlpha + bytes / n / kBeta));
   }
 }
 
-TEST_P(ClosedForms, HalvingDoublingInEitherOrderOfPowersOfTwo) {
+TEST_P(ClosedForms, HalvingDoublingOfPowersOfTwoInBothOrders) {
   for (const char* name : {"halving_doubling", "halving_doubling:far"}) {
     for (const int n : {2, 4, 16, 64, 256}) {
       for (const double bytes : kSizes) {
-        double expected = 0;  // halves, quarters, ..., there and back
+        double expected = 0;  // halves, quarters, ..., in both phases
         for (double part = 0.5; part * n >= 1; part /= 2)
           expected += 2 * (kAlpha + part * bytes / kBeta);
         expect(flat_fabric(), name, {n, bytes}, expected);
@@ -81,7 +79,7 @@ TEST_P(ClosedForms, HalvingDoublingInEitherOrderOfPowersOfTwo) {
 }
 
 TEST_P(ClosedForms, HalvingDoublingOfOtherNumbers) {
-  // Every step gives away half of the chunks that are left, rounded down.
+  // Every step sends half of the remaining chunks, rounded down.
   for (const int n : {7, 13, 97}) {
     for (const double bytes : kSizes) {
       double expected = 0;
@@ -93,7 +91,7 @@ TEST_P(ClosedForms, HalvingDoublingOfOtherNumbers) {
       expect(flat_fabric(), "halving_doubling", {n, bytes}, expected);
     }
   }
-  // Of 3 ranks, each has a chunk to hand out, and hands it to both others at once.
+  // With 3 ranks, each rank sends its chunk to both others at once.
   for (const double bytes : kSizes)
     expect(flat_fabric(), "halving_doubling", {3, bytes}, 3 * kAlpha + 4 * bytes / 3 / kBeta);
 }
@@ -120,14 +118,14 @@ TEST_P(ClosedForms, TorusIsRingsOverRowsAndColumns) {
   }
 }
 
-TEST_P(ClosedForms, DirectIsOneMessageToEveryoneTwice) {
+TEST_P(ClosedForms, DirectSendsOneMessageToEveryRankTwice) {
   for (const int n : {2, 3, 7, 13, 16, 64, 256}) {
     for (const double bytes : kSizes)
       expect(flat_fabric(), "direct", {n, bytes}, 2 * (kAlpha + (n - 1) * bytes / n / kBeta));
   }
 }
 
-// Inside a node everyone has a slice from everyone; between nodes all slices cross the one link.
+// The time inside a node, where every rank sends a slice to every other.
 double inside_of(int ranks, double bytes) {
   return 2 * (kInsideAlpha + (ranks - 1) * bytes / ranks / kInsideBeta);
 }
@@ -154,9 +152,9 @@ TEST_P(ClosedForms, HierarchicalIsHalvingDoublingOfNodes) {
   }
 }
 
-TEST_P(ClosedForms, ADoubleTreeInOnePieceTakesABufferALevelUpAndDown) {
-  // Full trees: every parent hears from two children that send half a buffer each at the same time,
-  // and later sends them half a buffer each.
+TEST_P(ClosedForms, ADoubleTreeInOnePieceSendsTheBufferOncePerLevelAndDirection) {
+  // In full trees every parent receives half a buffer from each of two children at the same time,
+  // and later sends half a buffer to each.
   for (const int levels : {1, 2, 3, 5, 7}) {
     for (const double bytes : kSizes) {
       expect(flat_fabric(), "double_tree", {(2 << levels) - 1, bytes},
@@ -166,9 +164,9 @@ TEST_P(ClosedForms, ADoubleTreeInOnePieceTakesABufferALevelUpAndDown) {
 }
 
 TEST_P(ClosedForms, ADoubleTreeInManySegmentsTakesTwoBuffersAndPaysLatencyOnce) {
-  // The busiest rank sends two buffers: up in both trees, down to two children in one. To fill and
-  // to empty the trees a segment makes its way up and down, four at a time. Event by event leaves
-  // run ahead and take their part of the links from segments that are waited for.
+  // The busiest rank sends two buffers: up in both trees, and down to two children in one. Filling
+  // and emptying the trees takes one segment up and down, at a quarter of the rate. Event by event,
+  // leaves run ahead and take link time from segments that ranks wait for.
   const double bytes = 64e6;
   const int segments = 64;
   const double piece = bytes / 2 / segments / kBeta;
@@ -191,15 +189,15 @@ TEST_P(ClosedForms, TheReductionOfARingIsPaidOnce) {
 }
 
 TEST_P(ClosedForms, AChunkPaysTheMeanHopNotTheSlowest) {
-  // Short messages round a ring of 4 nodes of 4: 3 hops in 4 are inside, and latency takes none of
-  // a link's time. A chunk makes 30 hops, at most 8 of them between nodes.
+  // Short messages on a ring of 4 nodes of 4 ranks: 3 of 4 hops are inside a node, and latency does
+  // not occupy a link. A chunk makes 30 hops, at most 8 of them between nodes.
   const double took = seconds(noded_fabric(4), "ring", {16, 16}, GetParam());
   EXPECT_GE(took, 23 * kInsideAlpha + 7 * kAlpha);
   EXPECT_LE(took, (22 * kInsideAlpha + 8 * kAlpha) * (1 + kClose));
 }
 
 TEST_P(ClosedForms, LanesHideLatencyAndShareLinks) {
-  // Two lanes of a ring: half the chunk each; the links are never idle once messages are long.
+  // Each of two lanes has half of a chunk. With long messages the links are never idle.
   const int n = 4;
   const double bytes = 400e6;
   const double one = seconds(flat_fabric(), "ring", {n, bytes}, GetParam());
@@ -208,8 +206,8 @@ TEST_P(ClosedForms, LanesHideLatencyAndShareLinks) {
   EXPECT_LE(two, one);
 }
 
-TEST_P(ClosedForms, ASlowNodeHoldsUpAWholeRing) {
-  // Every chunk crosses the slow links: as slow as if all were.
+TEST_P(ClosedForms, ASlowNodeSlowsTheWholeRing) {
+  // Every chunk crosses the slow links, so the ring is as slow as if all links were.
   const double bytes = 64e6;
   const int n = 8;
   CollectiveSimulator simulator =
@@ -221,7 +219,7 @@ TEST_P(ClosedForms, ASlowNodeHoldsUpAWholeRing) {
   EXPECT_NEAR(*std::max_element(done.begin(), done.end()), expected, 0.05 * expected);
 }
 
-TEST_P(ClosedForms, BackgroundLoadTakesItsPartOfTheLinks) {
+TEST_P(ClosedForms, BackgroundLoadTakesItsFractionOfTheLinks) {
   const int n = 8;
   const double bytes = 64e6;
   CollectiveSimulator simulator =
@@ -233,7 +231,7 @@ TEST_P(ClosedForms, BackgroundLoadTakesItsPartOfTheLinks) {
   EXPECT_NEAR(*std::max_element(done.begin(), done.end()), expected, kClose * expected);
 }
 
-TEST_P(ClosedForms, ARankThatComesLateHoldsUpTheOthers) {
+TEST_P(ClosedForms, ALateRankDelaysTheOthers) {
   CollectiveSimulator simulator = CollectiveSimulator::on(flat_fabric(), 4).value();
   const Algorithm& ring = *find_algorithm("ring").value();
   const Shape shape = complete_shape(ring, {.ranks = 4}).value();

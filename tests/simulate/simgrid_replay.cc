@@ -31,7 +31,7 @@ void choose_plain_model() {
     s4u::Engine::set_config(setting);
 }
 
-// Version 4 has a root, and zones below it.
+// SimGrid 4 has a root zone with zones below it.
 template <class Zone>
 Zone* empty_fabric(Zone* root) {
   if constexpr (requires { root->add_netzone_full("fabric"); }) {
@@ -41,7 +41,7 @@ Zone* empty_fabric(Zone* root) {
   }
 }
 
-// Every host has a link each way to its switch, every switch one each way to the one above.
+// Every host has a link in each direction to its switch, and every switch to the one above.
 Hosts build_fabric(const cluster::Cluster& cluster, int ranks, double latency_s) {
   const Link host_link = cluster.constants.between;
   const cluster::SwitchLevel level = cluster.network.levels.at(0);
@@ -65,18 +65,18 @@ Hosts build_fabric(const cluster::Cluster& cluster, int ranks, double latency_s)
       switch_cables.push_back(
           cable(base::format("switch{}", rank / level.nodes), up_bytes_per_s, 0));
   }
-  const auto place = [](int of) { return static_cast<std::size_t>(of); };
+  const auto index = [](int of) { return static_cast<std::size_t>(of); };
   for (int from = 0; from < ranks; ++from) {
     for (int to = 0; to < ranks; ++to) {
       if (from == to) continue;
-      std::vector<s4u::LinkInRoute> way{s4u::LinkInRoute{host_cables[place(from)].first}};
+      std::vector<s4u::LinkInRoute> route{s4u::LinkInRoute{host_cables[index(from)].first}};
       if (from / level.nodes != to / level.nodes) {
-        way.emplace_back(switch_cables[place(from / level.nodes)].first);
-        way.emplace_back(switch_cables[place(to / level.nodes)].second);
+        route.emplace_back(switch_cables[index(from / level.nodes)].first);
+        route.emplace_back(switch_cables[index(to / level.nodes)].second);
       }
-      way.emplace_back(host_cables[place(to)].second);
-      fabric->add_route(hosts[place(from)]->get_netpoint(), hosts[place(to)]->get_netpoint(),
-                        nullptr, nullptr, way, false);
+      route.emplace_back(host_cables[index(to)].second);
+      fabric->add_route(hosts[index(from)]->get_netpoint(), hosts[index(to)]->get_netpoint(),
+                        nullptr, nullptr, route, false);
     }
   }
   fabric->seal();
@@ -88,8 +88,8 @@ struct Operation {
   int step = 0;
   bool writes = false;
   Range range;
-  std::size_t messages = 1;  // that have not come about
-  std::size_t waits = 0;     // operations before it that are not done
+  std::size_t messages = 1;  // messages that are not done
+  std::size_t waits = 0;     // predecessors that are not done
   std::vector<Operation*> followers;
   s4u::SemaphorePtr ready;  // once for every message
 };
@@ -104,7 +104,7 @@ bool share_a_chunk(const Range& a, const Range& b, int chunks) {
 
 class Replay {
  public:
-  // What has left arrives `later_s` later, besides what the links take.
+  // A message arrives `later_s` after it has left its last link.
   Replay(const Schedule& schedule, Hosts hosts, double bytes, double later_s)
       : hosts_{std::move(hosts)}, later_s_{later_s} {
     operations_.resize(schedule.programs.size());
@@ -115,8 +115,8 @@ class Replay {
     }
   }
 
-  // Every two ranks have an actor at either end for what one of them sends to the other: in order,
-  // one message at a time, each when both ends may.
+  // For each sender and receiver, an actor at either end passes their messages in order, one at a
+  // time, each when both ends are ready.
   void start() {
     for (auto& [pair, message] : sent_) {
       const auto [from, to] = pair;
@@ -126,7 +126,7 @@ class Replay {
         for (const auto& [send, bytes] : sends) {
           send->ready->acquire();
           box->put(this, static_cast<std::uint64_t>(std::llround(bytes)));
-          come_about(*send);
+          finish(*send);
         }
       });
     }
@@ -166,8 +166,8 @@ class Replay {
     }
   }
 
-  // Two that touch the same chunk, one of them writing, follow each other; those of a step never
-  // do.
+  // Two operations run in order if they touch the same chunk and at least one writes it. Operations
+  // of the same step are independent.
   static void order(std::vector<std::unique_ptr<Operation>>& own, int chunks) {
     for (std::size_t b = 0; b < own.size(); ++b) {
       for (std::size_t a = 0; a < b; ++a) {
@@ -182,14 +182,14 @@ class Replay {
   }
 
   void arrive(Operation& receive) const {
-    if (later_s_ == 0) return come_about(receive);
+    if (later_s_ == 0) return finish(receive);
     s4u::Actor::create("arrival", s4u::this_actor::get_host(), [this, &receive] {
       s4u::this_actor::sleep_for(later_s_);
-      come_about(receive);
+      finish(receive);
     });
   }
 
-  static void come_about(Operation& operation) {
+  static void finish(Operation& operation) {
     if (--operation.messages > 0) return;
     for (Operation* const follower : operation.followers) {
       if (--follower->waits > 0) continue;
@@ -209,12 +209,12 @@ class Replay {
 
 bool has_simgrid() { return true; }
 
-// A process can run one simulation only, so each has its own.
+// A process can run only one simulation, so each runs in its own process.
 Result<double> replay_on_simgrid(const Schedule& schedule, const cluster::Cluster& cluster,
                                  double bytes, NextMessage next) {
   std::array<int, 2> ends{};
-  if (pipe(ends.data()) != 0) return Status{Code::NoMemory, "no pipe"};
-  std::fflush(nullptr);  // or the child would print it again
+  if (pipe(ends.data()) != 0) return Status{Code::NoMemory, "cannot create a pipe"};
+  std::fflush(nullptr);  // else the child would print it again
   const pid_t child = fork();
   if (child == 0) {
     s4u::Engine engine{"replay"};
@@ -230,11 +230,11 @@ Result<double> replay_on_simgrid(const Schedule& schedule, const cluster::Cluste
   }
   close(ends[1]);
   double seconds = 0;
-  const bool told = read(ends[0], &seconds, sizeof seconds) == sizeof seconds;
+  const bool received = read(ends[0], &seconds, sizeof seconds) == sizeof seconds;
   close(ends[0]);
   int status = 0;
   waitpid(child, &status, 0);
-  if (!told || status != 0) return Status{Code::InvalidInput, "SimGrid did not come to an end"};
+  if (!received || status != 0) return Status{Code::InvalidInput, "SimGrid failed"};
   return seconds;
 }
 

@@ -1,8 +1,8 @@
-// simgrid_replay.h - a schedule run by SimGrid, for a second opinion on simulated times.
+// simgrid_replay.h - runs a schedule in SimGrid, to check simulated times.
 //
-// SimGrid's plain CM02 model, without its correction factors: links are shared max-min fairly and
-// a message pays the latency of its way. The fabric is built anew from the cluster's numbers, and
-// the order of operations from the rules of docs/execution-model.md: nothing of src/simulate is
+// It uses SimGrid's plain CM02 model without correction factors: messages share links max-min
+// fairly and pay the latency of their route. The fabric is built from the cluster's numbers, and
+// the order of operations from the rules of docs/execution-model.md. Nothing of src/simulate is
 // used.
 #pragma once
 
@@ -14,16 +14,15 @@
 
 namespace sluice::simulate {
 
-// Whether this build has it; else simgrid_replay is no_simgrid_replay.cc.
+// Whether this build has SimGrid; no_simgrid_replay.cc replaces simgrid_replay.cc if not.
 bool has_simgrid();
 
-// When a rank may send its peer the next message. SimGrid's own blocking messages hold it up until
-// the last one has arrived; on a real link it follows at once.
+// When a rank may send the next message to a peer. SimGrid's blocking messages wait until the last
+// one has arrived; on a real link the next one follows at once.
 enum class NextMessage : std::uint8_t { OnceLeft, OnceArrived };
 
-// Seconds until all ranks are done. REQUIRES: has_simgrid(); every rank of the cluster is a node,
-// with one level of switches without latency of its own; adding up takes no time; the schedule has
-// no local operations.
+// The seconds until all ranks are done. REQUIRES: has_simgrid(); every rank is a node; there is one
+// level of switches, without latency; reducing takes no time; the schedule has no local operations.
 Result<double> replay_on_simgrid(const Schedule& schedule, const cluster::Cluster& cluster,
                                  double bytes, NextMessage next);
 

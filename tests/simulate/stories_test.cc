@@ -1,4 +1,4 @@
-// What is known of these machines besides figures: which method helps where, and which does not.
+// Known results about these machines: which methods help on which network.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -31,13 +31,13 @@ TEST(Stories, AlexNetOn56GbitNeedsSparsityAndResNet50DoesNot) {
       "speed-up on 512 ranks, 56 Gbit/s: AlexNet {:.0f} dense, {:.0f} sparse; ResNet-50 "
       "{:.0f} dense, {:.0f} sparse\n",
       alexnet_dense, alexnet_sparse, resnet_dense, resnet_sparse);
-  EXPECT_LT(alexnet_dense, 300) << "about half of the GPUs are lost";
+  EXPECT_LT(alexnet_dense, 300) << "less than 60% of 512 GPUs";
   EXPECT_GT(alexnet_sparse, 1.3 * alexnet_dense);
   EXPECT_GT(resnet_dense, 0.85 * 512);
-  EXPECT_LT(resnet_sparse, 1.03 * resnet_dense) << "nothing to gain";
+  EXPECT_LT(resnet_sparse, 1.03 * resnet_dense) << "ResNet-50 gains nothing";
 }
 
-TEST(Stories, DoubleBufferingAndF16TogetherRescue10GbitEthernet) {
+TEST(Stories, DoubleBufferingWithF16IsFastOn10GbitEthernet) {
   const auto hours = [](const char* cluster, const char* buffering, const char* wire) {
     return train(cluster, 32, "chainermn-cloud", {buffering, wire, "theta=1G"}).time_to_train_s /
            3600;
@@ -52,8 +52,8 @@ TEST(Stories, DoubleBufferingAndF16TogetherRescue10GbitEthernet) {
       "double buffering {:.2f}, both {:.2f}\n",
       infiniband, plain, f16, buffered, both);
   EXPECT_GT(plain, 2.5 * infiniband);
-  EXPECT_GT(f16, 1.5 * infiniband) << "half the bytes alone do not do it";
-  EXPECT_GT(buffered, 1.5 * infiniband) << "nor does hiding them";
+  EXPECT_GT(f16, 1.5 * infiniband) << "half the bytes are not enough";
+  EXPECT_GT(buffered, 1.5 * infiniband) << "neither is overlap";
   EXPECT_LT(both, 1.2 * infiniband);
 }
 
@@ -62,7 +62,7 @@ class AllReduceOn {
   AllReduceOn(const cluster::Cluster& cluster, int ranks)
       : ranks_{ranks}, simulator_{CollectiveSimulator::on(cluster, ranks).value()} {}
 
-  // On a grid of so many rows of ranks; 0: what suits the nodes.
+  // On a grid of `rows` rows of ranks; 0: the grid of the nodes.
   double seconds(const char* name, double bytes, int rows = 0) {
     const Algorithm& algorithm = *find_algorithm(name).value();
     Shape shape{.ranks = ranks_};
@@ -76,7 +76,7 @@ class AllReduceOn {
     return *std::max_element(done.begin(), done.end());
   }
 
-  // From which size on the flat ring is quicker, to 3%.
+  // The size from which the flat ring is faster, to 3%.
   double ring_wins_from(const char* other, int rows) {
     double low = 1e6;
     double high = 16e9;
@@ -92,7 +92,7 @@ class AllReduceOn {
   CollectiveSimulator simulator_;
 };
 
-TEST(Stories, OverTwoThousandRanksTheFlatRingIsForLongBuffersOnly) {
+TEST(Stories, On2048RanksTheFlatRingWinsForLongBuffersOnly) {
   AllReduceOn abci{cluster::find_cluster("abci").value(), 2048};
   const double hierarchical = abci.ring_wins_from("hierarchical:ring", 0);
   const double torus = abci.ring_wins_from("torus", 32);
@@ -108,18 +108,18 @@ TEST(Stories, OverTwoThousandRanksTheFlatRingIsForLongBuffersOnly) {
   EXPECT_LT(torus, 4e9);
 }
 
-TEST(Stories, OnAThinTreeARingIsUnharmedAndFarFirstHalvingDoublingIsNot) {
+TEST(Stories, AThinTreeSlowsFarFirstHalvingDoublingButNotARing) {
   const cluster::Cluster thin = cluster::find_cluster("mn-1").value();
   cluster::Cluster full = thin;
   for (cluster::SwitchLevel& level : full.network.levels) level.oversubscription = 1;
   AllReduceOn on_thin{thin, 512};
   AllReduceOn on_full{full, 512};
-  const auto harm = [&](const char* name) {
+  const auto slowdown = [&](const char* name) {
     return on_thin.seconds(name, 51.1e6) / on_full.seconds(name, 51.1e6);
   };
-  const double ring = harm("ring");
-  const double near = harm("halving_doubling");
-  const double far = harm("halving_doubling:far");
+  const double ring = slowdown("ring");
+  const double near = slowdown("halving_doubling");
+  const double far = slowdown("halving_doubling:far");
   base::print(
       "512 ranks of mn-1, a quarter of the uplinks: ring {:.2f} of the time over all of "
       "them, near-first halving_doubling {:.2f}, far-first {:.2f}\n",
