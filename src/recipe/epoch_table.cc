@@ -63,8 +63,8 @@ Result<EpochRow> shared_step(const Recipe& recipe, int batch, int ranks) {
 Status enough_samples(const Recipe& recipe, const EpochRow& epoch, int ranks,
                       std::int64_t samples) {
   if (epoch.global_batch <= samples) return {};
-  std::string way = base::format("{} x {} ranks", epoch.batch, ranks);
-  if (epoch.accumulate > 1) way += base::format(" x {} backwards", epoch.accumulate);
+  std::string product = base::format("{} x {} ranks", epoch.batch, ranks);
+  if (epoch.accumulate > 1) product += base::format(" x {} backwards", epoch.accumulate);
   std::string fits = base::format("use at most {} ranks", samples);
   if (samples >= ranks) {
     fits = recipe.global_batch > 0
@@ -72,7 +72,7 @@ Status enough_samples(const Recipe& recipe, const EpochRow& epoch, int ranks,
                : base::format("use a batch of at most {}", samples / ranks);
   }
   return refusal(base::format("{} samples are fewer than one global batch of {} ({}): {}", samples,
-                              epoch.global_batch, way, fits));
+                              epoch.global_batch, product, fits));
 }
 
 // How often an action was due until `epoch`. Multiples of `every` round, hence the tolerance.

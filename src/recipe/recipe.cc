@@ -73,9 +73,9 @@ std::optional<Conflict> find_conflict(const Recipe& recipe) {
 }
 
 // Builds a recipe from a text and overrides. Each stage reports its first mistake.
-class Loading {
+class RecipeLoader {
  public:
-  explicit Loading(const std::string& source) : source_{source} {}
+  explicit RecipeLoader(const std::string& source) : source_{source} {}
 
   Status read(const toml::table& table) {
     std::vector<Mistake> mistakes;
@@ -85,19 +85,19 @@ class Loading {
       const Status status =
           key == nullptr ? no_such_key(name.str()) : set_value(recipe_, *key, node);
       if (!status.ok()) mistakes.push_back({name.source(), status.message()});
-      places_.emplace(name.str(), base::location(source_, name.source()));
+      locations_.emplace(name.str(), base::location(source_, name.source()));
       recipe_.sources.emplace(name.str(), "");
     }
     if (!mistakes.empty()) return first_of(mistakes);
     for (const RecipeKey& key : recipe_keys()) {
-      if (key.required && !places_.contains(key.name))
+      if (key.required && !locations_.contains(key.name))
         return {Code::InvalidInput, base::format("{}: {} is missing", source_, key.name)};
     }
     return read_sources(table.get(kSourceTable));
   }
 
   Status apply(const std::string& setting) {
-    const std::string place = base::format("--set {}", setting);
+    const std::string location = base::format("--set {}", setting);
     const std::size_t equals = setting.find('=');
     const std::string name = trimmed(setting.substr(0, equals));
     if (equals == std::string::npos || name.empty()) {
@@ -108,18 +108,19 @@ class Loading {
     const Status status =
         key == nullptr ? no_such_key(name) : set_text(*key, trimmed(setting.substr(equals + 1)));
     if (!status.ok())
-      return {Code::InvalidArgument, base::format("{}: {}", place, status.message())};
-    places_[name] = place;
+      return {Code::InvalidArgument, base::format("{}: {}", location, status.message())};
+    locations_[name] = location;
     recipe_.sources[name] = "--set";
     return {};
   }
 
   Result<Recipe> finish() && {
     if (const auto conflict = find_conflict(recipe_)) {
-      const auto place = places_.find(conflict->key);
+      const auto location = locations_.find(conflict->key);
       return Status{
           Code::InvalidInput,
-          base::format("{}: {}", place == places_.end() ? source_ : place->second, conflict->what)};
+          base::format("{}: {}", location == locations_.end() ? source_ : location->second,
+                       conflict->what)};
     }
     if (recipe_.decay == DecayKind::Polynomial && recipe_.poly_epochs == 0)
       recipe_.poly_epochs = std::max(0.0, recipe_.epochs - recipe_.warm_up_epochs);
@@ -173,7 +174,7 @@ class Loading {
       const bool tagged = std::any_of(kTags.begin(), kTags.end(), [&](std::string_view each) {
         return text.starts_with(each);
       });
-      if (!places_.contains(name.str())) {
+      if (!locations_.contains(name.str())) {
         mistakes.push_back({name.source(), base::format("source.{} names a key that the file "
                                                         "does not set: set {}, or remove this line",
                                                         name.str(), name.str())});
@@ -188,7 +189,7 @@ class Loading {
 
   const std::string& source_;
   Recipe recipe_;
-  std::map<std::string, std::string, std::less<>> places_;  // of the keys that are set
+  std::map<std::string, std::string, std::less<>> locations_;  // of the keys that are set
 };
 
 std::string value_in(const std::map<std::string, std::string>& settings, const RecipeKey& key) {
@@ -218,12 +219,12 @@ Result<Recipe> parse_recipe(std::string_view toml_text, const std::string& sourc
                             std::span<const std::string> overrides) {
   const Result<toml::table> table = base::parse_toml(toml_text, source);
   if (!table.ok()) return table.status();
-  Loading loading{source};
-  if (Status status = loading.read(table.value()); !status.ok()) return status;
+  RecipeLoader loader{source};
+  if (Status status = loader.read(table.value()); !status.ok()) return status;
   for (const std::string& setting : overrides) {
-    if (Status status = loading.apply(setting); !status.ok()) return status;
+    if (Status status = loader.apply(setting); !status.ok()) return status;
   }
-  return std::move(loading).finish();
+  return std::move(loader).finish();
 }
 
 RecipeSettings settings_of(const Recipe& recipe) {

@@ -161,7 +161,7 @@ Result<std::vector<double>> IterationSimulator::all_reduce(double bytes,
   return std::vector<double>(starts_s.size(), starts_s.front() + durations_[bytes]);
 }
 
-Result<std::vector<double>> IterationSimulator::send_buckets(const StepKind& kind,
+Result<std::vector<double>> IterationSimulator::send_buckets(const IterationKind& kind,
                                                              const std::vector<double>& late,
                                                              std::vector<BucketTime>& times) {
   Result<std::vector<ReadyBucket>> buckets = ready_buckets(model_, recipe_, kind.sparsity);
@@ -187,7 +187,7 @@ Result<std::vector<double>> IterationSimulator::send_buckets(const StepKind& kin
   return free;
 }
 
-Result<IterationTime> IterationSimulator::step(const StepKind& kind) {
+Result<IterationTime> IterationSimulator::step(const IterationKind& kind) {
   IterationTime time{.kind = kind};
   const double passes = kind.pass_s * kind.accumulate + (kind.sparsity > 0 ? kSparseSelection : 0);
   time.compute_s = passes + kind.optimizer_s;

@@ -46,7 +46,7 @@ struct BucketTime {
 };
 
 // The work of one rank.
-struct StepKind {
+struct IterationKind {
   double pass_s = 0;   // of one forward and backward
   int accumulate = 1;  // passes; the buckets of the last one leave
   double optimizer_s = 0;
@@ -56,7 +56,7 @@ struct StepKind {
 };
 
 struct IterationTime {
-  StepKind kind;
+  IterationKind kind;
   double compute_s = 0;    // passes, sparse selection and optimizer
   double exposed_s = 0;    // compute waits for communication, without stragglers
   double straggler_s = 0;  // the wait for the slowest rank
@@ -72,7 +72,7 @@ class IterationSimulator {
   static Result<IterationSimulator> of(const WhatIf& world, const recipe::Recipe& recipe,
                                        int ranks);
 
-  Result<IterationTime> step(const StepKind& kind);
+  Result<IterationTime> step(const IterationKind& kind);
 
  private:
   IterationSimulator(const WhatIf& world, recipe::Recipe recipe, recipe::ModelTable model,
@@ -86,7 +86,8 @@ class IterationSimulator {
   Result<std::vector<double>> all_reduce(double bytes, const std::vector<double>& starts_s,
                                          std::string& algorithm);
   // Appends the buckets' times and returns when each rank has the last sum.
-  Result<std::vector<double>> send_buckets(const StepKind& kind, const std::vector<double>& late,
+  Result<std::vector<double>> send_buckets(const IterationKind& kind,
+                                           const std::vector<double>& late,
                                            std::vector<BucketTime>& times);
 
   WhatIf world_;

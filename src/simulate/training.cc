@@ -42,13 +42,13 @@ std::int64_t evaluations_of(const recipe::Recipe& recipe, const recipe::EpochTab
   return count;
 }
 
-StepKind kind_of(const recipe::EpochRow& epoch, const cluster::DeviceSpeed& speed, double sparsity,
-                 const Spread& spread) {
-  StepKind kind{.pass_s = speed.pass_seconds(epoch.batch),
-                .accumulate = epoch.accumulate,
-                .optimizer_s = speed.optimizer_s,
-                .sparsity = sparsity,
-                .spread = spread};
+IterationKind kind_of(const recipe::EpochRow& epoch, const cluster::DeviceSpeed& speed,
+                      double sparsity, const Spread& spread) {
+  IterationKind kind{.pass_s = speed.pass_seconds(epoch.batch),
+                     .accumulate = epoch.accumulate,
+                     .optimizer_s = speed.optimizer_s,
+                     .sparsity = sparsity,
+                     .spread = spread};
   if (speed.input_images_per_s > 0)
     kind.input_s = epoch.batch * epoch.accumulate / speed.input_images_per_s;
   return kind;

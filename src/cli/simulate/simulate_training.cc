@@ -17,7 +17,7 @@ std::int64_t to_ns(double seconds) { return std::llround(seconds * 1e9); }
 
 // A Chrome trace in the format of a run's timeline.json. Its process is "rank 0, simulated".
 std::string simulated_trace(const simulate::IterationTime& time) {
-  const simulate::StepKind& kind = time.kind;
+  const simulate::IterationKind& kind = time.kind;
   // Two events a pass, three events after the passes, and two events a bucket.
   Timeline timeline{2 * static_cast<std::size_t>(kind.accumulate) + 3 + 2 * time.buckets.size()};
   double at = 0;
