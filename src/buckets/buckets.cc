@@ -7,9 +7,9 @@
 namespace sluice::buckets {
 namespace {
 
-class Planner {
+class BucketBuilder {
  public:
-  explicit Planner(std::vector<BucketRange>& closed) : closed_{closed} { closed_.clear(); }
+  explicit BucketBuilder(std::vector<BucketRange>& closed) : closed_{closed} { closed_.clear(); }
 
   void add(const GradientSize& gradient) {
     if (bytes_ > 0 && gradient.bytes > 0 && gradient.type != open_.type) close();
@@ -30,7 +30,7 @@ class Planner {
  private:
   std::vector<BucketRange>& closed_;
   BucketRange open_;
-  std::size_t bytes_ = 0;  // of the open one
+  std::size_t bytes_ = 0;  // of open_
 };
 
 }  // namespace
@@ -43,12 +43,12 @@ std::vector<BucketRange> lazy_buckets(std::span<const GradientSize> gradients, s
 
 void lazy_buckets(std::span<const GradientSize> gradients, std::size_t theta,
                   std::vector<BucketRange>& buckets) {
-  Planner planner{buckets};
+  BucketBuilder builder{buckets};
   for (const GradientSize& gradient : gradients) {
-    planner.add(gradient);
-    if (planner.bytes() >= std::max<std::size_t>(theta, 1)) planner.close();
+    builder.add(gradient);
+    if (builder.bytes() >= std::max<std::size_t>(theta, 1)) builder.close();
   }
-  planner.close();
+  builder.close();
 }
 
 Result<std::vector<BucketRange>> grouped_buckets(std::span<const GradientSize> gradients,
@@ -65,16 +65,16 @@ Result<std::vector<BucketRange>> grouped_buckets(std::span<const GradientSize> g
   if (grouped != gradients.size()) {
     return Status{
         Code::InvalidArgument,
-        base::format("groups {} hold {} gradients, but there are {}; give each gradient a "
-                     "place in one group, in the order of backward",
+        base::format("groups {} hold {} gradients, but there are {}; put each gradient into "
+                     "one group, in the order of backward",
                      base::join(groups, ", "), grouped, gradients.size())};
   }
   std::vector<BucketRange> buckets;
-  Planner planner{buckets};
+  BucketBuilder builder{buckets};
   auto next = gradients.begin();
   for (const int count : groups) {
-    for (int k = 0; k < count; ++k) planner.add(*next++);
-    planner.close();
+    for (int k = 0; k < count; ++k) builder.add(*next++);
+    builder.close();
   }
   return buckets;
 }

@@ -1,7 +1,8 @@
-// buckets.h - which gradients travel together.
+// buckets.h - groups gradients into buckets, which are sent together.
 //
-// A bucket is a run of gradients in the order of backward, all of one data type; gradients without
-// elements fit any. Plans are pure functions: every rank, and the simulator, makes the same.
+// A bucket is a run of gradients in the order of backward, all of one data type. Gradients without
+// elements fit into any bucket. These are pure functions, so all ranks and the simulator get the
+// same buckets.
 #pragma once
 
 #include <cstddef>
@@ -25,15 +26,15 @@ struct BucketRange {
   bool operator==(const BucketRange&) const = default;
 };
 
-// Lazy: a bucket is closed once it has theta bytes, or where the next gradient is of another type.
-// Theta 1 makes a bucket of each gradient, a huge one makes one bucket of each run of a type.
+// Closes a bucket when it has theta bytes, or when the next gradient has another type. With theta 1
+// every gradient is a bucket; with a very large one, every run of gradients of one type.
 std::vector<BucketRange> lazy_buckets(std::span<const GradientSize> gradients, std::size_t theta);
-// The same into memory that is there already.
+// The same, into existing memory.
 void lazy_buckets(std::span<const GradientSize> gradients, std::size_t theta,
                   std::vector<BucketRange>& buckets);
 
-// Bucket k has the next groups[k] gradients, or is cut where the type changes. The groups must hold
-// at least one gradient each, and all of them together.
+// Bucket k has the next groups[k] gradients; it is split where the type changes. An error unless
+// every group has at least one gradient and all groups together have all gradients.
 Result<std::vector<BucketRange>> grouped_buckets(std::span<const GradientSize> gradients,
                                                  std::span<const int> groups);
 

@@ -1,29 +1,29 @@
+#include "base/file.h"
+
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <fstream>
-
-#include "base/file.h"
 
 namespace sluice::base {
 namespace {
 
 namespace fs = std::filesystem;
 
-TEST(RemoveFolder, TakesWhatIsInItAndNoMore) {
-  const fs::path place = fs::path{testing::TempDir()} / ("remove." + std::to_string(getpid()));
-  const fs::path doomed = place / "doomed";
-  fs::create_directories(doomed / "a" / "b");
-  fs::create_directories(place / "kept");
-  std::ofstream{doomed / "a" / "b" / "file"} << "x";
-  std::ofstream{place / "kept" / "file"} << "x";
-  fs::create_directory_symlink(place / "kept", doomed / "link");
-  remove_folder(doomed);
-  EXPECT_FALSE(fs::exists(doomed));
-  EXPECT_TRUE(fs::exists(place / "kept" / "file"));
-  remove_folder(doomed);  // is not there any more
-  remove_folder(place);
-  EXPECT_FALSE(fs::exists(place));
+TEST(RemoveFolder, RemovesItsContentsAndFollowsNoLinks) {
+  const fs::path folder = fs::path{testing::TempDir()} / ("remove." + std::to_string(getpid()));
+  const fs::path removed = folder / "removed";
+  fs::create_directories(removed / "a" / "b");
+  fs::create_directories(folder / "kept");
+  std::ofstream{removed / "a" / "b" / "file"} << "x";
+  std::ofstream{folder / "kept" / "file"} << "x";
+  fs::create_directory_symlink(folder / "kept", removed / "link");
+  remove_folder(removed);
+  EXPECT_FALSE(fs::exists(removed));
+  EXPECT_TRUE(fs::exists(folder / "kept" / "file"));
+  remove_folder(removed);  // it is missing now
+  remove_folder(folder);
+  EXPECT_FALSE(fs::exists(folder));
 }
 
 }  // namespace

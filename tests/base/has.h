@@ -1,4 +1,4 @@
-// has.h - whether a text has a part, for sentences that tests look for.
+// has.h - whether a text contains another one, for messages that tests check.
 #pragma once
 
 #include <string>

@@ -5,7 +5,7 @@
 namespace sluice::base {
 namespace {
 
-TEST(Result, HoldsAValueOrSaysWhyNot) {
+TEST(Result, HasAValueOrAStatus) {
   const Result<int> good = 7;
   EXPECT_TRUE(good.ok());
   EXPECT_EQ(good.value(), 7);
@@ -23,16 +23,20 @@ TEST(Result, HoldsAValueOrSaysWhyNot) {
   }
 }
 
-TEST(Result, CannotBeMadeOfAnOkStatus) {
+TEST(Result, CannotBeConstructedFromAnOkStatus) {
   EXPECT_THROW((Result<int>{Status{}}), Error);
   EXPECT_THROW((Result<std::string>{Status{Code::Ok, "fine"}}), Error);
 }
 
-TEST(Code, HasANameForEachValue) {
+TEST(Code, HasANameForEveryValue) {
   EXPECT_STREQ(name(Code::Ok), "ok");
   EXPECT_STREQ(name(Code::InvalidArgument), "invalid argument");
   EXPECT_STREQ(name(Code::InvalidInput), "invalid input");
   EXPECT_STREQ(name(Code::NotProven), "not proven");
+  EXPECT_STREQ(name(Code::NoMemory), "no memory");
+  EXPECT_STREQ(name(Code::Mismatch), "mismatch");
+  EXPECT_STREQ(name(Code::PeerLost), "peer lost");
+  EXPECT_STREQ(name(Code::DeadlineExceeded), "deadline exceeded");
 }
 
 }  // namespace

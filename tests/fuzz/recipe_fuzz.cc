@@ -1,5 +1,5 @@
-// Whatever the bytes: reading them ends in a recipe or in one sentence, a recipe that was read is
-// written and read back unchanged, and it is planned or refused.
+// For any bytes: the parser returns a recipe or an error in one sentence. A recipe that was read is
+// written and read back unchanged, and an epoch table is made or is an error.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -39,21 +39,20 @@ void plan(const sluice::recipe::Recipe& recipe) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string text{data, data + size};
-  // toml++ 3.3 asks of these whether they are blanks, and reaches a point that it calls
-  // unreachable.
+  // toml++ 3.3 reaches a point that it declares unreachable when it tests these bytes for blanks.
   if (std::any_of(text.begin(), text.end(), [](char c) { return c < 0; })) return 0;
   const sluice::Result<sluice::recipe::Recipe> recipe =
       sluice::recipe::parse_recipe(text, "fuzz.toml");
   if (!recipe.ok()) {
     require(recipe.status().code() == sluice::Code::InvalidInput, "a wrong code");
-    require(recipe.status().message().starts_with("fuzz.toml"), "a message without a place");
+    require(recipe.status().message().starts_with("fuzz.toml"), "a message without a location");
     return 0;
   }
   const sluice::recipe::RecipeSettings settings = sluice::recipe::settings_of(recipe.value());
   const auto again = sluice::recipe::recipe_of({settings.begin(), settings.end()}, "again.toml");
-  require(again.ok(), "what was written cannot be read");
+  require(again.ok(), "a written recipe cannot be read");
   require(sluice::recipe::settings_of(again.value()) == settings,
-          "what was written reads differently");
+          "a written recipe reads differently");
   require(sluice::recipe::may_continue({settings.begin(), settings.end()}, 0, recipe.value()).ok(),
           "a recipe cannot continue itself");
   plan(recipe.value());

@@ -1,5 +1,5 @@
-// replay.cc - runs every file of a folder through a fuzz target, with any compiler: what fuzzing
-// once found stays found.
+// replay.cc - runs a fuzz target on every file of a folder, with any compiler, so that errors that
+// fuzzing found do not come back.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -14,7 +14,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
 
 int main(int argc, char** argv) {
   if (argc != 2 || !std::filesystem::is_directory(argv[1])) {
-    std::fprintf(stderr, "replay: give the folder that holds the corpus\n");
+    std::fprintf(stderr, "replay: give the folder of the corpus\n");
     return 2;
   }
   std::vector<std::filesystem::path> files;
@@ -29,6 +29,6 @@ int main(int argc, char** argv) {
     const std::string bytes{std::istreambuf_iterator<char>{in}, {}};
     LLVMFuzzerTestOneInput(reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size());
   }
-  if (files.empty()) std::fprintf(stderr, "replay: %s holds no files\n", argv[1]);
+  if (files.empty()) std::fprintf(stderr, "replay: %s has no files\n", argv[1]);
   return files.empty() ? 1 : 0;
 }

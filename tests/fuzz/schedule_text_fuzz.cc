@@ -1,5 +1,5 @@
-// Whatever the bytes: reading them ends in a schedule or in one sentence, a schedule that was read
-// is printed and read back unchanged, and verify() judges it without falling over.
+// For any bytes: the parser returns a schedule or an error in one sentence. A schedule that was
+// read is printed and read back unchanged, and verify() returns a proof without a crash.
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -24,14 +24,14 @@ std::string printed(const sluice::Schedule& schedule) {
   return out.str();
 }
 
-// So that one input takes milliseconds: a file of a few bytes can ask for 32,768 ranks.
+// Limits one input to milliseconds: a file of a few bytes can have 32,768 ranks.
 bool is_small(const sluice::Schedule& schedule) {
-  constexpr std::int64_t kMaxPlaces = 1 << 16;
+  constexpr std::int64_t kMaxPositions = 1 << 16;
   const auto& first = schedule.programs.front();
-  std::int64_t places =
+  std::int64_t positions =
       std::int64_t{schedule.shape.ranks} * first.chunking().chunks() * first.buffers();
-  for (const auto& program : schedule.programs) places += program.steps();
-  return places <= kMaxPlaces;
+  for (const auto& program : schedule.programs) positions += program.steps();
+  return positions <= kMaxPositions;
 }
 
 }  // namespace
@@ -42,7 +42,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (!schedule.ok()) {
     const std::string message = schedule.status().message();
     require(schedule.status().code() == sluice::Code::InvalidInput, "a wrong code");
-    require(message.starts_with("line ") && message.size() < 1000, "a message without a place");
+    require(message.starts_with("line ") && message.size() < 1000, "a message without a location");
     return 0;
   }
   if (!is_small(schedule.value())) return 0;
@@ -50,11 +50,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string text = printed(schedule.value());
   std::istringstream again_in{text};
   const sluice::Result<sluice::Schedule> again = sluice::parse_schedule(again_in);
-  require(again.ok(), "what was printed cannot be read");
-  require(again.value() == schedule.value(), "what was printed reads differently");
+  require(again.ok(), "a printed schedule cannot be read");
+  require(again.value() == schedule.value(), "a printed schedule reads differently");
   require(printed(again.value()) == text, "one schedule has two texts");
 
   const sluice::Proof proof = sluice::verify(schedule.value());
-  require(proof.proven == proof.reason.empty(), "a proof with a reason, or none without");
+  require(proof.proven == proof.reason.empty(), "a proof has a reason, or a rejection has none");
   return 0;
 }

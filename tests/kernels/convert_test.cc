@@ -57,7 +57,7 @@ TEST(Convert, WidensEveryHalf) {
   }
 }
 
-TEST(Convert, EveryHalfSurvivesTheWayThereAndBack) {
+TEST(Convert, NarrowsEveryWidenedHalfToItself) {
   const std::vector<std::uint16_t> from = all_halves();
   for (const DataType type : kHalfTypes) {
     on_every_instruction_set([&] {
@@ -94,7 +94,7 @@ TEST(Convert, RoundsToNearestEvenAroundEveryHalf) {
   }
 }
 
-TEST(Convert, NarrowsWhateverBitsAnF32Has) {
+TEST(Convert, NarrowsAnyF32) {
   std::vector<float> from;
   for (std::uint64_t bits = 0; bits < (std::uint64_t{1} << 32); bits += 10007) {
     from.push_back(std::bit_cast<float>(static_cast<std::uint32_t>(bits)));
@@ -108,7 +108,7 @@ TEST(Convert, NarrowsWhateverBitsAnF32Has) {
   for (const DataType type : kHalfTypes) expect_narrowed(type, from);
 }
 
-TEST(Convert, TakesAnyCountAndAlignment) {
+TEST(Convert, AcceptsAnyCountAndAlignment) {
   std::mt19937 random{7};
   std::vector<float> from(5000);
   for (float& value : from) value = std::bit_cast<float>(static_cast<std::uint32_t>(random()));
@@ -134,12 +134,12 @@ TEST(Convert, TakesAnyCountAndAlignment) {
   }
 }
 
-TEST(Convert, ScalesBeforeItNarrowsAndAfterItWidens) {
+TEST(Convert, ScalesBeforeNarrowingAndAfterWidening) {
   std::mt19937 random{11};
   std::uniform_real_distribution<float> uniform{-100, 100};
   std::vector<float> from(1003);
   for (float& value : from) value = uniform(random);
-  from[500] = 3e38f;  // finite before, infinite in f32 already after the scale
+  from[500] = 3e38f;  // finite before scaling, infinite in f32 after it
   from[501] = std::numeric_limits<float>::infinity();
   for (const DataType type : kHalfTypes) {
     expect_narrowed(type, from, 1024);
@@ -154,7 +154,7 @@ TEST(Convert, ScalesBeforeItNarrowsAndAfterItWidens) {
   }
 }
 
-TEST(Convert, WideningTellsTheLargestMagnitudeItReads) {
+TEST(Convert, ReturnsTheLargestMagnitudeThatItWidens) {
   std::mt19937 random{13};
   for (const DataType type : kHalfTypes) {
     for (const std::size_t count : {0, 1, 3, 8, 17, 1000}) {
@@ -178,7 +178,7 @@ TEST(Convert, WideningTellsTheLargestMagnitudeItReads) {
   }
 }
 
-TEST(Convert, WideningTellsOfWhatIsNotFiniteWhereverItIs) {
+TEST(Convert, FindsInfinityAndNanAtAnyIndexWhileWidening) {
   constexpr std::size_t kCount = 37;
   for (const DataType type : kHalfTypes) {
     const std::uint16_t infinity = type == DataType::F16 ? 0x7c00 : 0x7f80;
@@ -196,7 +196,7 @@ TEST(Convert, WideningTellsOfWhatIsNotFiniteWhereverItIs) {
   }
 }
 
-TEST(Convert, CountsNothingWhereAllIsWell) {
+TEST(Convert, CountsNothingIfNothingOverflows) {
   const std::vector<float> from(10000, 65519.0f);
   std::vector<std::uint16_t> to(from.size());
   EXPECT_EQ(narrow(DataType::F16, to.data(), from.data(), from.size()), ConvertCounts{});
@@ -204,7 +204,7 @@ TEST(Convert, CountsNothingWhereAllIsWell) {
   EXPECT_EQ(narrow(DataType::BF16, to.data(), from.data(), from.size(), 2), ConvertCounts{});
 }
 
-TEST(Copy, MovesExactlyTheBytesAskedFor) {
+TEST(Copy, CopiesExactlyTheGivenBytes) {
   for (const std::size_t bytes : {std::size_t{0}, std::size_t{1}, std::size_t{4097},
                                   kStreamBytes - 1, kStreamBytes, kStreamBytes + 333}) {
     for (const std::size_t shift : {0, 1, 63}) {

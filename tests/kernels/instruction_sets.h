@@ -1,4 +1,4 @@
-// instruction_sets.h - runs a check once with every instruction set that this machine has.
+// instruction_sets.h - runs a check with every instruction set of this machine.
 #pragma once
 
 #include <gtest/gtest.h>

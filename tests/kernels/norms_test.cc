@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::array kFloatTypes = {DataType::F32, DataType::F64, DataType::F16, DataType::BF16};
 
-// Values without NaN, so that all bits are promised.
+// Values without NaN, for which all bits are promised.
 Sample numbers(DataType type, std::size_t count, std::size_t shift) {
   Sample sample{type, count, shift};
   for (std::size_t i = 0; i < count; ++i) {
@@ -57,7 +57,7 @@ TEST(Norms, HaveTheSameBitsOnEveryInstructionSet) {
   }
 }
 
-TEST(Norms, CountWholeChunks) {
+TEST(Norms, AreTakenChunkByChunk) {
   const std::vector<float> from = {1, -2, 3, -4, 5};
   std::vector<double> norms(3);
   l1_norms(DataType::F32, from.data(), from.size(), 2, norms.data());
@@ -66,14 +66,14 @@ TEST(Norms, CountWholeChunks) {
   EXPECT_EQ(norms, (std::vector<double>{5, 25, 25}));
 }
 
-TEST(Norms, OfLargeValuesDoNotOverflow) {
+TEST(Norms, DoNotOverflowForLargeValues) {
   const std::vector<float> from(100, std::numeric_limits<float>::max());
   double norm = 0;
   squared_l2_norms(DataType::F32, from.data(), from.size(), from.size(), &norm);
   EXPECT_TRUE(std::isfinite(norm));
 }
 
-TEST(Norms, CarryNanAndInfinityToTheirChunkAlone) {
+TEST(Norms, AreNotFiniteOnlyInChunksWithNanOrInfinity) {
   std::vector<float> from(96, 1.0f);
   from[40] = std::numeric_limits<float>::quiet_NaN();
   from[95] = -std::numeric_limits<float>::infinity();

@@ -18,28 +18,28 @@ struct Tensor {
 
 template <class T>
 Tensor<T> tensor(std::size_t count) {
-  Tensor<T> made{std::vector<T>(count), std::vector<T>(count), std::vector<T>(count)};
+  Tensor<T> result{std::vector<T>(count), std::vector<T>(count), std::vector<T>(count)};
   for (std::size_t i = 0; i < count; ++i) {
-    made.w[i] = static_cast<T>(std::sin(1.0 + static_cast<double>(i)));
-    made.u[i] = static_cast<T>(std::cos(2.0 + static_cast<double>(i)) / 3);
-    made.g[i] = static_cast<T>(std::sin(3.0 * static_cast<double>(i)) * 5);
+    result.w[i] = static_cast<T>(std::sin(1.0 + static_cast<double>(i)));
+    result.u[i] = static_cast<T>(std::cos(2.0 + static_cast<double>(i)) / 3);
+    result.g[i] = static_cast<T>(std::sin(3.0 * static_cast<double>(i)) * 5);
   }
-  return made;
+  return result;
 }
 
 // The formulas of optimizer.h, one element at a time.
 template <class T>
 void reference(Tensor<T>& t, const MomentumStep& step, std::size_t first, std::size_t count) {
-  const T rate = static_cast<T>(step.learning_rate);
+  const T learning_rate = static_cast<T>(step.learning_rate);
   const T momentum = static_cast<T>(step.momentum);
   for (std::size_t i = first; i < first + count; ++i) {
     const T d = static_cast<T>(step.ratio) * (t.g[i] + static_cast<T>(step.decay) * t.w[i]);
     if (step.folded) {
-      t.u[i] = momentum * t.u[i] + rate * d;
-      t.w[i] = t.w[i] - (step.nesterov ? rate * d + momentum * t.u[i] : t.u[i]);
+      t.u[i] = momentum * t.u[i] + learning_rate * d;
+      t.w[i] = t.w[i] - (step.nesterov ? learning_rate * d + momentum * t.u[i] : t.u[i]);
     } else {
       t.u[i] = momentum * t.u[i] + d;
-      t.w[i] = t.w[i] - rate * (step.nesterov ? d + momentum * t.u[i] : t.u[i]);
+      t.w[i] = t.w[i] - learning_rate * (step.nesterov ? d + momentum * t.u[i] : t.u[i]);
     }
   }
 }
@@ -56,14 +56,14 @@ void check(DataType type, const MomentumStep& step) {
         momentum_update(type, got.w.data() + first, got.u.data() + first, got.g.data() + first,
                         count, step);
       }
-      // To the bit, and what lies beside the range stands still.
+      // Equal bits, and elements outside the range do not change.
       EXPECT_EQ(got.w, expected.w);
       EXPECT_EQ(got.u, expected.u);
     });
   }
 }
 
-TEST(Momentum, HasTheBitsOfItsFormulas) {
+TEST(Momentum, ComputesTheBitsOfItsFormulas) {
   for (const bool nesterov : {false, true}) {
     for (const bool folded : {false, true}) {
       for (const double decay : {0.0, 5e-4}) {
@@ -83,7 +83,7 @@ TEST(Momentum, HasTheBitsOfItsFormulas) {
   }
 }
 
-TEST(Momentum, OutsideAndFoldedMoveAlikeWhileTheRateStays) {
+TEST(Momentum, GivesTheSameWeightsFoldedOrNotWhileTheLearningRateIsConstant) {
   for (const bool nesterov : {false, true}) {
     Tensor<double> outside = tensor<double>(50);
     outside.u.assign(50, 0);
@@ -99,7 +99,7 @@ TEST(Momentum, OutsideAndFoldedMoveAlikeWhileTheRateStays) {
   }
 }
 
-TEST(Lars, TakesTheNormsOfManyTensorsAtOnce) {
+TEST(Lars, ComputesTheNormsOfManyTensors) {
   const std::vector<float> w = {3, 4, 6, 8};
   const std::vector<float> g = {0, -5, 5, 12};
   const std::vector<LarsTensor> tensors = {
@@ -114,13 +114,13 @@ TEST(Lars, TakesTheNormsOfManyTensorsAtOnce) {
   EXPECT_EQ(norms[2].gradient, 13);
 }
 
-TEST(Lars, RatioIsThatOfThePaper) {
+TEST(Lars, ComputesTheRatioOfThePaper) {
   EXPECT_EQ(lars_ratio({.weights = 8, .gradient = 2}, {.eta = 0.5, .decay = 0.25, .epsilon = 0}),
             1);
   EXPECT_EQ(lars_ratio({.weights = 8, .gradient = 2}, {.eta = 0.5, .decay = 0, .epsilon = 6}), 0.5);
 }
 
-TEST(Lars, RatioIsOneWhereANormIsZero) {
+TEST(Lars, HasRatioOneIfANormIsZero) {
   EXPECT_EQ(lars_ratio({.weights = 0, .gradient = 2}, {.eta = 0.5}), 1);
   EXPECT_EQ(lars_ratio({.weights = 2, .gradient = 0}, {.eta = 0.5}), 1);
 }

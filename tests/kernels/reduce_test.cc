@@ -1,4 +1,4 @@
-// Every instruction set against the naive reference, bit for bit.
+// Compares every instruction set with the naive reference, bit for bit.
 #include "kernels/reduce.h"
 
 #include <gtest/gtest.h>
@@ -43,7 +43,7 @@ bool is_nan(DataType type, const void* element) {
   return false;
 }
 
-// The same bits, save that one NaN is as good as another in a sum or from a single source.
+// Expects the same bits, but accepts any NaN for a NaN in a sum or with a single source.
 void expect_same(const Reduction& reduction, std::size_t sources, const Sample& expected,
                  const void* actual) {
   const bool any_nan =
@@ -67,10 +67,10 @@ struct Case {
   std::size_t count;
   std::size_t sources;
   std::size_t targets = 1;
-  std::size_t shift = 0;     // elements that the arrays are off alignment
-  std::size_t in_place = 0;  // this many targets are sources, taken from the back
+  std::size_t shift = 0;     // elements past an aligned address
+  std::size_t in_place = 0;  // so many of the last sources are targets
 
-  // Sources are off by different amounts, unless all are aligned.
+  // Sources have different shifts, unless all are aligned.
   std::size_t shift_of(std::size_t source) const { return shift == 0 ? 0 : (shift + source) % 16; }
 };
 
@@ -93,9 +93,9 @@ void check(const Reduction& reduction, const Case& c) {
     for (std::size_t k = 0; k < c.sources; ++k) {
       sources.emplace_back(reduction.type, c.count, c.shift_of(k)).assign(originals[k]);
     }
-    std::vector<Sample> apart;
+    std::vector<Sample> separate;
     for (std::size_t t = c.in_place; t < c.targets; ++t) {
-      apart.emplace_back(reduction.type, c.count, c.shift);
+      separate.emplace_back(reduction.type, c.count, c.shift);
     }
     std::vector<const void*> source_pointers;
     std::vector<void*> target_pointers;
@@ -103,11 +103,11 @@ void check(const Reduction& reduction, const Case& c) {
     for (std::size_t t = 0; t < c.in_place; ++t) {
       target_pointers.push_back(sources[c.sources - 1 - t].data());
     }
-    for (Sample& target : apart) target_pointers.push_back(target.data());
+    for (Sample& target : separate) target_pointers.push_back(target.data());
     reduce_to_all(reduction, target_pointers, source_pointers, c.count);
     for (const void* target : target_pointers) expect_same(reduction, c.sources, expected, target);
     for (const Sample& sample : sources) ASSERT_TRUE(sample.guards_hold());
-    for (const Sample& sample : apart) ASSERT_TRUE(sample.guards_hold());
+    for (const Sample& sample : separate) ASSERT_TRUE(sample.guards_hold());
     for (std::size_t k = 0; k + c.in_place < c.sources; ++k) {
       ASSERT_EQ(std::memcmp(sources[k].data(), originals[k].data(), sources[k].bytes()), 0)
           << "source " << k << " was written";
@@ -124,7 +124,7 @@ void for_all_types_and_ops(std::size_t sources, Each each) {
 
 TEST(Reduce, RunsOnMoreThanOneInstructionSet) { EXPECT_GE(instruction_sets().size(), 2u); }
 
-TEST(Reduce, TakesAnyCount) {
+TEST(Reduce, AcceptsAnyCount) {
   for (const std::size_t count : {0, 1, 3, 7, 13, 63, 64, 65, 1000, 4099}) {
     for (const std::size_t sources : {2, 3}) {
       for_all_types_and_ops(sources, [&](const Reduction& reduction) {
@@ -135,7 +135,7 @@ TEST(Reduce, TakesAnyCount) {
   }
 }
 
-TEST(Reduce, TakesAnyNumberOfSources) {
+TEST(Reduce, AcceptsAnyNumberOfSources) {
   for (const std::size_t sources : {1, 2, 3, 4, 5, 6, 7, 8, 9, 17, 64}) {
     for_all_types_and_ops(sources, [&](const Reduction& reduction) {
       check(reduction, {.count = 333, .sources = sources});
@@ -144,7 +144,7 @@ TEST(Reduce, TakesAnyNumberOfSources) {
   }
 }
 
-TEST(Reduce, StoresToSeveralTargets) {
+TEST(Reduce, WritesToSeveralTargets) {
   for (const std::size_t targets : {1, 2, 3, 5}) {
     for (const std::size_t in_place : {0, 1, 2}) {
       if (in_place > targets) continue;
@@ -155,7 +155,7 @@ TEST(Reduce, StoresToSeveralTargets) {
   }
 }
 
-TEST(Reduce, TakesAnyAlignment) {
+TEST(Reduce, AcceptsAnyAlignment) {
   for (const std::size_t shift : {1, 2, 5, 11}) {
     for_all_types_and_ops(2, [&](const Reduction& reduction) {
       check(reduction, {.count = 513, .sources = 2, .shift = shift});
@@ -186,7 +186,7 @@ TEST(Reduce, MayWriteToAnyOfItsSources) {
   });
 }
 
-TEST(Reduce, LargeSumsBypassTheCacheUnchanged) {
+TEST(Reduce, ComputesLargeSumsPastTheCache) {
   constexpr std::size_t kCount = 1000003;
   for (const DataType type : kDataTypes) {
     const Reduction mean = mean_over(3, type);
@@ -219,7 +219,7 @@ TEST(Reduce, RoundsHalvesOnce) {
   EXPECT_EQ(reference::decode(DataType::F16, sum), 2052.0f);
 }
 
-TEST(Reduce, MeanOfHalvesDoesNotOverflowOnTheWay) {
+TEST(Reduce, ComputesAMeanOfHalvesWithoutOverflow) {
   const std::uint16_t big = reference::encode(DataType::F16, 60000);
   const std::vector<const void*> sources = {&big, &big, &big};
   std::uint16_t mean = 0;
@@ -229,7 +229,7 @@ TEST(Reduce, MeanOfHalvesDoesNotOverflowOnTheWay) {
   EXPECT_TRUE(std::isinf(reference::decode(DataType::F16, mean)));
 }
 
-TEST(Reduce, MeanOfIntegersTruncatesTowardsZero) {
+TEST(Reduce, TruncatesAMeanOfIntegersTowardsZero) {
   const std::int32_t a[] = {-7, 7, -2, 0};
   const std::int32_t b[] = {0, 0, 1, 0};
   const std::vector<const void*> sources = {a, b};
@@ -241,7 +241,7 @@ TEST(Reduce, MeanOfIntegersTruncatesTowardsZero) {
   EXPECT_EQ(mean[3], 0);
 }
 
-TEST(Reduce, MinAndMaxDoNotDependOnTheOrder) {
+TEST(Reduce, ComputesMinAndMaxInAnyOrder) {
   for (const DataType type : kDataTypes) {
     for (const ReduceOp op : {ReduceOp::Min, ReduceOp::Max}) {
       Sample a{type, 4096, 0};
@@ -259,7 +259,7 @@ TEST(Reduce, MinAndMaxDoNotDependOnTheOrder) {
   }
 }
 
-TEST(Reduce, TwoThreadsShareTheirBuffers) {
+TEST(Reduce, LetsTwoThreadsShareBuffers) {
   constexpr std::size_t kCount = 1 << 16;
   std::vector<float> a(kCount, 1.0f);
   std::vector<float> b(kCount, 2.0f);

@@ -59,7 +59,7 @@ T finish(const Reduction& reduction, T value) {
   return factor == 1 ? value : value * factor;
 }
 
-// Load(array, i) gives what is computed with; save(i, value) puts it away.
+// load(array, i) returns a value to compute with; save(i, value) stores the result.
 template <class Load, class Save>
 void reduce_with(const Reduction& reduction, std::span<const void* const> sources,
                  std::size_t count, Load load, Save save) {
@@ -96,7 +96,7 @@ float decode(DataType type, std::uint16_t bits) {
   const int fraction = bits & ((1 << format.fraction_bits) - 1);
   if (exponent == infinity_bits(format) >> format.fraction_bits) {
     if (fraction == 0) return static_cast<float>(sign * std::numeric_limits<double>::infinity());
-    // The payload moves up; f16 hardware makes it quiet, bf16 is its upper half and stays as it is.
+    // The payload moves up. Hardware makes an f16 NaN quiet; a bf16 NaN keeps its bits.
     std::uint32_t nan = 0x7f800000u | static_cast<std::uint32_t>(fraction)
                                           << (23 - format.fraction_bits);
     if (type == DataType::F16) nan |= 0x400000u;
@@ -121,7 +121,7 @@ std::uint16_t encode(DataType type, float value) {
   if (std::isinf(size)) return static_cast<std::uint16_t>(sign | infinity);
   const int exponent = std::max(std::ilogb(size), format.least_exponent);
   // In units of the last place; the default rounding mode is to nearest even. A carry out of the
-  // fraction is the next exponent with fraction zero, which is what adding it in place gives.
+  // fraction adds one to the exponent and makes the fraction zero, which is right.
   const auto units =
       static_cast<int>(std::nearbyint(std::ldexp(size, format.fraction_bits - exponent)));
   const int bits = ((exponent - format.least_exponent) << format.fraction_bits) + units;

@@ -1,4 +1,4 @@
-// reference.h - what the kernels must compute, one element at a time and without bit tricks.
+// reference.h - computes the results of the kernels one element at a time, without bit tricks.
 #pragma once
 
 #include <cstddef>
@@ -15,13 +15,13 @@ namespace sluice::kernels::reference {
 float decode(DataType type, std::uint16_t bits);
 std::uint16_t encode(DataType type, float value);
 
-// Element i of the reduction, as the bytes that go to target i.
+// The result of reduce_into().
 void reduce(const Reduction& reduction, void* target, std::span<const void* const> sources,
             std::size_t count);
 
 ConvertCounts count_narrowed(DataType type, const std::vector<float>& from, float scale);
 
-// In the order that norms.h promises.
+// The norm of a chunk, added in the order of norms.h.
 double norm(DataType type, const void* chunk, std::size_t count, bool square);
 
 }  // namespace sluice::kernels::reference

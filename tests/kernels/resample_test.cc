@@ -15,7 +15,7 @@ std::vector<float> some_floats(std::size_t count, std::uint64_t seed) {
   return values;
 }
 
-// In the order of the rows, a rounding each: the same bits whatever the instructions.
+// Adds in the order of the rows and rounds each sum: the same bits with all instruction sets.
 TEST(Resample, BlendsRows) {
   constexpr std::size_t kStride = 211;
   std::vector<std::uint8_t> from(kStride * 9);

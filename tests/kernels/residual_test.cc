@@ -29,7 +29,7 @@ Sample values(std::size_t count, std::size_t shift, int salt) {
 
 float* floats(Sample& sample) { return static_cast<float*>(sample.data()); }
 
-// Calls body(addend, v, norm) with what v and its norm must be for r = value(i, 3).
+// Calls body(addend, v, norm) with the expected v and its norm, for r = value(i, 3).
 template <class Body>
 void for_each_case(Body body) {
   for (const std::size_t count : {0, 1, 5, 31, 32, 33, 64, 65, 1000, 4099}) {
@@ -59,7 +59,7 @@ bool equal(const Sample& sample, const std::vector<float>& v) {
          (v.empty() || std::memcmp(sample.data(), v.data(), sample.bytes()) == 0);
 }
 
-TEST(Residual, HoldsWhatAStepAdds) {
+TEST(Residual, AccumulatesAStep) {
   for_each_case([](const Addend& addend, const std::vector<float>& v, double norm) {
     Sample r = values(v.size(), 5, 3);
     EXPECT_EQ(accumulate(floats(r), addend, v.size()), norm);
@@ -67,7 +67,7 @@ TEST(Residual, HoldsWhatAStepAdds) {
   });
 }
 
-TEST(Residual, HandsOverAndIsZeroThen) {
+TEST(Residual, IsZeroAfterDraining) {
   for_each_case([](const Addend& addend, const std::vector<float>& v, double norm) {
     Sample r = values(v.size(), 5, 3);
     Sample to{DataType::F32, v.size(), 2};
@@ -77,7 +77,7 @@ TEST(Residual, HandsOverAndIsZeroThen) {
   });
 }
 
-TEST(Residual, HandsOverIntoTheGradientAndBeforeIt) {
+TEST(Residual, DrainsIntoTheGradientAndBeforeIt) {
   for_each_case([](const Addend& addend, const std::vector<float>& v, double norm) {
     for (const std::size_t before : {0, 1, 4, 33}) {
       std::vector<float> memory(before + v.size());
@@ -91,7 +91,7 @@ TEST(Residual, HandsOverIntoTheGradientAndBeforeIt) {
   });
 }
 
-TEST(Residual, AddsUpWithoutMoving) {
+TEST(Residual, DoesNotChangeInASumOrANorm) {
   for_each_case([](const Addend& addend, const std::vector<float>& v, double norm) {
     Sample r = values(v.size(), 5, 3);
     const Sample before = values(v.size(), 5, 3);
@@ -103,13 +103,13 @@ TEST(Residual, AddsUpWithoutMoving) {
   });
 }
 
-TEST(Residual, TellsOfInfinityAndNan) {
+TEST(Residual, HasAnInfiniteNormOrNanWithSuchAnElement) {
   for (const float special :
        {std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
-    for (const std::size_t place : {0, 40, 69}) {
+    for (const std::size_t index : {0, 40, 69}) {
       std::vector<float> gradient(70, 1);
       std::vector<float> r(70, std::numeric_limits<float>::max() / 100);
-      gradient[place] = special;
+      gradient[index] = special;
       on_every_instruction_set([&] {
         EXPECT_FALSE(std::isfinite(norm_of_sum(r.data(), {.gradient = gradient.data()}, 70)));
         EXPECT_TRUE(std::isfinite(norm_of_sum(r.data(), {.gradient = r.data()}, 70)));

@@ -1,4 +1,4 @@
-// samples.h - arrays that hold every kind of value, with guards around what may be written.
+// samples.h - arrays with every kind of value and with guard bytes around them.
 #pragma once
 
 #include <array>
@@ -16,7 +16,7 @@ inline constexpr std::array kDataTypes = {DataType::F32,  DataType::F64, DataTyp
                                           DataType::BF16, DataType::I32, DataType::I64};
 inline constexpr std::array kHalfTypes = {DataType::F16, DataType::BF16};
 
-// `count` elements, `shift` elements (up to 16) past an aligned address, 0xa5 on both sides.
+// `count` elements, `shift` elements (up to 16) past an aligned address, between bytes 0xa5.
 class Sample {
  public:
   Sample(DataType type, std::size_t count, std::size_t shift)
@@ -25,7 +25,7 @@ class Sample {
     first_ = kGuard + (kGuard - address % kGuard) % kGuard + shift * size_of(type);
   }
 
-  Sample(Sample&&) = default;  // a copy would not be aligned as asked for
+  Sample(Sample&&) = default;  // a copy would have another alignment
   Sample& operator=(Sample&&) = default;
 
   void* data() { return memory_.data() + first_; }
@@ -70,7 +70,7 @@ inline void fill(Sample& sample, DataType type, std::uint64_t seed) {
   for (std::size_t i = 0; i < sample.bytes() / size; ++i) {
     const std::uint64_t draw = random();
     std::uint64_t bits = draw >> 3;
-    if (draw % 4 < 2) {  // near one: the exponent's middle, any fraction
+    if (draw % 4 < 2) {  // near one: a middle exponent, any fraction
       const std::uint64_t fraction = bits & ((std::uint64_t{1} << fraction_bits) - 1);
       bits = ((infinity >> 1) & infinity) + (draw >> 60 << fraction_bits) / 4 + fraction;
       bits ^= (draw >> 59 & 1) != 0 ? sign : 0;

@@ -1,7 +1,7 @@
-// canary_test.cc - schedules that are wrong on purpose, each in one way.
+// canary_test.cc - schedules with one error each.
 //
-// A canary is a file of canaries/ in the text form, with the line "# expect: words" that says which
-// words the verifier's reason must have. What the text form cannot say is built here.
+// A canary is a file of canaries/ in the text form. Its line "# expect: words" has the words that
+// the verifier's reason must contain. Canaries that the text form cannot express are built here.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -60,7 +60,7 @@ Schedule without_program_of_rank_1() {
   return schedule;
 }
 
-Schedule with_another_layout_at_rank_1() {
+Schedule with_other_chunks_at_rank_1() {
   Schedule schedule = broadcast_to(1, {.count = 2});
   schedule.programs[1] = Program{Chunking{3}};
   schedule.programs[1].begin_step();
@@ -86,14 +86,14 @@ std::vector<Canary> all_canaries() {
       {"buffer_out_of_range", "buffer", broadcast_to(1, {.buffer = 2, .count = 2})},
       {"negative_buffer", "buffer", broadcast_to(1, {.buffer = -1, .count = 2})},
       {"missing_program", "program", without_program_of_rank_1()},
-      {"another_layout", "", with_another_layout_at_rank_1()},
+      {"other_chunks", "", with_other_chunks_at_rank_1()},
       {"root_out_of_range", "root", with_root(2)},
   };
   for (const std::filesystem::path& file : canary_files()) canaries.push_back(read_canary(file));
   return canaries;
 }
 
-TEST(Canaries, TheBroadcastThatTheyChangeIsRight) {
+TEST(Canaries, StartFromABroadcastThatIsRight) {
   const Schedule schedule = broadcast_to(1, {.count = 2});
   EXPECT_TRUE(verify(schedule).proven) << verify(schedule).reason;
 }
@@ -105,7 +105,7 @@ TEST(Canaries, AreAllRejectedForTheRightReason) {
     EXPECT_NE(proof.reason, "") << canary.name;
     EXPECT_EQ(proof.reason.find('\n'), std::string::npos) << canary.name << ": " << proof.reason;
     EXPECT_NE(proof.reason.find(canary.expect), std::string::npos)
-        << canary.name << " should say \"" << canary.expect << "\": " << proof.reason;
+        << canary.name << " should contain \"" << canary.expect << "\": " << proof.reason;
   }
 }
 

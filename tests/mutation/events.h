@@ -1,6 +1,6 @@
-// events.h - what takes place in a schedule, and what waits for what: Operations, Matching, Order
-// and windows of docs/execution-model.md. With interpreter.h the oracle for verify(), written from
-// that page alone.
+// events.h - the events of a schedule and their waits: the sections Operations, Matching, Order and
+// windows of docs/execution-model.md. With interpreter.h it is the oracle for verify(), written
+// from that page alone.
 #pragma once
 
 #include <deque>
@@ -13,7 +13,7 @@
 
 namespace sluice::mutation {
 
-// What an operation reads or writes.
+// A range that an operation reads or writes.
 struct Access {
   Rank rank;
   Range range;
@@ -33,9 +33,9 @@ struct OracleEvent {
 struct Events {
   int chunks = 0;
   std::vector<OracleEvent> list = {};
-  std::vector<int> waits = {};  // of each event, for how many others
-  bool malformed = false;       // a message has no other side, or one with other chunks
-  bool race = false;            // transfers of one step conflict: they have no order
+  std::vector<int> waits = {};  // by event: the number of events that it waits for
+  bool malformed = false;       // a message has only one side, or its sides differ in their chunks
+  bool race = false;            // transfers of one step conflict
 
   bool covers(const Range& range, int chunk) const {
     const int offset = chunk - range.first;
@@ -67,7 +67,7 @@ inline void order_conflicts(Events& events) {
     }
 }
 
-// With a window of one, or without bound. REQUIRES: ranks, buffers and chunks that exist.
+// With a window of one or an unbounded one. REQUIRES: all ranks, buffers and chunks exist.
 inline Events events_of(const Schedule& schedule, bool window_of_one) {
   std::map<std::pair<Rank, Rank>, std::deque<Access>> sent;
   for (Rank rank = 0; rank < schedule.shape.ranks; ++rank)
@@ -76,7 +76,7 @@ inline Events events_of(const Schedule& schedule, bool window_of_one) {
         sent[{rank, send.peer}].push_back({rank, send.range, {step, 0}});
 
   Events events{schedule.programs[0].chunking().chunks()};
-  std::map<std::pair<Rank, Rank>, int> last;  // event of a pair
+  std::map<std::pair<Rank, Rank>, int> last;  // event of each pair
   for (Rank rank = 0; rank < schedule.shape.ranks; ++rank) {
     const Program& program = schedule.programs[rank];
     for (int step = 0; step < program.steps(); ++step)

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
 #include <random>
 #include <string>
 #include <vector>
@@ -10,7 +11,47 @@
 
 namespace sluice::mutation {
 
-// Says what went wrong, or "". Value{} is nothing, Value{rank, chunk} a contribution.
+constexpr std::uint64_t scramble(std::uint64_t x) {  // the finaliser of splitmix64
+  x += 0x9e3779b97f4a7c15U;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9U;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebU;
+  return x ^ (x >> 31);
+}
+
+// A sum that no sum of other contributions equals, and the bits of a floating-point sum: an
+// addition that is commutative, but not associative.
+struct Number {
+  std::uint64_t sum = 0;
+  std::uint64_t bits = 0;
+
+  Number() = default;
+  Number(Rank rank, int chunk)
+      : sum{scramble(static_cast<std::uint64_t>(rank) << 32 | static_cast<std::uint64_t>(chunk))},
+        bits{sum} {}
+  bool adds_up_to(const Number& total) const { return sum == total.sum; }
+  Number& operator+=(const Number& other) {
+    bits = *this == Number{} ? other.bits : scramble(bits + other.bits);
+    sum += other.sum;
+    return *this;
+  }
+  friend bool operator==(const Number&, const Number&) = default;
+};
+
+// A sum as text, "((0.7+1.7)+2.7)", for schedules that declare an order.
+struct Term {
+  std::string text;
+
+  Term() = default;
+  Term(Rank rank, int chunk) : text{std::to_string(rank) + "." + std::to_string(chunk)} {}
+  bool adds_up_to(const Term& total) const { return text == total.text; }
+  Term& operator+=(const Term& other) {
+    text = text.empty() ? other.text : "(" + text + "+" + other.text + ")";
+    return *this;
+  }
+  friend bool operator==(const Term&, const Term&) = default;
+};
+
+// Returns "", or what went wrong. Value{} is nothing, Value{rank, chunk} is a contribution.
 template <class Value>
 std::string run(const Schedule& schedule, const Events& events, std::mt19937_64& random) {
   if (events.malformed) return "malformed";
@@ -26,7 +67,7 @@ std::string run(const Schedule& schedule, const Events& events, std::mt19937_64&
   }
   const auto& [collective, ranks, grid, root, segments] = schedule.shape;
   std::vector<std::vector<Value>> memory(ranks);         // each rank's buffers
-  for (int chunk = 0; chunk < events.chunks; ++chunk) {  // chunks do not mix
+  for (int chunk = 0; chunk < events.chunks; ++chunk) {  // chunks are independent
     const Rank owner = chunk * ranks / events.chunks;
     Value total;
     for (Rank rank = 0; rank < ranks; ++rank) {

@@ -1,4 +1,4 @@
-// interpreter_test.cc - the oracle itself, on schedules small enough to know the answer.
+// interpreter_test.cc - tests the oracle itself, on schedules small enough to know the answer.
 #include "tests/mutation/interpreter.h"
 
 #include <gtest/gtest.h>
@@ -7,7 +7,6 @@
 #include <set>
 
 #include "sluice/schedule.h"
-#include "tests/mutation/values.h"
 
 namespace sluice::mutation {
 namespace {
@@ -32,7 +31,7 @@ Schedule read_canary(const std::string& name) {
   return parse_schedule(file).value();
 }
 
-// An all_reduce ring by hand: rank r sends chunk r - step, then passes on what it received.
+// An all_reduce ring: rank r sends chunk r - step, then sends on the chunks that it receives.
 Schedule ring_by_hand(int ranks) {
   Schedule schedule{"by_hand", {.collective = Collective::AllReduce, .ranks = ranks}, false, {}};
   for (Rank rank = 0; rank < ranks; ++rank) {
@@ -56,13 +55,13 @@ Schedule ring_by_hand(int ranks) {
   return schedule;
 }
 
-TEST(Interpreter, FindsARingRight) {
+TEST(Interpreter, AcceptsARing) {
   for (int ranks = 2; ranks <= 9; ++ranks)
     for (const bool window_of_one : {kUnbounded, kWindowOfOne})
       EXPECT_EQ(faults_of<Number>(ring_by_hand(ranks), window_of_one), Faults{""}) << ranks;
 }
 
-TEST(Interpreter, SaysWhatGoesWrong) {
+TEST(Interpreter, NamesTheFault) {
   const std::pair<const char*, const char*> canaries[] = {
       {"receive_without_send", "malformed"},
       {"send_without_receive", "malformed"},
@@ -78,14 +77,14 @@ TEST(Interpreter, SaysWhatGoesWrong) {
     EXPECT_EQ(faults_of<Number>(read_canary(name), kUnbounded), Faults{fault}) << name;
 }
 
-TEST(Interpreter, SeesTheOrderOfASumInItsTerms) {
+TEST(Interpreter, FindsAWrongOrderOfASumByItsTerms) {
   for (const char* name : {"wrong_order", "right_order_wrong_association"}) {
     EXPECT_EQ(faults_of<Number>(read_canary(name), kUnbounded), Faults{""}) << name;
     EXPECT_EQ(faults_of<Term>(read_canary(name), kUnbounded), Faults{"wrong output"}) << name;
   }
 }
 
-TEST(Interpreter, IsStuckOnlyUnderAWindowOfOneWhenAPairsOrderIsAgainstDataflow) {
+TEST(Interpreter, IsStuckOnlyWithAWindowOfOneIfTheOrderOfAPairContradictsDataflow) {
   const Schedule schedule = read_canary("window_deadlock");
   EXPECT_EQ(faults_of<Number>(schedule, kUnbounded), Faults{"wrong output"});
   EXPECT_EQ(faults_of<Number>(schedule, kWindowOfOne), Faults{"stuck"});
@@ -105,7 +104,7 @@ TEST(Interpreter, ShowsARaceInSomeRunsOnly) {
   EXPECT_TRUE(events_of(schedule, kUnbounded).race);
 }
 
-TEST(Number, CommutesAndDoesNotAssociate) {
+TEST(Number, IsCommutativeButNotAssociative) {
   const auto sum = [](Number left, const Number& right) { return left += right; };
   const Number a{0, 0};
   const Number b{1, 0};

@@ -10,13 +10,13 @@ namespace {
 
 enum class Kind : std::uint8_t { Send, Receive, Local };
 
-// An operation that can be edited: a Program is written once, in order.
+// An operation that can be changed; those of a Program cannot.
 struct Operation {
   Kind kind;
   int step;
   Combine combine;
   Range range;
-  std::vector<std::int32_t> sources;  // of a send: its peer
+  std::vector<std::int32_t> sources;  // or the peer of a send
 };
 
 std::vector<Operation> operations_of(const Program& program) {
@@ -91,7 +91,7 @@ class RankMutants {
 
   int chunks() const { return original_.chunking().chunks(); }
   std::string describe(std::size_t at, const std::string& change) const;
-  // Hands over the program of these operations, or of the original ones with one replaced.
+  // Visits the program with these operations, or the original program with one of them replaced.
   void yield(const std::vector<Operation>& operations, std::size_t at, const std::string& change);
   void yield(std::size_t at, const Operation& replacement, const std::string& change);
 
@@ -130,13 +130,13 @@ void RankMutants::yield(std::size_t at, const Operation& replacement, const std:
 }
 
 void RankMutants::change_lists(std::size_t at) {
-  const auto place = static_cast<std::ptrdiff_t>(at);
+  const auto position = static_cast<std::ptrdiff_t>(at);
   std::vector<Operation> dropped = operations_;
-  dropped.erase(dropped.begin() + place);
+  dropped.erase(dropped.begin() + position);
   yield(dropped, at, "dropped");
 
   std::vector<Operation> twice = operations_;
-  twice.insert(twice.begin() + place, operations_[at]);
+  twice.insert(twice.begin() + position, operations_[at]);
   yield(twice, at, "listed twice");
 
   if (at + 1 == operations_.size()) return;
@@ -222,11 +222,11 @@ void RankMutants::change_sources(std::size_t at) {
     std::swap(changed.sources[s], changed.sources[s + 1]);
     yield(at, changed, "sources " + std::to_string(s) + " and the next swapped");
   }
-  if (count < 3) return;  // one source of two is a Copy
+  if (count < 3) return;  // with one source it would be a Copy
   for (std::size_t s = 0; s < count; ++s) {
     Operation changed = operations_[at];
     changed.sources.erase(changed.sources.begin() + static_cast<std::ptrdiff_t>(s));
-    yield(at, changed, "source " + std::to_string(s) + " left out");
+    yield(at, changed, "source " + std::to_string(s) + " removed");
   }
 }
 
@@ -234,13 +234,13 @@ void RankMutants::move(std::size_t at) {
   std::vector<Operation> others = operations_;
   others.erase(others.begin() + static_cast<std::ptrdiff_t>(at));
   const auto insert = [&](int step, bool at_end, const std::string& change) {
-    const auto place = std::find_if(others.begin(), others.end(), [&](const Operation& other) {
+    const auto before = std::find_if(others.begin(), others.end(), [&](const Operation& other) {
       return at_end ? other.step > step : other.step >= step;
     });
     Operation moved = operations_[at];
     moved.step = step;
     std::vector<Operation> changed = others;
-    changed.insert(changed.begin() + (place - others.begin()), moved);
+    changed.insert(changed.begin() + (before - others.begin()), moved);
     yield(changed, at, change);
   };
   const int step = operations_[at].step;

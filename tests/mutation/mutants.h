@@ -1,9 +1,9 @@
-// mutants.h - every single mutation of a schedule.
+// mutants.h - all mutants of a schedule that differ from it in one operation.
 //
-// One operation of one rank is dropped, listed twice, listed after its neighbour, sent to or
-// awaited from another rank, given other chunks (another first one, one more, one fewer), given
-// another buffer, turned from Copy to Reduce or back, given its sources in another order or one
-// fewer, or moved to the step before or after.
+// A mutation drops one operation of one rank, lists it twice or after the next one, gives it
+// another peer, other chunks (another first one, one more, one fewer), another buffer, another
+// order of its sources or one source fewer, makes a Reduce of a Copy or a Copy of a Reduce, or
+// moves it to the step before or after.
 #pragma once
 
 #include <functional>
@@ -13,7 +13,7 @@
 
 namespace sluice::mutation {
 
-// Called with the mutant, which lives until it returns, and with what was done to it, in one line.
+// Called with the mutant, which is valid during the call, and a description in one line.
 using MutantVisitor = std::function<void(const Schedule& mutant, const std::string& description)>;
 
 void for_each_mutant(const Schedule& schedule, const MutantVisitor& visit);

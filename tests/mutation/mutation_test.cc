@@ -1,9 +1,9 @@
-// mutation_test.cc - every single mutation of every built-in schedule, and of small ones every
-// pair.
+// mutation_test.cc - every mutant of every built-in schedule, and every pair of mutations of small
+// schedules.
 //
-// A mutant that verify() accepts must be right in every run of the interpreter. Of those that it
-// rejects nearly all must go wrong there or have a race, which luck may hide: so verify() is not
-// strict for nothing, and the interpreter is not blind. It does not see values that nobody uses.
+// A mutant that verify() accepts must be right in every run of the interpreter. Nearly all mutants
+// that it rejects must fail there or have a race, which does not show in every run. So verify() is
+// not too strict, and the interpreter finds faults. It does not find values that are never used.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -25,7 +25,6 @@
 #include "sluice/verify.h"
 #include "tests/mutation/interpreter.h"
 #include "tests/mutation/mutants.h"
-#include "tests/mutation/values.h"
 
 namespace sluice::mutation {
 namespace {
@@ -42,7 +41,8 @@ constexpr int kMostRanks = 9;
 #endif
 constexpr int kRuns = 100;  // of the interpreter, each in another order
 constexpr int kRunsOfRejected = 8;
-constexpr std::size_t kMostToPair = 150;  // single mutations of a schedule; pairs are their square
+constexpr std::size_t kMostToPair =
+    150;  // mutants of a schedule; the number of pairs is its square
 constexpr int kThreads = 2;
 constexpr std::size_t kMostFailures = 5;  // printed for an algorithm
 
@@ -52,10 +52,10 @@ struct Counts {
   std::int64_t schedules = 0;
   std::int64_t mutants = 0;
   std::int64_t rejected = 0;
-  std::int64_t shown = 0;  // of those rejected, wrong in some run
-  std::int64_t races = 0;  // of the others, those with a race
+  std::int64_t shown = 0;  // of the rejected ones, those that fail in some run
+  std::int64_t races = 0;  // of the other rejected ones, those with a race
   std::int64_t accepted = 0;
-  std::int64_t confirmed = 0;  // of those accepted, right in every run
+  std::int64_t confirmed = 0;  // of the accepted ones, those that are right in every run
 
   Counts& operator+=(const Counts& other) {
     schedules += other.schedules;
@@ -122,7 +122,7 @@ std::vector<Shape> shapes_of(const Algorithm& algorithm) {
           for (const int segments : algorithm.uses_segments ? std::vector{1, 2, 4} : std::vector{1})
             shapes.push_back({collective, ranks, grid, root, segments});
   }
-  // The largest first, so that both threads end at about the same time.
+  // Largest first, so that both threads end at about the same time.
   std::reverse(shapes.begin(), shapes.end());
   return shapes;
 }
@@ -133,28 +133,28 @@ std::size_t count_mutants(const Schedule& schedule) {
   return count;
 }
 
-// What the interpreter says after so many runs, half of them with a window of one.
-struct Opinion {
-  std::string fault;  // of the first run that went wrong, or ""
+// The result of some runs of the interpreter, half of them with a window of one.
+struct Outcome {
+  std::string fault;  // of the first run that failed, or ""
   bool race;
 };
 
-Opinion interpret(const Schedule& schedule, int runs, std::mt19937_64& random) {
-  Opinion opinion{"", false};
+Outcome interpret(const Schedule& schedule, int runs, std::mt19937_64& random) {
+  Outcome outcome{"", false};
   for (const bool window_of_one : {false, true}) {
     const Events events = events_of(schedule, window_of_one);
-    opinion.race = events.race;
+    outcome.race = events.race;
     for (int i = 0; i < runs / 2; ++i) {
-      opinion.fault = run<Number>(schedule, events, random);
-      if (schedule.ordered && opinion.fault.empty())
-        opinion.fault = run<Term>(schedule, events, random);
-      if (!opinion.fault.empty()) return opinion;
+      outcome.fault = run<Number>(schedule, events, random);
+      if (schedule.ordered && outcome.fault.empty())
+        outcome.fault = run<Term>(schedule, events, random);
+      if (!outcome.fault.empty()) return outcome;
     }
   }
-  return opinion;
+  return outcome;
 }
 
-// The mutants of one algorithm's shapes, on kThreads threads.
+// Judges the mutants of all shapes of one algorithm, on kThreads threads.
 class Hunt {
  public:
   Hunt(const Algorithm& algorithm, Mutations mutations)
@@ -184,13 +184,13 @@ class Hunt {
     const Schedule schedule = build_schedule(algorithm_, shape);
     const Proof proof = verify(schedule);
     if (!proof.proven) fail(schedule, "not mutated", "is not proven: " + proof.reason);
-    const Opinion opinion = interpret(schedule, kRuns, random);
-    if (!opinion.fault.empty() || opinion.race)
-      fail(schedule, "not mutated", "goes wrong: " + opinion.fault);
+    const Outcome outcome = interpret(schedule, kRuns, random);
+    if (!outcome.fault.empty() || outcome.race)
+      fail(schedule, "not mutated", "fails: " + outcome.fault);
 
     Counts counts{.schedules = 1};
     const auto judge_next = [&](const Schedule& mutant, const std::string& description) {
-      if (mutant == schedule) return;  // two operations alike, swapped; or a mutation undone
+      if (mutant == schedule) return;  // it swapped two equal operations, or undid a mutation
       judge(mutant, description, random, counts);
     };
     if (mutations_ == Mutations::One) {
@@ -212,22 +212,22 @@ class Hunt {
     ++counts.mutants;
     const Proof proof = verify(mutant);
     const int runs = proof.proven ? kRuns : kRunsOfRejected;
-    const Opinion opinion = interpret(mutant, runs, random);
+    const Outcome outcome = interpret(mutant, runs, random);
     if (proof.proven) {
       ++counts.accepted;
-      if (opinion.fault.empty() && !opinion.race) {
+      if (outcome.fault.empty() && !outcome.race) {
         ++counts.confirmed;
       } else {
-        fail(mutant, description, "is accepted and wrong: " + opinion.fault);
+        fail(mutant, description, "is accepted and wrong: " + outcome.fault);
       }
       return;
     }
     if (proof.reason.empty() || proof.reason.find('\n') != std::string::npos)
       fail(mutant, description, "is rejected without a reason in one line: " + proof.reason);
     ++counts.rejected;
-    if (!opinion.fault.empty()) {
+    if (!outcome.fault.empty()) {
       ++counts.shown;
-    } else if (opinion.race) {
+    } else if (outcome.race) {
       ++counts.races;
     }
   }
@@ -243,7 +243,7 @@ class Hunt {
   const Mutations mutations_;
   const std::vector<Shape> shapes_;
   std::atomic<std::size_t> next_ = 0;
-  std::mutex mutex_;  // of what follows
+  std::mutex mutex_;  // protects the members below
   std::map<Collective, Counts> counts_;
   std::vector<std::string> failures_;
   std::size_t failed_ = 0;
