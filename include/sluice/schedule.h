@@ -2,7 +2,7 @@
 //
 // A Program lists what one rank sends and receives, step by step; a Schedule is the Programs of all
 // ranks of a shape. Engine, simulator, cost model, printer and verifier read these types, so an
-// algorithm is written once. docs/execution-model.md defines what a Program means; in short:
+// algorithm is written once. docs/execution-model.md defines the meaning of a Program; in short:
 //
 //  - Every rank has the user's buffer and may have scratch buffers. All are cut into chunks in the
 //    same way, so a value never changes its chunk number.
@@ -107,7 +107,7 @@ struct Write {
   std::uint32_t source_count = 0;
 };
 
-// What one rank does, step by step.
+// The operations of one rank, step by step.
 class Program {
  public:
   // `scratch` has the names of the scratch buffers, whose ids are 1, 2, ...

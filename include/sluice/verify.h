@@ -61,7 +61,7 @@ struct Proof {
   std::int64_t transfers = 0;  // sends in all programs
 };
 
-// Proves (a) to (d) and (f) of docs/execution-model.md, or explains in one sentence what is wrong.
+// Proves (a) to (d) and (f) of docs/execution-model.md, or explains the error in one sentence.
 // Does not throw, however wrong the schedule is. Memory: a few times the schedule, plus ranks^2
 // bits.
 Proof verify(const Schedule& schedule);

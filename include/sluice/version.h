@@ -11,6 +11,6 @@
 #define SLUICE_VERSION_NUMBER \
   (SLUICE_VERSION_MAJOR * 10000 + SLUICE_VERSION_MINOR * 100 + SLUICE_VERSION_PATCH)
 
-// Marks what a shared library exports. Sluice is compiled with hidden visibility: a function or a
-// class without this mark is internal, even where a header declares it.
+// Marks a function or class that a shared library exports. Sluice is compiled with hidden
+// visibility: names without this mark are internal, even if a header declares them.
 #define SLUICE_API __attribute__((visibility("default")))

@@ -10,7 +10,7 @@ void embed_step(Program& outer, const Program& inner, int step, const Embedding&
   const auto rank_of = [&](Rank rank) {
     return rank == kOwn ? kOwn : embedding.ranks[static_cast<std::size_t>(rank)];
   };
-  // A range that wraps round the inner chunks is two ranges of the outer ones, on both sides.
+  // A range that wraps around the inner chunks becomes two ranges of outer chunks, on both sides.
   const auto for_pieces = [&](const Range& range, auto&& transfer) {
     const int chunks = inner.chunking().chunks();
     const int each = embedding.chunks_each;

@@ -65,8 +65,8 @@ void lars_norms(DataType type, std::span<const LarsTensor> tensors, std::span<La
 //
 //   ratio = eta * |w| / (|g| + decay * |w| + epsilon)         or 1 where |w| or |g| is zero
 //
-// For a sparse gradient, |g| is computed from what each chunk contributed last, divided by the
-// number of steps that this covers: |g|^2 is the sum over chunks of |mean / steps|^2.
+// For a sparse gradient, |g|^2 is the sum over chunks of |mean / steps|^2, with the last mean of
+// each chunk and the number of steps that it covers.
 double lars_ratio(const LarsNorms& norms, const LarsRule& rule);
 
 }  // namespace sluice::kernels

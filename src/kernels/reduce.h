@@ -7,7 +7,7 @@
 // agree.
 //
 //  Floats     F32 adds and scales in f32, F64 in f64. F16 and BF16 are widened to f32, combined and
-//             scaled there, and rounded once, to nearest even; what is too large becomes infinity.
+//             scaled there, and rounded once, to nearest even; too large values become infinity.
 //             The factor is a separate multiplication after the last source, never fused with an
 //             addition (the layer is compiled with -ffp-contract=off).
 //  Integers   Sum wraps around. The factor is ignored; the result is divided by `divisor` and

@@ -14,7 +14,7 @@
 
 namespace sluice::kernels {
 
-// What a step adds to a residual.
+// The addend of a residual in one step.
 struct Addend {
   const float* gradient = nullptr;
   float scale = 1;

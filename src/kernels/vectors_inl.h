@@ -1,8 +1,8 @@
 // vectors_inl.h - vectors of each element type: how they are loaded, stored and added up.
 //
 // Compiled once for each instruction set: included by Highway's foreach_target, hence the guard. A
-// Vector type has: Stored (an element in memory), D (Highway's tag of what is computed with), V (a
-// vector of that), load, store, and whether a store may bypass the cache.
+// Vector type has: Stored (an element in memory), D (Highway's tag of the type of the
+// arithmetic), V (a vector of that type), load, store, and whether a store may bypass the cache.
 
 #if defined(SLUICE_KERNELS_VECTORS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SLUICE_KERNELS_VECTORS_INL_H_

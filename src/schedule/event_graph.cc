@@ -101,8 +101,8 @@ void EventGraph::match() {
       const Side& receive = received[i];
       if (send.range.first != receive.range.first || send.range.count != receive.range.count) {
         mismatch_ = base::format(
-            "rank {}, step {}, {}: the next message from rank {} carries {}, sent in its step {}", rank,
-            receive.step + 1, chunks_of(receive.range, chunks), receive.peer,
+            "rank {}, step {}, {}: the next message from rank {} carries {}, sent in its step {}",
+            rank, receive.step + 1, chunks_of(receive.range, chunks), receive.peer,
             chunks_of(send.range, chunks), send.step + 1);
         return;
       }

@@ -61,7 +61,7 @@ class LineCursor {
   void expect(std::string_view token);  // a word or punctuation
   void expect_end();
 
-  // A word. `what` is the expectation in the message.
+  // A word. The message for anything else says "expected" and `what`.
   std::string_view word(std::string_view what);
 
   // The index of the next word in `words`. The message for another word suggests the nearest one.

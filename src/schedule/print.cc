@@ -17,8 +17,8 @@
 namespace sluice::schedule {
 namespace {
 
-// Finds what the text form cannot express. Printing would lose it, and two different schedules
-// would have the same hash.
+// Finds anything that the text form cannot express. Printing would lose it, and two different
+// schedules would have the same hash.
 class PrintableCheck {
  public:
   explicit PrintableCheck(const Schedule& schedule) : schedule_{schedule} {}

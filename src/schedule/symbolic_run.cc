@@ -84,8 +84,8 @@ class Expressions {
   std::unordered_map<std::uint64_t, ExpressionId> sums_;
 };
 
-// Runs a schedule with symbols instead of numbers, one chunk at a time, and compares the outcome
-// with what the collective promises.
+// Runs a schedule with symbols instead of numbers, one chunk at a time, and compares the result
+// with the promises of the collective.
 class SymbolicRun {
  public:
   SymbolicRun(const Schedule& schedule, const EventGraph& graph)

@@ -1,4 +1,4 @@
-// symbolic_run.h - runs a schedule with symbols and checks what every rank holds in the end.
+// symbolic_run.h - runs a schedule with symbols and checks the result of every rank.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +11,9 @@
 namespace sluice::schedule {
 
 // Runs the events in the given order, chunk by chunk: a value is the sum of the contributions that
-// went into it, and equal sums have equal bits. Compares the values in the end with what the
-// collective promises, and checks that every value that was written is used. Returns "", or one
-// sentence that explains the error.
-// REQUIRES: `order` is from graph.order() and has all events.
+// went into it, and equal sums have equal bits. Compares the final values with the
+// promises of the collective, and checks that every value that was written is used. Returns "", or
+// one sentence that explains the error. REQUIRES: `order` is from graph.order() and has all events.
 std::string symbolic_run_error(const Schedule& schedule, const EventGraph& graph,
                                std::span<const std::uint32_t> order);
 

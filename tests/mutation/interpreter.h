@@ -51,7 +51,7 @@ struct Term {
   friend bool operator==(const Term&, const Term&) = default;
 };
 
-// Returns "", or what went wrong. Value{} is nothing, Value{rank, chunk} is a contribution.
+// Returns "" or the fault. Value{} is nothing, Value{rank, chunk} is a contribution.
 template <class Value>
 std::string run(const Schedule& schedule, const Events& events, std::mt19937_64& random) {
   if (events.malformed) return "malformed";
