@@ -132,6 +132,8 @@ class Program {
   std::span<const Write> receives(int step) const;
   std::span<const Write> locals(int step) const;
   std::span<const std::int32_t> sources(const Write& write) const;
+  // Whether the buffer and the chunks of a range exist, and it has at least one chunk.
+  bool contains(const Range& range) const;
 
   // Whether both have the same operations in the same order.
   friend bool operator==(const Program& a, const Program& b);

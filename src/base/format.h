@@ -1,7 +1,7 @@
-// format.h - formats values as text with {fmt}.
+// format.h - text from values, as {fmt} writes it.
 //
-// {fmt} is compiled once, in format.cc. This header includes only its type-erased interface, so
-// that including it costs little and generates no formatting code.
+// {fmt} is compiled once, in format.cc. Here stands only its type-erased face, which costs a source
+// little to include and nothing to generate code for.
 #pragma once
 
 #if __has_include(<fmt/base.h>)
@@ -40,7 +40,7 @@ void print(fmt::format_string<T...> text, T&&... values) {
   print_values(stdout, text, fmt::make_format_args(values...));
 }
 
-// The elements, each formatted with "{}", with separators between them: join(names, ", ").
+// The elements one after another, as format("{}") shows each: join(names, ", ").
 template <class Range>
 std::string join(const Range& range, std::string_view separator) {
   std::string joined;

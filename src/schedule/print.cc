@@ -81,11 +81,6 @@ class PrintableCheck {
   bool is_printable(const Program& program, int step) const {
     const auto is_rank = [&](Rank rank) { return rank >= 0 && rank < schedule_.shape.ranks; };
     const auto is_buffer = [&](BufferId id) { return id >= 0 && id < program.buffers(); };
-    const auto is_range = [&](const Range& range) {
-      const int chunks = program.chunking().chunks();
-      return is_buffer(range.buffer) && range.first >= 0 && range.first < chunks &&
-             range.count >= 1 && range.count <= chunks;
-    };
     const auto has_sources = [&](const Write& write, const auto& is_source) {
       const auto sources = program.sources(write);
       return !sources.empty() && (write.combine == Combine::Reduce || sources.size() == 1) &&
@@ -93,16 +88,17 @@ class PrintableCheck {
     };
     return std::ranges::all_of(
                program.sends(step),
-               [&](const Send& s) { return is_rank(s.peer) && is_range(s.range); }) &&
+               [&](const Send& s) { return is_rank(s.peer) && program.contains(s.range); }) &&
            std::ranges::all_of(program.receives(step),
                                [&](const Write& w) {
                                  const bool own = w.combine == Combine::Reduce;
-                                 return is_range(w.range) && has_sources(w, [&](Rank source) {
+                                 return program.contains(w.range) &&
+                                        has_sources(w, [&](Rank source) {
                                           return is_rank(source) || (own && source == kOwn);
                                         });
                                }) &&
            std::ranges::all_of(program.locals(step), [&](const Write& w) {
-             return is_range(w.range) && has_sources(w, is_buffer);
+             return program.contains(w.range) && has_sources(w, is_buffer);
            });
   }
 

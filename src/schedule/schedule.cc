@@ -101,6 +101,12 @@ std::span<const std::int32_t> Program::sources(const Write& write) const {
   return std::span{sources_}.subspan(write.first_source, write.source_count);
 }
 
+bool Program::contains(const Range& range) const {
+  const int chunks = chunking_.chunks();
+  return range.buffer >= 0 && range.buffer < buffers() && range.first >= 0 &&
+         range.first < chunks && range.count >= 1 && range.count <= chunks;
+}
+
 Chunking::Chunking(std::vector<std::int64_t> weights)
     : chunks_{static_cast<int>(weights.size())}, ends_{std::move(weights)} {
   bool uniform = true;

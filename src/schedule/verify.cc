@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/format.h"
+#include "schedule/dataflow.h"
 #include "schedule/event_graph.h"
 #include "schedule/symbolic_run.h"
 #include "schedule/text_form.h"
@@ -53,7 +54,8 @@ class ProgramCheck {
         rank_{rank},
         chunks_{program_.chunking().chunks()},
         seen_(static_cast<std::size_t>(std::max(ranks_, program_.buffers())), 0),
-        read_(static_cast<std::size_t>(program_.buffers()) * static_cast<std::size_t>(chunks_), 0),
+        positions_{program_},
+        read_(positions_.count(), 0),
         written_(read_.size(), 0) {}
 
   std::string run() {
@@ -74,9 +76,7 @@ class ProgramCheck {
   }
 
   bool range_exists(const Range& range) {
-    const bool exists = range.buffer >= 0 && range.buffer < program_.buffers() &&
-                        range.first >= 0 && range.first < chunks_ && range.count >= 1 &&
-                        range.count <= chunks_;
+    const bool exists = program_.contains(range);
     if (!exists) {
       fail(range, "there is no such range in a buffer of {} chunks and {} buffers", chunks_,
            program_.buffers());
@@ -113,7 +113,7 @@ class ProgramCheck {
 
   void check_send(const Send& send) {
     if (!range_exists(send.range) || !peer_exists(send.peer, send.range)) return;
-    for_positions(send.range, [&](std::size_t position) {
+    positions_.for_each(send.range, send.range.buffer, [&](std::size_t position) {
       if (written_[position] == step_ + 1) fail_race(send.range);
       read_[position] = step_ + 1;
     });
@@ -132,7 +132,7 @@ class ProgramCheck {
         return;
       }
     }
-    for_positions(receive.range, [&](std::size_t position) {
+    positions_.for_each(receive.range, receive.range.buffer, [&](std::size_t position) {
       if (written_[position] == step_ + 1 || read_[position] == step_ + 1) fail_race(receive.range);
       written_[position] = step_ + 1;
     });
@@ -157,14 +157,6 @@ class ProgramCheck {
          buffer_name(program_.scratch(), range.buffer));
   }
 
-  template <class Visit>
-  void for_positions(const Range& range, Visit&& visit) const {
-    for (int i = 0; i < range.count; ++i) {
-      visit(static_cast<std::size_t>(range.buffer) * static_cast<std::size_t>(chunks_) +
-            static_cast<std::size_t>((range.first + i) % chunks_));
-    }
-  }
-
   const Program& program_;
   int ranks_;
   Rank rank_;
@@ -172,7 +164,8 @@ class ProgramCheck {
   int step_ = 0;
   int mark_ = 0;
   std::string error_;
-  std::vector<int> seen_;     // by rank or buffer: the mark of the last source list that has it
+  std::vector<int> seen_;  // by rank or buffer: the mark of the last source list that has it
+  Positions positions_;
   std::vector<int> read_;     // by position: step + 1 of the last transfer that read it
   std::vector<int> written_;  // by position: step + 1 of the last transfer that wrote it
 };
