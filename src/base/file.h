@@ -50,7 +50,8 @@ inline void remove_folder(const std::filesystem::path& folder) {
   (void)nftw(folder.c_str(), remove_one, kOpenFolders, FTW_DEPTH | FTW_PHYS);
 }
 
-// A file of clusters/, recipes/ or published/, compiled into the library by cmake/SluiceEmbed.cmake.
+// A file of clusters/, recipes/ or published/, compiled into the library by
+// cmake/SluiceEmbed.cmake.
 struct EmbeddedFile {
   std::string_view name;  // without .toml
   std::string_view toml;
