@@ -1,10 +1,10 @@
 # Sluice: the everyday commands. `make help` lists them.
 #
-#   JOBS=n    compile and test with n jobs (default: the number of cores)
-#   SETUP=:   do not look for missing packages first
-#   TRAIN_ARGS='--recipe cifar10 --data cifar10:DIR'   the training of make train (default: the demo)
-#   BENCH_ARGS='--ranks 2 --sizes 1M:64M'   the arguments of make bench and bench-network
-#   SLUICE_TEST_DATA=DIR   the folder where make bench-gradient and bench-learning find cifar10-jpeg.tar.xz
+#   JOBS=n    number of parallel compile and test jobs (default: the number of cores)
+#   SETUP=:   skips the check for missing packages
+#   TRAIN_ARGS='--recipe cifar10 --data cifar10:DIR'   options for make train (default: the demo)
+#   BENCH_ARGS='--ranks 2 --sizes 1M:64M'   options for make bench and make bench-network
+#   SLUICE_TEST_DATA=DIR   the folder of cifar10-jpeg.tar.xz, for make bench-gradient and bench-learning
 
 JOBS ?= $(shell nproc)
 SETUP ?= tools/setup
@@ -19,17 +19,17 @@ test = ctest --preset $(1) --parallel $(JOBS)
 
 .PHONY: all train test check sanitize bench bench-network bench-gradient bench-data bench-learning format clean help setup
 
-all: setup  ## the release build: build/release/sluice
+all: setup  ## builds the command: build/release/sluice
 	@$(call build,release)
 
-train: all  ## the release build, then trains the built-in demo on this machine's cores
+train: all  ## builds the command and trains the built-in demo on this machine
 	@build/release/sluice train $(TRAIN_ARGS)
 
-test: setup  ## builds the dev preset and runs every test
+test: setup  ## builds the dev preset and runs all tests
 	@$(call build,dev)
 	@$(call test,dev)
 
-check: setup  ## the gate: format, layers, file lengths, names, lint, fast tests
+check: setup  ## runs the gate: format, layers, file lengths, names, lint and fast tests
 	tools/format --check
 	tools/check-layers
 	tools/check-length
@@ -39,23 +39,23 @@ check: setup  ## the gate: format, layers, file lengths, names, lint, fast tests
 	@$(call build,dev)
 	@$(call test,dev) --label-regex fast
 
-sanitize: setup  ## no type defined twice; every test under the sanitizers, g++ and clang++; a short fuzzing run
+sanitize: setup  ## runs all tests under the sanitizers (g++ and clang++), checks for duplicate types, fuzzes briefly
 	@$(call build,odr)
 	@set -e; for preset in asan-ubsan tsan clang; do \
 	  $(call build,$$preset); $(call test,$$preset); \
 	done
 	tools/fuzz $(FUZZ_SECONDS)
 
-bench: setup  ## all-reduce compared with Open MPI, MPICH and Gloo (tools/setup --bench installs them)
+bench: setup  ## compares all-reduces with Open MPI, MPICH and Gloo (tools/setup --bench installs them)
 	@$(call build,bench)
 	@build/bench/bench/allreduce/compare --output build/bench/allreduce.json $(BENCH_ARGS)
 
-bench-network: setup  ## the same over emulated hosts and links, compared with the rate of the links; needs root
+bench-network: setup  ## the same over emulated hosts with slow links; needs root
 	@$(call build,bench,--target network_bench)
 	@build/bench/bench/network/network --output build/bench/network.json $(BENCH_ARGS)
 	@build/bench/bench/network/thin_tree --output build/bench/thin-tree.json
 
-bench-gradient: setup  ## training compared with DistributedDataParallel, over slow links, and its accuracy; needs root
+bench-gradient: setup  ## compares training with DistributedDataParallel and over slow links; needs root
 	@$(call build,bench,--target gradient_bench)
 	@status=0; \
 	build/bench/bench/gradient/ddp --output build/bench/ddp.json || status=$$?; \
@@ -66,24 +66,24 @@ bench-gradient: setup  ## training compared with DistributedDataParallel, over s
 	bench/gradient/table --output build/bench/gradient.json || status=$$?; \
 	exit $$status
 
-bench-data: setup  ## images from files to the model, compared with plain libjpeg-turbo
+bench-data: setup  ## compares the data pipeline with bare libjpeg-turbo
 	@$(call build,bench,--target data_pipeline)
 	@build/bench/bench/train/data_pipeline --output build/bench/data.json
 
-bench-learning: setup  ## accuracy compared with plain libtorch, and by global batch; takes an hour of two cores
+bench-learning: setup  ## measures accuracy against plain libtorch and by global batch; an hour on two cores
 	@$(call build,bench,--target sluice_cli plain_training)
 	@status=0; \
 	bench/train/learning curve || status=$$?; \
 	bench/train/learning batches || status=$$?; \
 	exit $$status
 
-format:  ## formats every C++ source
+format:  ## formats all C++ sources
 	tools/format
 
 clean:  ## removes build/
 	rm -rf build
 
-help:  ## this list
+help:  ## prints this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup:

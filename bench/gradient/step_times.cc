@@ -61,8 +61,9 @@ bool print(const Options& options, const std::vector<Way>& ways,
   nlohmann::ordered_json document;
   for (std::size_t way = 0; way < ways.size(); ++way) {
     const StepTime& step = shared.steps[way];
-    base::print("  {:<18} {:>10} {:>12.3f}\n", ways[way].name, base::format_seconds(step.s),
-                base::join(step.ratios, " "));
+    base::print("  {:<18} {:>10}", ways[way].name, base::format_seconds(step.s));
+    for (const double ratio : step.ratios) base::print(" {:>12.3f}", ratio);
+    base::print("\n");
     document["step_s"][ways[way].name] = step.s;
     document["of_unlimited"][ways[way].name] = step.ratios[kUnlimitedUnit];
   }

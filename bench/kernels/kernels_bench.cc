@@ -241,7 +241,7 @@ void register_all() {
 }  // namespace sluice::bench
 
 int main(int argc, char** argv) {
-  sluice::register_all();
+  sluice::bench::register_all();
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
   benchmark::RunSpecifiedBenchmarks();

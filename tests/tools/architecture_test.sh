@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# docs/architecture.md names classes and folders that exist, and its drawing has every layer in order.
+# docs/architecture.md names only existing classes and folders, and its drawing has all layers in order.
 source "$(dirname "$0")/expect.sh"
 root=$(cd "$tools/.." && pwd)
 
-# check PAGE: one line for each thing that is wrong; exit 1 if there is one.
+# check PAGE: prints a line per error; returns 1 if there is one.
 check() {
   local page=$1 bad=0 section name folder count
   complain() { echo "$*"; bad=1; }

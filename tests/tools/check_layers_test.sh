@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# tools/check-layers passes a tree in order and names each include that is not.
+# tools/check-layers accepts a tree in order and reports each #include against the order.
 source "$(dirname "$0")/expect.sh"
 
 put include/sluice/schedule.h <<<'#include <vector>'
@@ -20,10 +20,10 @@ put src/schedule/cost.cc <<'END'
 #  include "algorithms/ring.h"
 END
 expect 1 "$tools/check-layers" "$tree"
-[[ $said == "src/schedule/cost.cc:2: "* && $said != *$'\n'* ]] || fail "not one line: $said"
+[[ $output == "src/schedule/cost.cc:2: "* && $output != *$'\n'* ]] || fail "not one line: $output"
 rm "$tree/src/schedule/cost.cc"
 
-# refuse FILE LINE: a tree with just this line added is refused, by that file's name.
+# refuse FILE LINE: tools/check-layers rejects the tree with this line added, and names the file.
 refuse() {
   put "$1" <<<"$2"
   expect 1 "$tools/check-layers" "$tree"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# tools/check-names passes a tree where every type has a name of its own, and shows each name that two share.
+# tools/check-names accepts a tree whose types have different names and reports each duplicate name.
 source "$(dirname "$0")/expect.sh"
 
 put include/sluice/network.h <<'END'
@@ -41,7 +41,7 @@ END
 expect 0 "$tools/check-names" "$tree"
 keeps_quiet
 
-# refuse LINE NAME: the tree with this line added is refused, by that name.
+# refuse LINE NAME: tools/check-names rejects the tree with this line added and reports NAME.
 refuse() {
   put src/simulate/more.h <<<"namespace sluice::simulate { $1 }"
   expect 1 "$tools/check-names" "$tree"

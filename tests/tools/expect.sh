@@ -1,4 +1,4 @@
-# Sourced by the self-tests of tools/: a scratch tree, and expectations that end the test.
+# Sourced by the tests of tools/: a scratch tree, and expectations that end the test on failure.
 set -euo pipefail
 tools=$(cd "$(dirname "$0")/../../tools" && pwd)
 tree=$(mktemp -d)
@@ -9,14 +9,14 @@ put() { mkdir -p "$(dirname "$tree/$1")"; cat >"$tree/$1"; }
 
 fail() { echo "FAILED: $*" >&2; exit 1; }
 
-# expect STATUS COMMAND...: runs it, keeps what it said in $said.
+# expect STATUS COMMAND...: runs the command, which must end with STATUS; stores its output in $output.
 expect() {
   local wanted=$1 status=0
   shift
-  said=$("$@" 2>&1) || status=$?
-  [[ $status -eq $wanted ]] || fail "$* ended with $status, not $wanted; it said: $said"
+  output=$("$@" 2>&1) || status=$?
+  [[ $status -eq $wanted ]] || fail "$* ended with $status, not $wanted; its output: $output"
 }
 
-# says TEXT: the last command said it. keeps_quiet: it said nothing.
-says() { [[ $said == *"$1"* ]] || fail "'$1' is not in: $said"; }
-keeps_quiet() { [[ -z $said ]] || fail "it should be silent, but said: $said"; }
+# says TEXT: the output of the last command contains TEXT. keeps_quiet: it is empty.
+says() { [[ $output == *"$1"* ]] || fail "'$1' is not in: $output"; }
+keeps_quiet() { [[ -z $output ]] || fail "it should print nothing, but printed: $output"; }

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# tools/format --check refuses what tools/format then mends.
+# tools/format --check rejects a file that tools/format then repairs.
 source "$(dirname "$0")/expect.sh"
 
 cp "$tools/../.clang-format" "$tree/"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# tools/lint refuses a badly named function, and lints again when only a header has changed.
+# tools/lint rejects a badly named function, and lints a source again when only its header changed.
 source "$(dirname "$0")/expect.sh"
 command -v clang-tidy-14 >/dev/null || command -v clang-tidy >/dev/null || exit 77
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# tools/setup --check lists what dpkg does not know and is silent when it knows everything.
+# tools/setup --check lists the packages that dpkg does not know, and prints nothing if it knows all.
 source "$(dirname "$0")/expect.sh"
 
 put bin/apt-get <<<'#!/bin/sh
@@ -18,15 +18,15 @@ keeps_quiet
 LACKING= expect 0 "$tools/setup"
 keeps_quiet
 LACKING=libfmt-dev expect 1 "$tools/setup" --check
-[[ $said == libfmt-dev ]] || fail "listed: $said"
+[[ $output == libfmt-dev ]] || fail "listed: $output"
 LACKING=clang-tidy-14 expect 1 "$tools/setup" --check
-[[ $said == clang-tidy-14 ]] || fail "listed: $said"
+[[ $output == clang-tidy-14 ]] || fail "listed: $output"
 LACKING=libsimgrid-dev expect 1 "$tools/setup" --check
-[[ $said == libsimgrid-dev ]] || fail "listed: $said"
+[[ $output == libsimgrid-dev ]] || fail "listed: $output"
 UNKNOWN=libsimgrid-dev LACKING=libsimgrid-dev expect 0 "$tools/setup" --check
 keeps_quiet
 LACKING=libgloo-dev expect 0 "$tools/setup" --check
 keeps_quiet
 LACKING=libgloo-dev expect 1 "$tools/setup" --check --bench
-[[ $said == libgloo-dev ]] || fail "listed: $said"
+[[ $output == libgloo-dev ]] || fail "listed: $output"
 expect 2 "$tools/setup" --no-such-option
