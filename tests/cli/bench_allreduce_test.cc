@@ -1,4 +1,4 @@
-// The pattern against a naive all-reduce in f64, which holds every value it makes.
+// The pattern against a naive all-reduce in f64, which represents all its values exactly.
 #include "cli/bench/bench_allreduce.h"
 
 #include <gtest/gtest.h>
@@ -52,7 +52,7 @@ void expect_right(DataType type, ReduceOp op, int ranks, std::size_t count) {
   EXPECT_TRUE(pattern.check(own.data(), count, most)) << name(op) << " " << ranks;
 }
 
-TEST(BenchPattern, KnowsTheResultOfEveryOperation) {
+TEST(BenchPattern, PredictsTheResultOfEveryOperation) {
   for (const ReduceOp op : {ReduceOp::Sum, ReduceOp::Mean, ReduceOp::Min, ReduceOp::Max}) {
     for (const int ranks : {2, 3, 4, 5, 8, 64}) {
       expect_right<float>(DataType::F32, op, ranks, 3000);
@@ -63,12 +63,12 @@ TEST(BenchPattern, KnowsTheResultOfEveryOperation) {
   }
 }
 
-TEST(BenchPattern, HoldsPastTheWrapOfItsValues) {
+TEST(BenchPattern, PredictsResultsAfterItsValuesWrap) {
   expect_right<float>(DataType::F32, ReduceOp::Sum, 8, 300'000);
   expect_right<float>(DataType::F32, ReduceOp::Max, 3, 1'100'000);
 }
 
-TEST(BenchPattern, TheLeastValueComesFromEveryRank) {
+TEST(BenchPattern, EveryRankHoldsTheLeastValueSomewhere) {
   constexpr int kRanks = 4;
   const BenchPattern pattern{DataType::I32, ReduceOp::Min, kRanks};
   std::vector<std::vector<std::int32_t>> buffers(kRanks, std::vector<std::int32_t>(kRanks));

@@ -1,7 +1,6 @@
-// The built command as a user meets it: what it prints, where, and how it ends.
+// The built command: its output and exit status.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -9,15 +8,6 @@
 
 namespace sluice::cli {
 namespace {
-
-void expect_refused(const std::string& line, const std::string& sentence) {
-  const Outcome outcome = shell(line);
-  EXPECT_EQ(outcome.status, 2) << line << "\n" << outcome.err;
-  EXPECT_EQ(outcome.out, "") << line;
-  EXPECT_NE(outcome.err.find(sentence), std::string::npos) << line << "\n" << outcome.err;
-  EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1)
-      << "one sentence: " << outcome.err;
-}
 
 TEST(Command, RefusesBadInputWithOneSentence) {
   expect_refused("SLUICE verify --algorithm rign",
@@ -54,7 +44,7 @@ TEST(Command, RefusesBadInputWithOneSentence) {
   expect_refused("SLUICE", "required");
 }
 
-TEST(Command, VerifyProvesAndSaysSoInJson) {
+TEST(Command, VerifyPrintsProofsAsJson) {
   const Outcome outcome =
       shell("SLUICE verify --algorithm ring --collective all_reduce --ranks 4 --json");
   ASSERT_EQ(outcome.status, 0) << outcome.err;
@@ -70,7 +60,7 @@ TEST(Command, VerifyProvesAndSaysSoInJson) {
   EXPECT_DOUBLE_EQ(rows[0]["bytes_factor"], 1.5);
 }
 
-TEST(Command, VerifyTakesGridsInRangesAndRaggedOnes) {
+TEST(Command, VerifyAcceptsRangesOfGridsAndRaggedGrids) {
   const Outcome outcome =
       shell("SLUICE verify --algorithm hierarchical:ring --grid 1-3x1-4,3+5,1+7+2 --json");
   ASSERT_EQ(outcome.status, 0) << outcome.err;
@@ -80,7 +70,7 @@ TEST(Command, VerifyTakesGridsInRangesAndRaggedOnes) {
   EXPECT_EQ(rows[5]["grid"], "2x2");
 }
 
-TEST(Command, WhatExplainPrintsVerifyReads) {
+TEST(Command, VerifyReadsTheOutputOfExplain) {
   for (const char* algorithm :
        {"ring", "recursive_doubling", "halving_doubling", "halving_doubling:far", "torus",
         "double_tree", "hierarchical", "hierarchical:ring", "direct"}) {
@@ -92,7 +82,7 @@ TEST(Command, WhatExplainPrintsVerifyReads) {
   }
 }
 
-TEST(Command, AWrongScheduleIsANoAndATornOneIsAnError) {
+TEST(Command, WrongScheduleExitsWithOneAndTruncatedScheduleWithTwo) {
   const std::string path = testing::TempDir() + "ring.txt";
   ASSERT_EQ(
       shell("SLUICE explain --ranks 4 --bytes 1M --algorithm ring --schedule >" + path).status, 0);
@@ -115,7 +105,7 @@ constexpr const char* kLimit = "";
 constexpr const char* kLimit = "ulimit -v 1048576; ";
 #endif
 
-TEST(Command, AGibibyteOfGarbageIsRefusedInBoundedMemory) {
+TEST(Command, RefusesAGibibyteOfGarbageInBoundedMemory) {
   for (const char* garbage :
        {"head -c 1G /dev/zero", "head -c 1G /dev/urandom", "yes rank 0 step 1 | head -c 1G",
         "(printf 'sluice-schedule 1\\nalgorithm a\\ncollective all_reduce\\nranks 2\\nchunks "
@@ -128,7 +118,7 @@ TEST(Command, AGibibyteOfGarbageIsRefusedInBoundedMemory) {
   }
 }
 
-TEST(Command, ExplainSaysWhichAndWhereItFlips) {
+TEST(Command, ExplainShowsTheChoiceAndTheSizesWhereItChanges) {
   const Outcome outcome = shell("SLUICE explain --ranks 2048 --bytes 51M --json");
   ASSERT_EQ(outcome.status, 0) << outcome.err;
   const auto json = nlohmann::json::parse(outcome.out);
@@ -178,7 +168,7 @@ TEST(Command, HelpShowsExamples) {
   }
 }
 
-TEST(Command, DoctorTellsWhatItFound) {
+TEST(Command, DoctorListsItsFindings) {
   const Outcome outcome = shell("SLUICE doctor --json");
   ASSERT_EQ(outcome.status, 0) << outcome.err;
   const auto json = nlohmann::json::parse(outcome.out);
@@ -187,7 +177,7 @@ TEST(Command, DoctorTellsWhatItFound) {
   EXPECT_EQ(shell("SLUICE doctor").status, 0);
 }
 
-TEST(Command, AClosedPipeIsNotACrash) {
+TEST(Command, SurvivesAClosedPipe) {
   const Outcome outcome =
       shell("SLUICE verify --ranks 1-8 --list | head -n 1; exit ${PIPESTATUS[0]}");
   EXPECT_TRUE(outcome.status == 0 || outcome.status == 3 || outcome.status == 128 + 13)

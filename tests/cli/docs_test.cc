@@ -1,4 +1,4 @@
-// Every `$ sluice ...` in a fenced block of docs/ prints what the document shows under it.
+// Every `$ sluice ...` in a fenced block of docs/ prints the output that the document shows.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -36,7 +36,7 @@ TEST(Docs, CommandsPrintWhatTheyShow) {
       ++shown;
     }
   }
-  EXPECT_GE(shown, 8) << "one drawing an algorithm, at least";
+  EXPECT_GE(shown, 8) << "at least one drawing per algorithm";
 }
 
 }  // namespace

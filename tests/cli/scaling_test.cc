@@ -10,7 +10,7 @@
 namespace sluice::cli {
 namespace {
 
-TEST(Scaling, WeakKeepsTheBatchOfARank) {
+TEST(Scaling, WeakKeepsTheBatchPerRank) {
   const auto rows = scaling_rows({1, 2, 4}, {8, 16}, false);
   ASSERT_EQ(rows.size(), 6U);
   for (std::size_t i = 0; i < 6; ++i) {
@@ -26,7 +26,7 @@ TEST(Scaling, StrongKeepsTheGlobalBatch) {
   EXPECT_THROW((void)scaling_rows({1, 3}, {16}, true), Error);
 }
 
-TEST(Scaling, EfficiencyIsAgainstTheFewestRanksOfTheSameKind) {
+TEST(Scaling, EfficiencyIsRelativeToTheFewestRanksWithTheSameBatch) {
   std::vector<ScalingRow> weak{{1, 8, 100}, {2, 8, 180}, {1, 16, 120}, {2, 16, 240}};
   set_efficiencies(weak, false);
   EXPECT_DOUBLE_EQ(weak[0].efficiency, 1);
@@ -38,7 +38,7 @@ TEST(Scaling, EfficiencyIsAgainstTheFewestRanksOfTheSameKind) {
   EXPECT_DOUBLE_EQ(strong[1].efficiency, 0.75);
 }
 
-TEST(Scaling, JsonHoldsWhatIsPromised) {
+TEST(Scaling, JsonHasTheDocumentedKeys) {
   const auto json =
       scaling_json({{.ranks = 2, .batch = 8, .images_per_s = 180, .efficiency = 0.9}});
   EXPECT_EQ(json.dump(), R"([{"ranks":2,"batch":8,"images_per_s":180.0,"efficiency":0.9}])");
@@ -60,7 +60,7 @@ TEST(ScalingPlot, TextHasAPointForEachNumberOfRanks) {
   EXPECT_NE(text.find("512"), std::string::npos);
 }
 
-TEST(ScalingPlot, SvgIsWholeAndSaysThatItIsSimulated) {
+TEST(ScalingPlot, SvgIsCompleteAndLabelledAsSimulated) {
   const std::string svg = plot_svg(kCurve);
   EXPECT_EQ(svg.rfind("<svg xmlns=", 0), 0U);
   EXPECT_NE(svg.find("a &lt;recipe&gt; on b (simulated)"), std::string::npos);

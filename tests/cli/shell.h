@@ -1,10 +1,11 @@
-// shell.h - runs the built command as a user does, in a shell line.
+// shell.h - runs the built command in a shell, as a user does, also in a temporary folder.
 #pragma once
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -25,7 +26,7 @@ inline std::string read_all(const std::string& path) {
   return {std::istreambuf_iterator<char>{file}, {}};
 }
 
-// Runs a shell line; SLUICE stands for the command. Every run has a deadline of its own.
+// Runs a shell line, in which SLUICE stands for the command, with a deadline.
 inline Outcome shell(std::string line, int deadline_s = 60) {
   const std::string test = testing::UnitTest::GetInstance()->current_test_info()->name();
   const std::string place = testing::TempDir() + test + "." + std::to_string(getpid());
@@ -47,31 +48,43 @@ inline Outcome shell(std::string line, int deadline_s = 60) {
   return outcome;
 }
 
-class TrainingPlace {
+// The line must exit with 2 and print nothing but one line on standard error that contains
+// `sentence`.
+inline void expect_refused(const std::string& line, const std::string& sentence) {
+  const Outcome outcome = shell(line);
+  EXPECT_EQ(outcome.status, 2) << line << "\n" << outcome.err;
+  EXPECT_EQ(outcome.out, "") << line;
+  EXPECT_NE(outcome.err.find(sentence), std::string::npos) << line << "\n" << outcome.err;
+  EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1)
+      << "one sentence: " << outcome.err;
+}
+
+// A temporary folder for the trainings of a test.
+class TrainingFolder {
  public:
-  TrainingPlace()
-      : folder_{std::filesystem::path{testing::TempDir()} /
-                (std::string{testing::UnitTest::GetInstance()->current_test_info()->name()} + "." +
-                 std::to_string(getpid()) + ".d")} {
-    std::filesystem::create_directories(folder_);
+  TrainingFolder()
+      : path_{std::filesystem::path{testing::TempDir()} /
+              (std::string{testing::UnitTest::GetInstance()->current_test_info()->name()} + "." +
+               std::to_string(getpid()) + ".d")} {
+    std::filesystem::create_directories(path_);
   }
-  ~TrainingPlace() { std::filesystem::remove_all(folder_); }
-  TrainingPlace(const TrainingPlace&) = delete;
-  TrainingPlace& operator=(const TrainingPlace&) = delete;
+  ~TrainingFolder() { std::filesystem::remove_all(path_); }
+  TrainingFolder(const TrainingFolder&) = delete;
+  TrainingFolder& operator=(const TrainingFolder&) = delete;
 
-  const std::filesystem::path& folder() const { return folder_; }
+  const std::filesystem::path& path() const { return path_; }
 
-  // `sluice train ARGUMENTS` in there.
+  // Runs `sluice train ARGUMENTS` in the folder.
   Outcome train(const std::string& arguments, int deadline_s = 60) const {
     return shell(in("SLUICE train " + arguments), deadline_s);
   }
-  // With a thread a rank: the same sums however many cores there are.
+  // A line that runs in the folder, with one thread per rank: sums do not depend on the cores.
   std::string in(const std::string& line) const {
-    return "export OMP_NUM_THREADS=1; cd " + folder_.string() + "; " + line;
+    return "export OMP_NUM_THREADS=1; cd " + path_.string() + "; " + line;
   }
 
  private:
-  std::filesystem::path folder_;
+  std::filesystem::path path_;
 };
 
 }  // namespace sluice::cli

@@ -1,4 +1,4 @@
-// `sluice train` under kills and signals: nothing is lost, nobody stays behind.
+// `sluice train` under kills and signals: no work is lost and no process stays behind.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -17,11 +17,11 @@ namespace {
 
 using nlohmann::json;
 
-// Ranks that are children of $p: `ranks` prints their numbers.
+// `ranks` prints the process ids of the ranks, which are children of $p.
 const std::string kRanks =
     "ranks() { for c in $(cat /proc/$p/task/$p/children); do "
     "[ \"$(cat /proc/$c/comm 2>/dev/null)\" = sluice-train ] && echo $c; done; true; };";
-// Waits until the run has so many checkpoints.
+// `saved N` waits until the run has N checkpoints.
 const std::string kSaved =
     "saved() { while [ $(ls run/checkpoints 2>/dev/null | wc -l) -lt $1 ]; do sleep 0.02; done; };";
 const std::string kRun = "--run run --set epochs=0.8 --set checkpoint_every=0.1 --json ";
@@ -35,15 +35,15 @@ std::string weights_of(const Outcome& outcome) {
 }
 
 std::string undisturbed_weights(const std::string& command = kTrain, int deadline_s = 60) {
-  const TrainingPlace place;
-  return weights_of(shell(place.in(command), deadline_s));
+  const TrainingFolder folder;
+  return weights_of(shell(folder.in(command), deadline_s));
 }
 
-TEST(TrainFaults, AKilledRankIsRestartedAndTheWeightsAreTheSame) {
+TEST(TrainFaults, RestartAfterAKilledRankGivesTheSameWeights) {
   const std::string expected = undisturbed_weights();
   for (const char* const victim : {"head -n 1", "tail -n 1"}) {
-    const TrainingPlace place;
-    const Outcome outcome = shell(place.in(
+    const TrainingFolder folder;
+    const Outcome outcome = shell(folder.in(
         kRanks + kSaved + kTrain + "--max-restarts 3 >out & p=$!; saved 2; kill -KILL $(ranks | " +
         victim + "); wait $p; s=$?; cat out; exit $s"));
     EXPECT_EQ(outcome.status, 0) << outcome.err;
@@ -53,8 +53,8 @@ TEST(TrainFaults, AKilledRankIsRestartedAndTheWeightsAreTheSame) {
   }
 }
 
-// The victim is any rank; the moment anything from the first of a start to a second or so later.
-TEST(TrainFaults, TwentyKillsAtRandomMomentsLeaveTheSameWeights) {
+// Kills a random rank, at a random moment within 1.5 s of each start.
+TEST(TrainFaults, TwentyKillsAtRandomMomentsGiveTheSameWeights) {
   constexpr int kKills = 20;
   constexpr int kDeadlineS = 200;
   const std::string longer =
@@ -65,9 +65,9 @@ TEST(TrainFaults, TwentyKillsAtRandomMomentsLeaveTheSameWeights) {
   for (int i = 0; i < kKills; ++i)
     kills += base::format("strike {:.3f} {}; ", static_cast<double>(random.below(1500)) / 1000,
                           random.below(2) == 0 ? "head" : "tail");
-  const TrainingPlace place;
+  const TrainingFolder folder;
   const Outcome outcome = shell(
-      place.in(
+      folder.in(
           kRanks +
           "strike() { while kill -0 $p && { [ $(ranks | wc -l) -lt 2 ] || [ \"$(ranks)\" = "
           "\"$last\" ]; }; do sleep 0.01; done; sleep $1; last=\"$(ranks)\"; kill -KILL $(echo "
@@ -82,11 +82,11 @@ TEST(TrainFaults, TwentyKillsAtRandomMomentsLeaveTheSameWeights) {
   EXPECT_EQ(weights_of(outcome), expected);
 }
 
-TEST(TrainFaults, WithoutRestartsAKilledRankEndsItAndItSaysHowToGoOn) {
-  const TrainingPlace place;
-  const Outcome outcome = shell(place.in(kRanks + kSaved + kTrain +
-                                         " >out & p=$!; saved 1; kill -KILL $(ranks | tail -n 1); "
-                                         "wait $p"));
+TEST(TrainFaults, WithoutRestartsAKilledRankEndsTheRunWithAHintToResume) {
+  const TrainingFolder folder;
+  const Outcome outcome = shell(folder.in(kRanks + kSaved + kTrain +
+                                          " >out & p=$!; saved 1; kill -KILL $(ranks | tail -n 1); "
+                                          "wait $p"));
   EXPECT_EQ(outcome.status, 3) << outcome.err;
   EXPECT_TRUE(
       base::has(outcome.err,
@@ -94,38 +94,38 @@ TEST(TrainFaults, WithoutRestartsAKilledRankEndsItAndItSaysHowToGoOn) {
       << outcome.err;
 }
 
-TEST(TrainFaults, CtrlCSavesAndResumingEndsWithTheSameWeights) {
+TEST(TrainFaults, ResumingAfterCtrlCGivesTheSameWeights) {
   const std::string expected = undisturbed_weights();
-  const TrainingPlace place;
-  const Outcome stopped = shell(place.in("set -m; " + kSaved + kTrain +
-                                         " >out & p=$!; saved 1; kill -INT $p; wait $p; s=$?; cat "
-                                         "out; exit $s"));
+  const TrainingFolder folder;
+  const Outcome stopped = shell(folder.in("set -m; " + kSaved + kTrain +
+                                          " >out & p=$!; saved 1; kill -INT $p; wait $p; s=$?; cat "
+                                          "out; exit $s"));
   EXPECT_EQ(stopped.status, 128 + 2) << stopped.err;
   EXPECT_EQ(json::parse(stopped.out)["end"], "signal") << stopped.out;
-  const Outcome resumed = place.train("--ranks 2 --run run --resume --json");
+  const Outcome resumed = folder.train("--ranks 2 --run run --resume --json");
   EXPECT_EQ(resumed.status, 0) << resumed.err;
   EXPECT_TRUE(base::has(resumed.err, "resumed after step ")) << resumed.err;
   EXPECT_EQ(weights_of(resumed), expected);
 }
 
-TEST(TrainFaults, ResumingTakesMoreEpochsAndRefusesAnotherPast) {
-  const TrainingPlace place;
-  ASSERT_EQ(place.train("--ranks 2 --run run --set epochs=0.2").status, 0);
-  const Outcome refused = place.train("--ranks 2 --run run --resume --set momentum=0.5");
+TEST(TrainFaults, ResumingAcceptsMoreEpochsButNoOtherChangeOfTheRecipe) {
+  const TrainingFolder folder;
+  ASSERT_EQ(folder.train("--ranks 2 --run run --set epochs=0.2").status, 0);
+  const Outcome refused = folder.train("--ranks 2 --run run --resume --set momentum=0.5");
   EXPECT_EQ(refused.status, 2) << refused.err;
   EXPECT_TRUE(base::has(refused.err, "momentum")) << refused.err;
-  const Outcome longer = place.train("--ranks 2 --run run --resume --set epochs=0.3 --json");
+  const Outcome longer = folder.train("--ranks 2 --run run --resume --set epochs=0.3 --json");
   EXPECT_EQ(longer.status, 0) << longer.err;
   EXPECT_GT(json::parse(longer.out)["epochs"], 0.29) << longer.out;
-  const Outcome another = place.train("--ranks 2 --run run --resume --set target=99 --json");
+  const Outcome another = folder.train("--ranks 2 --run run --resume --set target=99 --json");
   EXPECT_EQ(another.status, 1) << another.err;
 }
 
-TEST(TrainFaults, NoRankStaysBehindWhenTheCommandIsKilled) {
-  const TrainingPlace place;
+TEST(TrainFaults, AllRanksEndWhenTheCommandIsKilled) {
+  const TrainingFolder folder;
   const Outcome outcome =
-      shell(place.in(kRanks + kSaved + kTrain +
-                     " >/dev/null 2>&1 & p=$!; saved 1; ranks; kill -KILL $p; wait $p"));
+      shell(folder.in(kRanks + kSaved + kTrain +
+                      " >/dev/null 2>&1 & p=$!; saved 1; ranks; kill -KILL $p; wait $p"));
   std::vector<pid_t> pids;
   std::istringstream stream{outcome.out};
   for (pid_t pid = 0; stream >> pid;) pids.push_back(pid);
@@ -133,29 +133,29 @@ TEST(TrainFaults, NoRankStaysBehindWhenTheCommandIsKilled) {
   EXPECT_TRUE(bootstrap::all_end(pids));
 }
 
-TEST(TrainFaults, ASecondSignalKills) {
-  const TrainingPlace place;
-  const Outcome outcome = shell(place.in("set -m; " + kRanks + kSaved + kTrain +
-                                         " >/dev/null & p=$!; saved 1; kill -STOP $(ranks); kill "
-                                         "-INT $p; sleep 0.3; kill -INT $p; wait $p"));
+TEST(TrainFaults, SecondSignalKills) {
+  const TrainingFolder folder;
+  const Outcome outcome = shell(folder.in("set -m; " + kRanks + kSaved + kTrain +
+                                          " >/dev/null & p=$!; saved 1; kill -STOP $(ranks); kill "
+                                          "-INT $p; sleep 0.3; kill -INT $p; wait $p"));
   EXPECT_EQ(outcome.status, 128 + 2) << outcome.err;
 }
 
-TEST(TrainFaults, RestartsOfSluiceLaunchResumeToo) {
+TEST(TrainFaults, RestartsBySluiceLaunchResumeToo) {
   const std::string expected = undisturbed_weights();
-  const TrainingPlace place;
-  const Outcome outcome = shell(place.in(
+  const TrainingFolder folder;
+  const Outcome outcome = shell(folder.in(
       kRanks + kSaved + "SLUICE launch -n 2 --no-prefix --max-restarts 2 -- SLUICE train " + kRun +
       " >out & p=$!; saved 2; kill -KILL $(ranks | head -n 1); wait $p; s=$?; cat out; exit $s"));
   EXPECT_EQ(outcome.status, 0) << outcome.err;
   EXPECT_EQ(weights_of(outcome), expected);
 }
 
-// Each host's launcher sees its own ranks fail, and both count alike.
-TEST(TrainFaults, RestartsOnSeveralHostsMeetAgain) {
+// Each launcher sees its own ranks fail, and both must count the same restarts.
+TEST(TrainFaults, RanksOfSeveralHostsReconnectAfterARestart) {
   const std::string expected = undisturbed_weights();
-  const TrainingPlace place;
-  const Outcome outcome = shell(place.in(
+  const TrainingFolder folder;
+  const Outcome outcome = shell(folder.in(
       kRanks + kSaved +
       "export SLUICE_TOKEN=among-us; host() { exec SLUICE launch -n 1 --hosts 2 "
       "--host $1 --master "

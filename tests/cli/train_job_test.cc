@@ -16,34 +16,25 @@ namespace {
 
 using nlohmann::json;
 
-void expect_refused(const std::string& arguments, const std::string& sentence) {
-  const Outcome outcome = shell("SLUICE train " + arguments);
-  EXPECT_EQ(outcome.status, 2) << arguments << "\n" << outcome.err;
-  EXPECT_EQ(outcome.out, "") << arguments;
-  EXPECT_TRUE(base::has(outcome.err, sentence)) << arguments << "\n" << outcome.err;
-  EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1)
-      << "one sentence: " << outcome.err;
-}
-
 TEST(Train, RefusesBadInputWithOneSentence) {
-  expect_refused("--recipe dmeo", "demo");
-  expect_refused("--recipe /no/such/file.toml", "/no/such/file.toml");
-  expect_refused("--set epoch=3", "did you mean epochs?");
-  expect_refused("--set epochs=-1", "epochs");
-  expect_refused("--set epochs", "--set takes key=value, not \"epochs\"");
-  expect_refused("--device cuda", "--device cuda is not supported yet");
-  expect_refused("--device tpu", "there is no device \"tpu\"");
-  expect_refused("--ranks 0", "--ranks must be a whole number from 1 to 256");
-  expect_refused("--target 101", "--target must be a percentage");
-  expect_refused("--max-restarts many", "--max-restarts must be a whole number");
-  expect_refused("--resume", "--resume needs the run's folder");
-  expect_refused("--resume --run /no/such/run", "there is no run to resume");
-#ifdef SLUICE_WITH_TORCH  // else that is said first
-  expect_refused("--recipe facebook-1h", "recipe facebook-1h needs data");
+  expect_refused("SLUICE train --recipe dmeo", "demo");
+  expect_refused("SLUICE train --recipe /no/such/file.toml", "/no/such/file.toml");
+  expect_refused("SLUICE train --set epoch=3", "did you mean epochs?");
+  expect_refused("SLUICE train --set epochs=-1", "epochs");
+  expect_refused("SLUICE train --set epochs", "--set takes key=value, not \"epochs\"");
+  expect_refused("SLUICE train --device cuda", "--device cuda is not supported yet");
+  expect_refused("SLUICE train --device tpu", "there is no device \"tpu\"");
+  expect_refused("SLUICE train --ranks 0", "--ranks must be a whole number from 1 to 256");
+  expect_refused("SLUICE train --target 101", "--target must be a percentage");
+  expect_refused("SLUICE train --max-restarts many", "--max-restarts must be a whole number");
+  expect_refused("SLUICE train --resume", "--resume needs the run's folder");
+  expect_refused("SLUICE train --resume --run /no/such/run", "there is no run to resume");
+#ifdef SLUICE_WITH_TORCH  // without libtorch, that error comes first
+  expect_refused("SLUICE train --recipe facebook-1h", "recipe facebook-1h needs data");
 #endif
-  expect_refused("--data images:/somewhere", "give --recipe");
-  expect_refused("--evaluate /no/such/run", "give --data");
-  expect_refused("--frobnicate", "--frobnicate");
+  expect_refused("SLUICE train --data images:/somewhere", "give --recipe");
+  expect_refused("SLUICE train --evaluate /no/such/run", "give --data");
+  expect_refused("SLUICE train --frobnicate", "--frobnicate");
 }
 
 TEST(Train, ListsItsRecipes) {
@@ -76,7 +67,7 @@ TEST(Train, EveryRecipeHasADryRun) {
   }
 }
 
-TEST(Train, ADryRunSaysWhatWouldRun) {
+TEST(Train, DryRunPrintsThePlanOfTheTraining) {
   const Outcome outcome = shell(
       "cd $(mktemp -d); SLUICE train --recipe facebook-1h --ranks 256 --dry-run --set rate=0.2; "
       "ls");
@@ -86,16 +77,16 @@ TEST(Train, ADryRunSaysWhatWouldRun) {
                                  "ImageNet-1k (1,281,167 images", "14,040 steps in 90 epochs",
                                  "1-90 ", "156", "8,192", "6.4\n", "0.64\n", "--set", "[M]"})
     EXPECT_TRUE(base::has(outcome.out, part)) << part << "\n" << outcome.out;
-  EXPECT_FALSE(base::has(outcome.out, "runs\n")) << "it writes nothing";
+  EXPECT_FALSE(base::has(outcome.out, "runs\n")) << "a dry run writes nothing";
 }
 
 #ifndef SLUICE_WITH_TORCH
-TEST(Train, ABuildWithoutLibtorchSaysSo) {
-  expect_refused("", "this sluice was built without libtorch and cannot train");
+TEST(Train, BuildWithoutLibtorchReportsThat) {
+  expect_refused("SLUICE train ", "this sluice was built without libtorch and cannot train");
 }
 #endif
 
-TEST(RankThreads, LoaderThreadsCount) {
+TEST(RankThreads, IncludeLoaderThreadsForImagesThatAreDecoded) {
   for (const int threads : {2, 3, 4, 8, 9, 64}) {
     const RankThreads shared = share_threads(threads, true);
     EXPECT_EQ(shared.compute + shared.loader, threads);
@@ -106,18 +97,18 @@ TEST(RankThreads, LoaderThreadsCount) {
   EXPECT_EQ(share_threads(1, true).loader, 1);
 }
 
-TEST(RankThreads, WhatIsInMemoryTakesNone) {
+TEST(RankThreads, NeedNoLoaderForDataInMemory) {
   for (const int threads : {1, 2, 16}) {
     EXPECT_EQ(share_threads(threads, false).compute, threads);
     EXPECT_EQ(share_threads(threads, false).loader, 0);
   }
 }
 
-TEST(RankThreads, AreThoseOfTheLauncher) {
+TEST(RankThreads, ComeFromTheLauncher) {
   EXPECT_EQ(threads_of_rank(bootstrap::Environment{{{"OMP_NUM_THREADS", "6"}}}), 6);
   EXPECT_EQ(threads_of_rank(bootstrap::Environment{{}}), 1);
   EXPECT_EQ(threads_of_rank(bootstrap::Environment{{{"OMP_NUM_THREADS", "4,2"}}}), 1)
-      << "a list of OpenMP's";
+      << "a list of OpenMP";
 }
 
 }  // namespace

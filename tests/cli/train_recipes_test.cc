@@ -1,5 +1,4 @@
-// Every recipe takes 20 steps, on small images and in small batches: all its settings work
-// together.
+// Trains 20 steps of every recipe on small images in small batches: all its settings work together.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -11,10 +10,10 @@
 namespace sluice::cli {
 namespace {
 
-TEST(TrainRecipes, EachTakesTwentySteps) {
-  const TrainingPlace place;
+TEST(TrainRecipes, EachRunsTwentySteps) {
+  const TrainingFolder folder;
   for (const recipe::RecipeSummary& recipe : recipe::known_recipes()) {
-    const Outcome outcome = place.train(
+    const Outcome outcome = folder.train(
         "--ranks 2 --data random:64 --set image=64 --set batch=2 --steps 20 --json "
         "--keep-nothing --recipe " +
         recipe.name);

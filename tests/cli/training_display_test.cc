@@ -1,4 +1,4 @@
-// What a training shows while it runs, from made-up events.
+// The progress display of a training, with made-up events.
 
 #include "cli/train/training_display.h"
 
@@ -29,7 +29,7 @@ train::StepReport halfway() {
           .left_s = 19.6};
 }
 
-// Without what colours it.
+// The line without its colour codes.
 std::string bare(const std::string& line) {
   std::string text;
   for (std::size_t i = 0; i < line.size(); ++i) {
@@ -42,7 +42,7 @@ std::string bare(const std::string& line) {
   return text;
 }
 
-TEST(TrainingBar, ShowsAllOfItOnAWideTerminal) {
+TEST(TrainingBar, ShowsAllPartsOnAWideTerminal) {
   const std::string line = bar_line({halfway(), 96.5, {}}, {.width = 200, .colour = false});
   for (const char* const part :
        {"epoch 5/8", "50%", "step 1,000/2,000", "2,605 images/s", "loss 0.1235", "accuracy 96.50%",
@@ -64,7 +64,7 @@ TEST(TrainingBar, NeverReachesTheEdgeOfTheTerminal) {
   }
 }
 
-TEST(TrainingBar, LeavesOutWhatMattersLeast) {
+TEST(TrainingBar, DropsTheLeastImportantPartsFirst) {
   const std::string line = bar_line({halfway(), 96.5, {}}, {.width = 80, .colour = false});
   for (const char* const part : {"epoch 5/8", "50%", "images/s", "loss"})
     EXPECT_TRUE(base::has(line, part)) << part << "\n" << line;
@@ -86,12 +86,12 @@ TEST(TrainingBar, StaysWithinItsEpochsAtTheEnd) {
       << "before any step";
 }
 
-TEST(TrainingBar, SaysThatItEvaluates) {
+TEST(TrainingBar, ShowsARunningEvaluation) {
   EXPECT_TRUE(base::has(bar_line({halfway(), 90, 0.25}, {.width = 120, .colour = false}),
                         "evaluating 25%"));
 }
 
-// A display on a made-up terminal, with a clock that stands still unless moved.
+// A display on a fake terminal with a fake clock.
 struct Screen {
   explicit Screen(int width)
       : display{{.write = [this](std::string_view text) { written.emplace_back(text); },
@@ -137,7 +137,7 @@ TEST(TrainingDisplay, WritesALineEveryTenSecondsElsewhere) {
   EXPECT_TRUE(screen.all().ends_with("\n"));
 }
 
-TEST(TrainingDisplay, AnEvaluationIsALineThatStays) {
+TEST(TrainingDisplay, EvaluationIsAPermanentLine) {
   for (const int width : {0, 100}) {
     Screen screen{width};
     screen.display.stepped(halfway());
@@ -154,7 +154,7 @@ TEST(TrainingDisplay, AnEvaluationIsALineThatStays) {
   }
 }
 
-TEST(TrainingDisplay, ALineTakesThePlaceOfTheBar) {
+TEST(TrainingDisplay, LineReplacesTheBar) {
   Screen screen{100};
   screen.display.stepped(halfway());
   screen.display.note("forward is in f32");
@@ -165,7 +165,7 @@ TEST(TrainingDisplay, ALineTakesThePlaceOfTheBar) {
   EXPECT_EQ(screen.written.size(), 3U) << "there is no bar to clear";
 }
 
-TEST(Figures, ReadAsPeopleWriteThem) {
+TEST(Figures, AreReadable) {
   EXPECT_EQ(with_commas(0), "0");
   EXPECT_EQ(with_commas(999), "999");
   EXPECT_EQ(with_commas(1000), "1,000");
