@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <nlohmann/json.hpp>
 
 #include "base/format.h"
@@ -10,12 +9,6 @@
 
 namespace sluice::bench {
 namespace {
-
-struct SizeRange {
-  const char* name;
-  std::uint64_t first;
-  std::uint64_t last;
-};
 
 constexpr SizeRange kRanges[] = {{"to 512 B", 0, 512},
                                  {"1-64 KiB", 1 << 10, 64 << 10},
@@ -32,37 +25,6 @@ std::optional<double> share_of_minimal(const Row& row, const std::string& kind) 
   const auto ours = seconds_of(row, kind);
   const auto minimal = seconds_of(row, kMinimal);
   return ours && minimal ? std::optional{*minimal / *ours} : std::nullopt;
-}
-
-using Ratio = std::function<std::optional<double>(const Row&)>;
-
-std::string geometric_mean(std::span<const Row> rows, const SizeRange& range, const Ratio& ratio,
-                           double unit, const char* suffix) {
-  double logs = 0;
-  int count = 0;
-  for (const Row& row : rows) {
-    const auto value = ratio(row);
-    if (row.bytes < range.first || row.bytes > range.last || !value) continue;
-    logs += std::log(*value);
-    ++count;
-  }
-  return count == 0 ? "-" : base::format("{:.2f}{}", unit * std::exp(logs / count), suffix);
-}
-
-void print_means(const char* what, std::span<const Row> rows, const Ratio& ratio, double unit,
-                 const char* suffix) {
-  std::string line = base::format("  {:<36}", what);
-  for (const SizeRange& range : kRanges)
-    line += base::format(" {:>10}", geometric_mean(rows, range, ratio, unit, suffix));
-  const Row* worst = nullptr;
-  for (const Row& row : rows) {
-    if (ratio(row) && (worst == nullptr || *ratio(row) < *ratio(*worst))) worst = &row;
-  }
-  if (worst != nullptr) {
-    line += base::format("   worst {:.2f}{} at {}", unit * *ratio(*worst), suffix,
-                         base::format_bytes(static_cast<double>(worst->bytes)));
-  }
-  base::print("{}\n", line);
 }
 
 }  // namespace
@@ -131,17 +93,15 @@ void print_row(const Row& row, const std::vector<std::string>& contenders) {
 }
 
 void print_summary(std::span<const Row> rows) {
-  std::string head = base::format("  {:<36}", "geometric means");
-  for (const SizeRange& range : kRanges) head += base::format(" {:>10}", range.name);
-  base::print("{}\n", head);
+  print_ranges(kRanges);
   for (const std::string& kind : {kPooled, kForeign}) {
     const bool pooled = kind == kPooled;
-    print_means(
+    print_means<Row>(
         pooled ? "sluice, speedup over the best peer" : "foreign, speedup over the best peer", rows,
-        [&](const Row& row) { return row.speedup(kind); }, 1, "");
-    print_means(
+        kRanges, [&](const Row& row) { return row.speedup(kind); });
+    print_means<Row>(
         pooled ? "sluice, % of the minimal kernel" : "foreign, % of the minimal kernel", rows,
-        [&](const Row& row) { return share_of_minimal(row, kind); }, 100, "%");
+        kRanges, [&](const Row& row) { return share_of_minimal(row, kind); }, 100, "%");
   }
 }
 

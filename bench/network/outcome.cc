@@ -1,22 +1,15 @@
 #include "bench/network/outcome.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstdio>
-#include <functional>
 #include <nlohmann/json.hpp>
 
 #include "base/format.h"
 #include "base/text.h"
+#include "bench/allreduce/results.h"
 
 namespace sluice::bench {
 namespace {
-
-struct SizeRange {
-  const char* name;
-  std::uint64_t first;
-  std::uint64_t last;
-};
 
 constexpr SizeRange kRanges[] = {{"to 16 KiB", 0, 16 << 10},
                                  {"16-256 MiB", 16 << 20, 256 << 20},
@@ -30,31 +23,6 @@ double cpu_ns_per_byte(const Entry& entry, const EmulatedCluster& cluster) {
 
 double share_of_bound(const Entry& entry, const EmulatedCluster& cluster) {
   return cluster.least_s(entry.bytes) / entry.seconds;
-}
-
-using Ratio = std::function<std::optional<double>(const NetworkRow&)>;
-
-void print_means(const std::string& what, std::span<const NetworkRow> rows, const Ratio& ratio) {
-  std::string line = base::format("  {:<44}", what);
-  for (const SizeRange& range : kRanges) {
-    double logs = 0;
-    int count = 0;
-    for (const NetworkRow& row : rows) {
-      const auto value = ratio(row);
-      if (row.bytes < range.first || row.bytes > range.last || !value) continue;
-      logs += std::log(*value);
-      ++count;
-    }
-    line +=
-        base::format(" {:>10}", count == 0 ? "-" : base::format("{:.2f}", std::exp(logs / count)));
-  }
-  const NetworkRow* worst = nullptr;
-  for (const NetworkRow& row : rows) {
-    if (ratio(row) && (worst == nullptr || *ratio(row) < *ratio(*worst))) worst = &row;
-  }
-  if (worst == nullptr) return;
-  base::print("{}   worst {:.2f} at {}\n", line, *ratio(*worst),
-              base::format_bytes(static_cast<double>(worst->bytes)));
 }
 
 }  // namespace
@@ -127,18 +95,19 @@ void print_summary(std::span<const NetworkRow> rows) {
         names.push_back(entry.contender);
     }
   }
-  std::string head = base::format("\n  {:<44}", "geometric means");
-  for (const SizeRange& range : kRanges) head += base::format(" {:>10}", range.name);
-  base::print("{}\n", head);
+  base::print("\n");
+  print_ranges(kRanges);
   for (const std::string& name : names) {
-    print_means(name + ", speedup over the best peer", rows, [&](const NetworkRow& row) {
-      const Entry* const entry = row.find(name);
-      return entry == nullptr ? std::nullopt : row.speedup(*entry);
-    });
-    print_means(name + ", fraction of the stream's rate", rows, [&](const NetworkRow& row) {
-      const Entry* const entry = row.find(name);
-      return entry == nullptr ? std::nullopt : row.share_of_stream(*entry);
-    });
+    print_means<NetworkRow>(name + ", speedup over the best peer", rows, kRanges,
+                            [&](const NetworkRow& row) -> std::optional<double> {
+                              const Entry* const entry = row.find(name);
+                              return entry == nullptr ? std::nullopt : row.speedup(*entry);
+                            });
+    print_means<NetworkRow>(name + ", fraction of the stream's rate", rows, kRanges,
+                            [&](const NetworkRow& row) -> std::optional<double> {
+                              const Entry* const entry = row.find(name);
+                              return entry == nullptr ? std::nullopt : row.share_of_stream(*entry);
+                            });
   }
 }
 
