@@ -1,7 +1,7 @@
 // stolen_time.h - the fraction of processor time that the hypervisor gave to other machines.
 //
 // On a virtual machine, a process that sleeps until a packet arrives then wakes up late, while a
-// process that spins may not notice. A slice with much stolen time is no fair measurement.
+// process that spins may not notice. A slice with much stolen time is not a fair measurement.
 #pragma once
 
 #include <fstream>

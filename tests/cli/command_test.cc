@@ -98,7 +98,7 @@ TEST(Command, WrongScheduleExitsWithOneAndTruncatedScheduleWithTwo) {
   EXPECT_NE(torn.err.find("line"), std::string::npos) << torn.err;
 }
 
-// Address space of 1 GiB: what is read must not be kept. (Sanitizers reserve far more than that.)
+// An address space of 1 GiB: the command must not keep its input. (Sanitizers reserve far more.)
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr const char* kLimit = "";
 #else

@@ -61,7 +61,9 @@ Status check_run_folder(const fs::path& folder, bool resume) {
   }
   if (resume && !holds_a_run(folder)) {
     return {Code::InvalidArgument,
-            base::format("there is no run to resume in {}", base::quote(folder.string()))};
+            base::format("there is no run to resume in {}: give the folder of an earlier run with "
+                         "--run",
+                         base::quote(folder.string()))};
   }
   return {};
 }
@@ -86,7 +88,7 @@ Result<RecordedRun> recorded_run(const std::filesystem::path& folder,
   std::ifstream file{path};
   if (!file)
     return Status{Code::InvalidInput,
-                  base::format("there is no run to resume in {}: {} cannot be read",
+                  base::format("there is no run to resume in {}: cannot read {}",
                                base::quote(folder.string()), base::quote(path))};
   const auto document = nlohmann::json::parse(file, nullptr, false);
   const auto settings = document.is_object() ? document.find("settings") : document.end();
