@@ -46,7 +46,7 @@ struct Options {
   int rounds = 20;
 };
 
-void print_error(const std::string& sentence) { base::print(stderr, "compare: {}\n", sentence); }
+void print_message(const std::string& sentence) { base::print(stderr, "compare: {}\n", sentence); }
 
 bool in_path(const std::string& program) {
   std::istringstream folders{std::getenv("PATH") == nullptr ? "" : std::getenv("PATH")};
@@ -134,12 +134,12 @@ class Comparison {
                                         base::quote(name))}};
       }
       if (!fs::exists(program(name))) {
-        print_error(base::format(
+        print_message(base::format(
             "skipping {}: not found when this program was built; install it with tools/setup "
             "--bench and build again",
             name));
       } else if (!peer->launcher.empty() && !in_path(peer->launcher)) {
-        print_error(
+        print_message(
             base::format("skipping {}: {} is not in PATH; install it with tools/setup --bench",
                          name, peer->launcher));
       } else {
@@ -221,7 +221,7 @@ class Comparison {
   void lose(ContenderState& contender, int ranks, const std::string& why) {
     contender.team.reset();
     well_ = false;
-    print_error(base::format("with {} ranks, {}", ranks, why));
+    print_message(base::format("with {} ranks, {}", ranks, why));
   }
 
   // Runs one slice. The time of the previous slice sets the number of operations.
@@ -309,7 +309,7 @@ int run(const Options& options) {
     std::ofstream file{options.output};
     file << comparison.json().dump(2) << "\n";
     if (!file.flush()) {
-      print_error(base::format("cannot write {}", options.output));
+      print_message(base::format("cannot write {}", options.output));
       return 3;
     }
   }

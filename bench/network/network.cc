@@ -33,7 +33,7 @@ struct Options {
   std::string output;
 };
 
-void print_error(const std::string& sentence) { base::print(stderr, "network: {}\n", sentence); }
+void print_message(const std::string& sentence) { base::print(stderr, "network: {}\n", sentence); }
 
 [[noreturn]] void refuse(Code code, const std::string& sentence) {
   throw Error{Status{code, sentence}};
@@ -88,7 +88,7 @@ int run(const Options& options) {
     const std::chrono::seconds limit{static_cast<int>(kPatience * cluster.least_s(largest))};
     setting.team.slice_limit = std::max(setting.team.slice_limit, limit);
   }
-  Measurement measurement{settings, setup, signals, print_error};
+  Measurement measurement{settings, setup, signals, print_message};
   double total = 0;
   for (const std::int64_t bytes : sizes)
     total += measurement.effort(static_cast<std::uint64_t>(bytes));
@@ -108,7 +108,7 @@ int run(const Options& options) {
     std::ofstream file{options.output};
     file << to_json(rows, cluster).dump(2) << "\n";
     if (!file.flush()) {
-      print_error(base::format("cannot write {}", options.output));
+      print_message(base::format("cannot write {}", options.output));
       return 3;
     }
   }

@@ -30,7 +30,7 @@ struct Options {
   std::vector<std::string> program;
 };
 
-void print_error(const std::string& sentence) {
+void print_message(const std::string& sentence) {
   base::print(stderr, "sluice launch: {}\n", sentence);
 }
 
@@ -42,19 +42,19 @@ int report(const bootstrap::LaunchOptions& options, const bootstrap::LaunchOutco
     const char* const owner = options.hosts == 1 ? "" : "this host's ";
     const std::string restarts =
         outcome.restarts == 0 ? "" : base::format(" (after {} restarts)", outcome.restarts);
-    print_error(
+    print_message(
         base::format("of {}{} ranks, rank {} failed first: it {}{}{}", owner, options.ranks,
                      failure.rank, failure.how, restarts,
                      silent ? " and wrote no error" : "; its last lines on standard error:"));
     for (const std::string& line : failure.last_lines) base::print(stderr, "  {}\n", line);
   }
   if (outcome.out_of_time) {
-    print_error(base::format(
+    print_message(base::format(
         "some ranks were still running after {}; stopped all ranks",
         base::format_seconds(std::chrono::duration<double>{*options.deadline}.count())));
   }
   if (outcome.output_lost)
-    print_error("cannot write to standard output or standard error; stopped all ranks");
+    print_message("cannot write to standard output or standard error; stopped all ranks");
   if (outcome.signal != 0) return 128 + outcome.signal;
   return outcome.succeeded() ? kExitDone : kExitMachine;
 }
@@ -91,21 +91,21 @@ int run(const Options& options) {
       .bind = !options.no_bind,
       .max_restarts = static_cast<int>(
           base::parse_whole(options.max_restarts, 0, kMostRestarts, "--max-restarts").value()),
-      .report = print_error};
+      .report = print_message};
   if (!options.deadline.empty()) launched.deadline = parse_duration(options.deadline);
   if (options.program.empty()) {
     base::refuse("no program to launch: give it after --, as in 'sluice launch -n 4 -- ./train'");
   }
   read_hosts(options, launched);
   if (launched.hosts > 1 && launched.host == 0 && launched.token.empty()) {
-    print_error(
+    print_message(
         base::format("warning: any process that can connect to {} can join this job: set "
                      "SLUICE_TOKEN to the same secret on all hosts, or give each a --token-file",
                      options.master));
   }
   const auto outcome = bootstrap::launch(launched);
   if (!outcome.ok() && outcome.status().code() != Code::InvalidArgument) {
-    print_error(outcome.status().message());
+    print_message(outcome.status().message());
     return kExitMachine;
   }
   return report(launched, outcome.value());

@@ -41,7 +41,7 @@ struct Options {
   bool as_rank = false;  // this process is a rank that the command has started
 };
 
-void print_error(const std::string& sentence) {
+void print_message(const std::string& sentence) {
   base::print(stderr, "sluice bench: {}\n", sentence);
 }
 
@@ -131,7 +131,7 @@ bool run_rank(Communicator& comm, const Options& options) {
     right = right && row.verified;
     if (report) report->add(row);
   };
-  bench_all_reduce(comm, bench, take, print_error);
+  bench_all_reduce(comm, bench, take, print_message);
   if (report) report->finish();
   comm.barrier();  // a rank that ends stops the others, so wait until rank 0 has printed
   return right;
@@ -188,7 +188,7 @@ int run_processes(const Options& options, int ranks) {
   if (outcome.first_failure) {
     // The rank has already reported its wrong result.
     if (outcome.first_failure->status == kExitNo) return kExitNo;
-    print_error(
+    print_message(
         base::format("rank {} {}", outcome.first_failure->rank, outcome.first_failure->how));
   }
   return outcome.succeeded() ? kExitDone : kExitMachine;
@@ -246,7 +246,7 @@ int run(const Options& options) {
     return options.transport == "inproc" ? run_threads(options, ranks)
                                          : run_processes(options, ranks);
   } catch (const Error& error) {
-    print_error(error.what());
+    print_message(error.what());
     return kExitMachine;
   }
 }

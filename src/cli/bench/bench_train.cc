@@ -34,7 +34,7 @@ struct Options {
   TrainOptions train;
 };
 
-void print_error(const std::string& sentence) {
+void print_message(const std::string& sentence) {
   base::print(stderr, "sluice bench: {}\n", sentence);
 }
 
@@ -92,7 +92,7 @@ Measurement measure(const Options& options, const ScalingRow& row, int threads) 
   if (!outcome.succeeded()) {
     base::print(stderr, "{}", content_of(err));
     if (outcome.first_failure)
-      print_error(
+      print_message(
           base::format("rank {} {}", outcome.first_failure->rank, outcome.first_failure->how));
     const bool input = outcome.first_failure && outcome.first_failure->status == kExitUsage;
     return {.exit_status = input ? kExitUsage : kExitMachine};
@@ -200,7 +200,7 @@ void add_bench_train(CLI::App& bench, int& exit_status) {
       const bool input =
           error.code() == Code::InvalidArgument || error.code() == Code::InvalidInput;
       if (input) throw;
-      print_error(error.what());
+      print_message(error.what());
       exit_status = kExitMachine;
     }
   });

@@ -28,7 +28,7 @@
 namespace sluice::cli {
 namespace {
 
-void print_error(const std::string& sentence) {
+void print_message(const std::string& sentence) {
   base::print(stderr, "{}sluice train: {}\n", line_start(), sentence);
 }
 
@@ -77,7 +77,7 @@ int report(const TrainOptions& options, const bootstrap::LaunchOutcome& outcome)
           : base::format("; continue with: sluice train --resume --run {}", options.run);
   if (outcome.signal != 0) return 128 + outcome.signal;
   if (outcome.output_lost)
-    print_error(base::format(
+    print_message(base::format(
         "cannot write to standard output or standard error; stopped all ranks{}", resume_hint));
   if (!outcome.first_failure) return outcome.succeeded() ? kExitDone : kExitMachine;
   const bootstrap::LaunchOutcome::Failure& failure = *outcome.first_failure;
@@ -85,8 +85,8 @@ int report(const TrainOptions& options, const bootstrap::LaunchOutcome& outcome)
     return failure.status;  // the rank has reported the reason
   const std::string restarts =
       outcome.restarts == 0 ? "" : base::format(" after {} restarts", outcome.restarts);
-  print_error(base::format("rank {} failed first: it {}{}{}", failure.rank, failure.how, restarts,
-                           resume_hint));
+  print_message(base::format("rank {} failed first: it {}{}{}", failure.rank, failure.how, restarts,
+                             resume_hint));
   return kExitMachine;
 }
 
@@ -111,13 +111,13 @@ int start_ranks(TrainOptions options) {
       .grace = std::chrono::milliseconds{5000},
       .max_restarts = job.max_restarts,
       .final_statuses = {kExitNo, kExitUsage, 128 + SIGINT, 128 + SIGTERM, 128 + SIGHUP},
-      .report = print_error};
+      .report = print_message};
   launched.program.insert(launched.program.begin(), program);
   const auto outcome = bootstrap::launch(launched);
   std::error_code ignored;
   if (fresh) std::filesystem::remove(options.run, ignored);  // only an empty folder
   if (!outcome.ok()) {
-    print_error(outcome.status().message());
+    print_message(outcome.status().message());
     return kExitMachine;
   }
   return report(options, outcome.value());
