@@ -130,11 +130,12 @@ int run(const Options& options) {
 void add_data(CLI::App& app, int& exit_status) {
   CLI::App* const command = app.add_subcommand("data", "Prepare images for training");
   command->require_subcommand(1);
+  command->footer("Example:\n  sluice data pack --help");
   auto options = std::make_shared<Options>();
   CLI::App* const pack =
       command->add_subcommand("pack", "Write images as one file, for fast training");
   pack->add_option("SRC", options->source,
-                   "A folder with train/ and val/ or test/, or data as in sluice train --data")
+                   "A folder with train/ and val/ or test/, or data as in train --data")
       ->required();
   pack->add_option("OUT", options->file, "The file to write")->required();
   pack->add_option("--resize", options->resize,

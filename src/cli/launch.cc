@@ -134,7 +134,7 @@ void add_launch(CLI::App& app, int& exit_status) {
   command->add_option("--deadline", options->deadline,
                       "Stop all ranks after this time: 90, 30s, 5m, 2h");
   command->add_option("--max-restarts", options->max_restarts,
-                      "Restart all ranks after a failure, at most this many times (default: 0)");
+                      "Restart all ranks after a failure, at most so many times (default: 0)");
   command->add_flag("--no-prefix", options->no_prefix,
                     "Do not print [rank] in front of each line of output");
   command->add_flag("--no-bind", options->no_bind,

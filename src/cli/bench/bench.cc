@@ -287,7 +287,7 @@ void add_bench(CLI::App& app, int& exit_status) {
   command->add_flag("--foreign", options->foreign,
                     "Use ordinary memory instead of a pool of the communicator");
   command->add_option("--iterations", options->iterations,
-                      "Timed operations per size (default: 20 to 1000, fewer for larger sizes)");
+                      "Timed operations per size (default: 20 to 1000, depending on size)");
   command->add_flag("--json", options->json, "Print one JSON document");
   command->add_flag("--as-rank", options->as_rank)->group("");
   command->footer(

@@ -162,7 +162,7 @@ void add_bench_train(CLI::App& bench, int& exit_status) {
   CLI::App* const command =
       bench.add_subcommand("train", "Measure how training scales with ranks and batch size");
   command->add_option("--ranks", options->ranks,
-                      "Numbers of ranks: 1,2,4 (default: 1, 2, 4, ... up to the number of cores)");
+                      "Numbers of ranks: 1,2,4 (default: 1, 2, 4, ... up to all cores)");
   command->add_option("--batch", options->batch,
                       "Batch sizes per rank: 8,16,32 (default: the recipe's)");
   command

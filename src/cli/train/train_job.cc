@@ -82,7 +82,7 @@ void add_train_options(CLI::App& command, TrainOptions& options) {
   command.add_option("--device", options.device, "cpu (cuda is not supported yet)")
       ->capture_default_str();
   command.add_option("--run", options.run,
-                     "Folder for the results of this run (default: a new runs/RECIPE-DATE-TIME)");
+                     "Folder for the results (default: a new runs/RECIPE-DATE-TIME)");
   command.add_flag("--resume", options.resume,
                    "Continue the run in --run from its last checkpoint");
   command.add_option("--init", options.init, "Start from the weights in this file");
