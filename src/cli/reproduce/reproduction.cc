@@ -23,7 +23,7 @@ class Runs {
   }
 
  private:
-  std::map<std::pair<std::string_view, int>, simulate::TrainingTime> known_;
+  std::map<std::pair<std::string, int>, simulate::TrainingTime> known_;
 };
 
 }  // namespace
