@@ -4,11 +4,14 @@
 //   auto pool = comm.allocate(bytes);                       // memory peers can read in place
 //   comm.all_reduce(pool, {.type = sluice::DataType::F32}).wait();
 //
-// Every rank of a communicator calls the same collectives in the same order. A call starts the
-// collective and returns its Work; several may be in flight. wait() and done() drive all that this
-// rank has issued, on any of its communicators, so ranks may wait in different orders. A rank that
-// differs in type, operation, size or order from its peers is told so before any data is combined.
-// After a lost peer or a deadline every later call fails at once, with that first cause.
+// Every rank of a communicator makes the same calls in the same order. A call starts the collective
+// and returns a Work; several may be in flight. wait() and done() move all collectives that this
+// rank has issued, on any of its communicators, so ranks may wait in different orders.
+//
+// Failures. A rank whose call differs from its peers' in type, operation, size or order gets an
+// Error with Code::Mismatch, before any data is combined. When a peer is lost, or nothing moves
+// until the deadline, the communicator is poisoned: every later call throws the first cause at
+// once.
 //
 // Thread-safety: a communicator and those split from it belong to one thread at a time.
 #pragma once
@@ -20,6 +23,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "sluice/schedule.h"
@@ -28,48 +32,51 @@
 
 namespace sluice {
 
+namespace engine {
+class CommunicatorState;  // opaque to users: what a Communicator and its Works share
+}
+
 struct CollectiveOptions {
   DataType type = DataType::F32;
   ReduceOp op = ReduceOp::Sum;  // of all_reduce, reduce_scatter and reduce
   Rank root = 0;                // of broadcast and reduce
-  std::string algorithm;        // by name; empty: chosen by size
+  std::string algorithm;        // a name, as "ring"; empty: chosen by size
 };
 
-namespace engine {
-class CommunicatorState;
-class PoolState;
-}  // namespace engine
-
-// Memory that peers read and write in place. Freed with the last copy of the handle; must outlive
-// the collectives on it.
+// Memory that peers read and write in place. It is freed with the last copy of the handle, and must
+// outlive the collectives on it.
 class Pool {
  public:
-  std::byte* data() const;
-  std::size_t bytes() const;
+  // For Communicator::allocate(). Memory from elsewhere works too, but peers cannot reach it.
+  Pool(std::shared_ptr<std::byte> data, std::size_t bytes)
+      : data_{std::move(data)}, bytes_{bytes} {}
+
+  std::byte* data() const { return data_.get(); }
+  std::size_t bytes() const { return bytes_; }
   template <class T>
   std::span<T> as() const {
     return {reinterpret_cast<T*>(data()), bytes() / sizeof(T)};
   }
 
  private:
-  friend class Communicator;
-  explicit Pool(std::shared_ptr<engine::PoolState> state) : state_{std::move(state)} {}
-  std::shared_ptr<engine::PoolState> state_;
+  std::shared_ptr<std::byte> data_;
+  std::size_t bytes_;
 };
 
 // A collective that was issued. Dropping it does not cancel the collective.
 class Work {
  public:
-  // Blocks until the result is there and the buffer is the caller's again. Throws Error: a peer was
-  // lost or differs, or nothing has moved for the deadline (by default the communicator's).
+  // Blocks until the result is in the buffer and the caller may change the buffer again. Throws
+  // Error when a peer is lost or makes a different call, or when nothing has moved for `deadline`
+  // (the first form: the communicator's).
   void wait();
   void wait(std::chrono::milliseconds deadline);
-  // Whether it is; never blocks. Throws as wait() does.
+  // Whether wait() would return at once. Never blocks; throws what wait() throws.
   bool done();
-  // What wait() would throw, or ok; asks nothing of the peers.
+  // What wait() would throw, or ok. Neither blocks nor throws, and moves no data.
   Status status() const;
 
-  // For the library's own layers: `state` is an opaque handle.
+  // For the library itself.
   Work(std::shared_ptr<engine::CommunicatorState> state, std::uint64_t number)
       : state_{std::move(state)}, number_{number} {}
 
@@ -78,29 +85,37 @@ class Work {
   std::uint64_t number_;
 };
 
+// A group of ranks, as one of them sees it. A copy is the same communicator.
 class Communicator {
  public:
-  // The ranks that `sluice launch`, mpirun, srun or torchrun started, on one machine or several;
-  // alone when none of them did. Returns when all have joined; throws Error, with who is missing,
-  // after `deadline`.
+  // The ranks that `sluice launch`, mpirun, srun or torchrun started, on one machine or several; a
+  // single rank when none of them did. Blocks until all ranks have joined. Throws Error when they
+  // have not after `deadline`, with the names of the missing ranks, or when an environment variable
+  // is wrong.
   static Communicator from_env(std::chrono::milliseconds deadline = std::chrono::minutes{2});
 
-  // Ranks as threads of this process: one communicator for each.
+  // One communicator for each rank, to be used by threads of this process. Does not block. Throws
+  // Error when `ranks` is less than 1.
   static std::vector<Communicator> in_process(int ranks);
 
   Rank rank() const;
   int size() const;
-  // Which machine this rank is on, and its number among this communicator's ranks there.
-  int node() const;
-  int local_rank() const;
+  int node() const;        // the machine that this rank is on, from 0
+  int local_rank() const;  // its number among this communicator's ranks there, from 0
 
-  // How long a collective may stand still before it fails; 10 minutes by default.
+  // The longest time for which a collective may stand still before it fails. 10 minutes by default.
   void set_deadline(std::chrono::milliseconds deadline);
 
+  // Throws Error when there is not enough memory.
   Pool allocate(std::size_t bytes);
 
-  // `count` elements at `data`, in place. reduce_scatter leaves rank r's result, and all_gather
-  // takes its input, in the r-th part of the buffer: elements slice(count, r).
+  // Collectives on `count` elements at `data`, in place. They return without waiting for a peer.
+  // The buffer belongs to the library until wait() returns or done() is true. They throw Error when
+  // an option is wrong or when the communicator has failed.
+  //
+  // all_reduce leaves the result at every rank, reduce at `root`. broadcast sends the data of
+  // `root`. reduce_scatter leaves rank r's part of the result, and all_gather takes rank r's input,
+  // in the elements slice(count, r).
   Work all_reduce(void* data, std::size_t count, const CollectiveOptions& options = {});
   Work reduce_scatter(void* data, std::size_t count, const CollectiveOptions& options = {});
   Work all_gather(void* data, std::size_t count, const CollectiveOptions& options = {});
@@ -108,25 +123,27 @@ class Communicator {
   Work reduce(void* data, std::size_t count, const CollectiveOptions& options = {});
   Work all_reduce(const Pool& pool, const CollectiveOptions& options = {});
 
-  // Returns when every rank has called it.
+  // Blocks until every rank has called it. Throws as Work::wait().
   void barrier();
 
-  // The algorithm that such a call runs by: the one asked for, else the one that SLUICE_ALGORITHM
-  // names for its size, else the cheapest by constants measured once on this machine.
+  // The algorithm that such a call would run: the one in `options`, else the one that
+  // SLUICE_ALGORITHM names for its size, else the cheapest by measured constants. Does not block.
+  // Throws Error when an option is wrong.
   std::string_view algorithm_for(Collective collective, std::size_t count,
                                  const CollectiveOptions& options = {}) const;
 
-  // The ranks that give the same colour become a communicator of their own, ordered by key, then
-  // rank. Every rank must call it.
+  // A communicator of the ranks that pass the same colour, ordered by key and then by rank. Every
+  // rank must call it. Blocks until all have; throws as Work::wait(), or when ranks cannot connect.
   Communicator split(int colour, int key = 0);
 
   struct Slice {
     std::size_t first = 0;
     std::size_t count = 0;
   };
+  // The elements of rank's part in reduce_scatter and all_gather.
   Slice slice(std::size_t count, Rank rank) const;
 
-  // For the library's own layers: an opaque handle.
+  // For the library itself.
   const std::shared_ptr<engine::CommunicatorState>& state() const { return state_; }
 
  private:

@@ -1,35 +1,42 @@
 #include "engine/collective.h"
 
+#include <cstring>
+
 #include "base/format.h"
 #include "base/random.h"
-#include "sluice/algorithms.h"
+#include "kernels/reduce.h"
 
 namespace sluice::engine {
 
 std::uint64_t packed_kind(const Request& request) {
+  constexpr std::uint8_t kNone = 0xFF;
+  const std::uint8_t algorithm =
+      request.algorithm == nullptr
+          ? kNone
+          : static_cast<std::uint8_t>(request.algorithm - built_in_algorithms().data());
   return std::uint64_t{static_cast<std::uint32_t>(request.root)} << 32U |
-         std::uint64_t{request.algorithm} << 24U |
-         static_cast<std::uint64_t>(request.collective) << 16U |
+         std::uint64_t{algorithm} << 24U | static_cast<std::uint64_t>(request.collective) << 16U |
          static_cast<std::uint64_t>(request.type) << 8U | static_cast<std::uint64_t>(request.op);
 }
 
 Request unpacked(std::uint64_t number, std::uint64_t kind, std::uint64_t count) {
-  return {number,
-          static_cast<Collective>(kind >> 16U & 0xFF),
-          static_cast<DataType>(kind >> 8U & 0xFF),
-          static_cast<ReduceOp>(kind & 0xFF),
-          static_cast<Rank>(kind >> 32U),
-          static_cast<std::uint8_t>(kind >> 24U & 0xFF),
-          count};
+  const auto all = built_in_algorithms();
+  const std::size_t algorithm = kind >> 24U & 0xFF;
+  return {.number = number,
+          .collective = static_cast<Collective>(kind >> 16U & 0xFF),
+          .type = static_cast<DataType>(kind >> 8U & 0xFF),
+          .op = static_cast<ReduceOp>(kind & 0xFF),
+          .root = static_cast<Rank>(kind >> 32U),
+          .algorithm = algorithm < all.size() ? &all[algorithm] : nullptr,
+          .count = count};
 }
 
 std::uint64_t signature_of(const Request& request) {
   return base::mixed({request.number, packed_kind(request), std::uint64_t{request.count}});
 }
 
-transport::MessageHeader header_of(const Request& request, std::uint64_t signature,
-                                   std::uint64_t bytes) {
-  return {signature, request.number, packed_kind(request), request.count, bytes};
+transport::MessageHeader header_of(const Request& request, std::uint64_t bytes) {
+  return {request.signature, request.number, packed_kind(request), request.count, bytes};
 }
 
 std::string describe(const Request& request) {
@@ -37,9 +44,42 @@ std::string describe(const Request& request) {
       base::format("{} of {} {}", name(request.collective), request.count, name(request.type));
   if (is_reduction(request.collective)) text += base::format(" ({})", name(request.op));
   if (has_root(request.collective)) text += base::format(" with root {}", request.root);
-  const auto all = built_in_algorithms();
-  if (request.algorithm < all.size()) text += base::format(" by {}", all[request.algorithm].name);
+  if (request.algorithm != nullptr) text += base::format(" by {}", request.algorithm->name);
   return text;
+}
+
+void EagerExchange::begin(const Request& request) {
+  ++exchanges_;
+  request_ = request;
+  arrived_ = 0;
+  const transport::Group& group = endpoint_.group();
+  transport::Slot& slot = group.slot(group.rank(), exchanges_);
+  slot.signature = request.signature;
+  if (request.count > 0) std::memcpy(slot.payload.data(), request.data, request.bytes());
+  slot.number.store(exchanges_, std::memory_order_seq_cst);
+  for (Rank peer = 0; peer < group.size(); ++peer) {
+    if (peer != group.rank()) group.ring(peer);
+  }
+}
+
+bool EagerExchange::needs(Rank peer) const {
+  return slot_of(peer).number.load(std::memory_order_seq_cst) != exchanges_;
+}
+
+Result<bool> EagerExchange::advance() {
+  const int ranks = endpoint_.size();
+  for (; arrived_ < ranks; ++arrived_) {
+    if (needs(arrived_)) return false;
+    if (slot_of(arrived_).signature != request_.signature)
+      return Status{Code::Mismatch, "a peer called another collective"};
+  }
+  sources_.clear();
+  for (Rank rank = 0; rank < ranks; ++rank) sources_.push_back(slot_of(rank).payload.data());
+  const kernels::Reduction reduction =
+      request_.op == ReduceOp::Mean ? kernels::mean_over(ranks, request_.type)
+                                    : kernels::Reduction{.type = request_.type, .op = request_.op};
+  if (request_.count > 0) kernels::reduce_into(reduction, request_.data, sources_, request_.count);
+  return true;
 }
 
 }  // namespace sluice::engine

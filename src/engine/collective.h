@@ -1,37 +1,60 @@
-// collective.h - one collective at one rank: what was asked for, and how far it is.
+// collective.h - one collective at one rank: the request, and the interface of its execution.
+//
+// EagerExchange, at the end, is the execution of `exchange` on small buffers. Execution
+// (execution.h) runs everything else.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
+#include "engine/endpoint.h"
+#include "sluice/algorithms.h"
 #include "sluice/schedule.h"
 #include "sluice/status.h"
 #include "sluice/types.h"
-#include "transport/network.h"
 
 namespace sluice::engine {
 
+class Plan;
+class ProgressHooks;
+
+// The one record of a collective: the call fills it in, both queues carry it, the execution reads
+// it.
 struct Request {
-  std::uint64_t number = 0;  // of the collective in its communicator, from 1
+  // What the user called. All ranks must agree on it.
+  std::uint64_t number = 0;  // position among the calls of its communicator, from 1
   Collective collective = Collective::AllReduce;
   DataType type = DataType::F32;
   ReduceOp op = ReduceOp::Sum;
   Rank root = 0;
-  std::uint8_t algorithm = 0;  // its place in built_in_algorithms(), as chosen
-  std::size_t count = 0;       // elements
+  const Algorithm* algorithm = nullptr;  // built in; null: not chosen yet
+  std::size_t count = 0;                 // elements
+
+  // What belongs to this rank alone.
+  std::byte* data = nullptr;
+  ProgressHooks* hooks = nullptr;
+
+  // Set once the algorithm is chosen.
+  std::uint64_t signature = 0;         // signature_of(*this)
+  const Plan* plan = nullptr;          // outlives the request
+  transport::MemoryLocation location;  // of the data, where peers can reach it
+  bool eager = false;
+
+  std::size_t bytes() const { return count * size_of(type); }
 };
 
-// Everything but number and count in one word, for the board.
+// The agreed fields except number and count, in one word.
 std::uint64_t packed_kind(const Request& request);
+// A peer's request, from its status board or its message. Only the agreed fields are set.
 Request unpacked(std::uint64_t number, std::uint64_t kind, std::uint64_t count);
 
-// Equal requests, equal signatures; every message carries it.
+// A hash of the agreed fields. Every message carries it, so that a mismatch is found.
 std::uint64_t signature_of(const Request& request);
 
-// What goes before that many bytes of it on their way to another node.
-transport::MessageHeader header_of(const Request& request, std::uint64_t signature,
-                                   std::uint64_t bytes);
+// The header of a message of that many bytes to a rank of another node.
+transport::MessageHeader header_of(const Request& request, std::uint64_t bytes);
 
 // "all_reduce of 1000 f32 (sum) by ring".
 std::string describe(const Request& request);
@@ -40,23 +63,56 @@ class RunningCollective {
  public:
   virtual ~RunningCollective() = default;
 
-  // Moves what can be moved and never blocks. True once this rank's part is done and no peer needs
-  // its memory any more. An error is final: the request of a peer differs, or its memory cannot be
-  // reached.
+  virtual void begin(const Request& request) = 0;
+
+  // Moves what can be moved and never blocks. Returns true when this rank's part is done and no
+  // peer needs its memory any more. An error is final: a peer's request differs, a peer gave up, or
+  // its memory cannot be reached.
   virtual Result<bool> advance() = 0;
 
-  // Changes whenever anything of it has moved.
+  // A number that changes whenever anything has moved.
   virtual std::uint64_t moved() const = 0;
 
-  // Where it stands, for messages: steps are counted from 1.
+  // The present step, counted from 1, and the number of steps. Both are for messages.
   virtual int step() const = 0;
   virtual int steps() const = 0;
-  // A peer without which it cannot go on now; kOwn: nobody.
+  // A peer without which it cannot go on now; kOwn: none.
   virtual Rank waits_for() const = 0;
-  // After an error with Code::Mismatch: whose message was of another collective.
-  virtual Rank differs() const = 0;
-  // Whether it cannot be completed without something that the peer has yet to do.
+  // After Code::Mismatch: the peer whose message was of another collective.
+  virtual Rank mismatched_peer() const = 0;
+  // Whether it cannot complete unless the peer still does something.
   virtual bool needs(Rank peer) const = 0;
+};
+
+// `exchange` for small buffers: every rank puts its contribution into its slot, header and payload
+// together, and adds up all slots in rank order. The slots are the schedule's scratch buffers, so
+// nothing is copied twice. No rank waits at the end (transport/control.h says why).
+class EagerExchange final : public RunningCollective {
+ public:
+  explicit EagerExchange(Endpoint& endpoint) : endpoint_{endpoint} {}
+
+  void begin(const Request& request) override;
+  Result<bool> advance() override;
+  std::uint64_t moved() const override {
+    return exchanges_ * static_cast<std::uint64_t>(endpoint_.size() + 1) +
+           static_cast<std::uint64_t>(arrived_);
+  }
+  int step() const override { return 1; }
+  int steps() const override { return 1; }
+  Rank waits_for() const override { return arrived_ < endpoint_.size() ? arrived_ : kOwn; }
+  Rank mismatched_peer() const override { return arrived_; }
+  bool needs(Rank peer) const override;
+
+ private:
+  const transport::Slot& slot_of(Rank rank) const {
+    return endpoint_.group().slot(rank, exchanges_);
+  }
+
+  Endpoint& endpoint_;
+  std::uint64_t exchanges_ = 0;  // begun so far
+  Request request_;
+  Rank arrived_ = 0;  // the slots of all lower ranks are here
+  std::vector<const void*> sources_;
 };
 
 }  // namespace sluice::engine

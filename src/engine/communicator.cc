@@ -3,20 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <optional>
-#include <string>
+#include <iterator>
 #include <utility>
 
-#include "base/format.h"
-#include "base/log.h"
-#include "base/text.h"
-#include "bootstrap/environment.h"
-#include "bootstrap/placement.h"
 #include "engine/communicator_state.h"
-#include "engine/join.h"
 #include "engine/select/choices.h"
 #include "engine/select/constants.h"
-#include "transport/memory/memory.h"
 
 namespace sluice {
 namespace {
@@ -25,10 +17,29 @@ void throw_unless_ok(const Status& status) {
   if (!status.ok()) throw Error{status};
 }
 
-}  // namespace
+// On each node the first member allocates the control block and tells the others where it is.
+std::byte* shared_control_block(Communicator& communicator, const transport::Group& whole,
+                                const std::vector<Rank>& local_members) {
+  const auto ranks = static_cast<std::size_t>(whole.size());
+  const Rank leader = local_members.front();
+  std::vector<std::int64_t> ids(ranks, 0);
+  transport::MemoryBlock control;
+  if (leader == whole.rank()) {
+    // Never released, because members leave in any order.
+    const int seats = static_cast<int>(local_members.size());
+    control = whole.memory().allocate(transport::ControlBlock::bytes(seats)).value();
+    ids[static_cast<std::size_t>(leader)] = static_cast<std::int64_t>(control.id);
+  }
+  communicator.all_reduce(ids.data(), ids.size(), {.type = DataType::I64}).wait();
+  if (leader != whole.rank()) {
+    const auto id = static_cast<std::uint64_t>(ids[static_cast<std::size_t>(leader)]);
+    control.data = whole.address(leader, {id, 0}).value();
+  }
+  communicator.barrier();  // a leader must not leave before the others have mapped its block
+  return control.data;
+}
 
-std::byte* Pool::data() const { return state_->segment().data; }
-std::size_t Pool::bytes() const { return state_->segment().bytes; }
+}  // namespace
 
 void Work::wait() { wait(state_->deadline()); }
 
@@ -44,45 +55,6 @@ bool Work::done() {
 }
 
 Status Work::status() const { return state_->is_complete(number_) ? Status{} : state_->failure(); }
-
-Communicator Communicator::from_env(std::chrono::milliseconds deadline) {
-  const bootstrap::Environment environment = bootstrap::Environment::of_process();
-  const bootstrap::Placement placement = bootstrap::placement_of(environment).value();
-  const std::optional<std::string> log = environment.text(bootstrap::variable::kLog);
-  if (log && !base::set_log_level_from(*log)) {
-    base::log_warning(
-        base::format("SLUICE_LOG is {}: choose info, warning or off", base::quote(*log)));
-  }
-  if (placement.ranks == 1) return in_process(1).front();
-  std::unique_ptr<transport::Group> group =
-      engine::join_ranks(environment, placement, transport::Clock::now() + deadline).value();
-  auto context = group->network() == nullptr
-                     ? std::make_shared<engine::RankContext>(placement.ranks)
-                     : std::make_shared<engine::RankContext>(*group->network());
-  engine::Choices first{engine::RankOrder{*group}, group->rank(), engine::typical_constants(), {}};
-  Communicator joined{std::make_shared<engine::CommunicatorState>(
-      std::move(group), std::move(context), std::move(first))};
-  joined.set_deadline(deadline);
-  joined.state_->set_choices(engine::agreed_choices(joined, joined.state_->group(), environment));
-  joined.set_deadline(engine::kDefaultDeadline);
-  return joined;
-}
-
-std::vector<Communicator> Communicator::in_process(int ranks) {
-  if (ranks < 1) throw Error{Status{Code::InvalidArgument, "a communicator needs at least 1 rank"}};
-  const bootstrap::Environment environment = bootstrap::Environment::of_process();
-  const CostConstants constants = engine::load_constants(engine::constants_path(environment, ranks))
-                                      .value_or(engine::typical_constants());
-  const std::vector<engine::AlgorithmOverride> overrides =
-      engine::overrides_of(environment).value();
-  std::vector<Communicator> communicators;
-  for (auto& group : transport::make_inproc_groups(ranks)) {
-    engine::Choices choices{engine::RankOrder{*group}, group->rank(), constants, overrides};
-    communicators.push_back(Communicator{std::make_shared<engine::CommunicatorState>(
-        std::move(group), std::make_shared<engine::RankContext>(ranks), std::move(choices))});
-  }
-  return communicators;
-}
 
 Rank Communicator::rank() const { return state_->group().rank(); }
 int Communicator::size() const { return state_->group().size(); }
@@ -104,7 +76,9 @@ void Communicator::set_deadline(std::chrono::milliseconds deadline) {
 }
 
 Pool Communicator::allocate(std::size_t bytes) {
-  return Pool{std::make_shared<engine::PoolState>(state_, state_->allocate(bytes).value())};
+  const transport::MemoryBlock block = state_->allocate(bytes).value();
+  const auto release = [state = state_, block](std::byte*) { state->release(block); };
+  return {std::shared_ptr<std::byte>{block.data, release}, block.bytes};
 }
 
 Work Communicator::issue(Collective collective, void* data, std::size_t count,
@@ -131,7 +105,7 @@ Work Communicator::all_reduce(const Pool& pool, const CollectiveOptions& options
   return all_reduce(pool.data(), pool.bytes() / size_of(options.type), options);
 }
 
-// Of no elements nothing would be sent to other nodes, and nobody waited for.
+// An all_reduce of no elements would send nothing between nodes, and so wait for no rank.
 void Communicator::barrier() {
   float here = 1;
   all_reduce(&here, 1, {}).wait();
@@ -145,54 +119,40 @@ Communicator::Slice Communicator::slice(std::size_t count, Rank rank) const {
 }
 
 Communicator Communicator::split(int colour, int key) {
-  throw_unless_ok(state_->settle());  // who connects cannot carry anything meanwhile
+  throw_unless_ok(state_->context()->drain());  // a rank that connects moves no collectives
   const auto ranks = static_cast<std::size_t>(size());
   const auto me = static_cast<std::size_t>(rank());
-  // Everyone hears everyone's colour and key: a sum to which each gives its own two numbers.
-  std::vector<std::int64_t> told(2 * ranks, 0);
-  told[2 * me] = colour;
-  told[2 * me + 1] = key;
-  all_reduce(told.data(), told.size(), {.type = DataType::I64}).wait();
+  // Every rank learns all colours and keys: a sum in which each rank fills its own two numbers.
+  std::vector<std::int64_t> pairs(2 * ranks, 0);
+  pairs[2 * me] = colour;
+  pairs[2 * me + 1] = key;
+  all_reduce(pairs.data(), pairs.size(), {.type = DataType::I64}).wait();
   std::vector<Rank> members;
   for (std::size_t r = 0; r < ranks; ++r) {
-    if (told[2 * r] == colour) members.push_back(static_cast<Rank>(r));
+    if (pairs[2 * r] == colour) members.push_back(static_cast<Rank>(r));
   }
   std::stable_sort(members.begin(), members.end(), [&](Rank a, Rank b) {
-    return told[2 * static_cast<std::size_t>(a) + 1] < told[2 * static_cast<std::size_t>(b) + 1];
+    return pairs[2 * static_cast<std::size_t>(a) + 1] < pairs[2 * static_cast<std::size_t>(b) + 1];
   });
 
-  // On every node the first of the part allocates its control block, and says where.
   const transport::Group& whole = state_->group();
-  const auto is_local = [&](Rank member) { return whole.is_local(member); };
-  const Rank leader = *std::find_if(members.begin(), members.end(), is_local);
-  const auto seats = std::count_if(members.begin(), members.end(), is_local);
-  std::vector<std::int64_t> segments(ranks, 0);
-  transport::MemoryBlock control;
-  if (leader == rank()) {
-    // Never released: it stays with the memory, whoever of the group leaves first.
-    control =
-        whole.memory().allocate(transport::ControlBlock::bytes(static_cast<int>(seats))).value();
-    segments[me] = static_cast<std::int64_t>(control.id);
-  }
-  all_reduce(segments.data(), segments.size(), {.type = DataType::I64}).wait();
-  if (leader != rank()) {
-    const auto id = static_cast<std::uint64_t>(segments[static_cast<std::size_t>(leader)]);
-    control.data = whole.address(leader, {id, 0}).value();
-  }
-  barrier();  // nobody's block may go while another has yet to find it
+  std::vector<Rank> local_members;
+  std::copy_if(members.begin(), members.end(), std::back_inserter(local_members),
+               [&](Rank member) { return whole.is_local(member); });
+  std::byte* const control = shared_control_block(*this, whole, local_members);
   std::unique_ptr<transport::Network> network;
-  const std::uint64_t id = state_->next_part(colour);
-  if (seats < std::ssize(members)) {
-    const auto lock = state_->context()->drive();
+  const std::uint64_t id = state_->next_split_id(colour);
+  if (local_members.size() < members.size()) {
+    const auto lock = state_->context()->lock();
     network =
         whole.network()->split(members, id, transport::Clock::now() + state_->deadline()).value();
   }
-  auto group = std::make_unique<transport::Group>(whole, members, control.data, std::move(network));
+  auto group = std::make_unique<transport::Group>(whole, members, control, std::move(network));
   const engine::Choices& choices = state_->choices();
-  // What was measured between nodes says nothing of one alone.
-  const bool inside = whole.network() != nullptr && group->network() == nullptr;
+  // Constants measured between nodes do not hold for ranks of one node.
+  const bool left_network = whole.network() != nullptr && group->network() == nullptr;
   engine::Choices own{choices.order().part(members), group->rank(),
-                      inside ? engine::typical_constants() : choices.constants(),
+                      left_network ? engine::typical_constants() : choices.constants(),
                       choices.overrides()};
   Communicator part{std::make_shared<engine::CommunicatorState>(std::move(group), state_->context(),
                                                                 std::move(own), id)};
@@ -205,18 +165,19 @@ Communicator Communicator::split(int colour, int key) {
 namespace sluice::engine {
 
 Work all_reduce_in_background(Communicator& communicator, void* data, std::size_t count,
-                              const CollectiveOptions& options, ProgressHooks* errand) {
+                              const CollectiveOptions& options, ProgressHooks* hooks) {
   const std::shared_ptr<CommunicatorState>& state = communicator.state();
-  return {state, state->hand_over(Collective::AllReduce, data, count, options, errand).value()};
+  return {state, state->submit(Collective::AllReduce, data, count, options, hooks).value()};
 }
 
 bool same_everywhere(Communicator& communicator, std::uint64_t value) {
   const auto own = std::bit_cast<std::int64_t>(value);
-  // ~ turns the order round: one call finds the smallest and the largest.
-  std::array<std::int64_t, 2> ends{own, ~own};
-  communicator.all_reduce(ends.data(), ends.size(), {.type = DataType::I64, .op = ReduceOp::Min})
+  // ~ reverses the order, so one call finds both the smallest and the largest value.
+  std::array<std::int64_t, 2> extremes{own, ~own};
+  communicator
+      .all_reduce(extremes.data(), extremes.size(), {.type = DataType::I64, .op = ReduceOp::Min})
       .wait();
-  return ends[0] == ~ends[1];
+  return extremes[0] == ~extremes[1];
 }
 
 }  // namespace sluice::engine

@@ -1,9 +1,14 @@
-// communicator_state.h - a communicator at one rank: its queue of collectives and how far they are.
+// communicator_state.h - a communicator at one rank: the queue of its collectives, and how far they
+// are.
 //
-// Collectives of one communicator run one after the other, in the order in which they were issued,
-// which is the same at every rank; those of several communicators of a rank run side by side.
+// Collectives of one communicator run one after the other, in the order of issue, which is the same
+// at every rank. Those of several communicators of a rank run side by side.
+//
+// What happens when a peer dies is in failure/: failure_detector.h finds the culprit, and
+// communicator_failure.cc has the functions of this class that fail the communicator.
+//
 // Thread-safety: the communicators of a rank belong to one thread at a time, and to its progress
-// thread where it has one (rank_context.h).
+// thread if there is one (rank_context.h).
 #pragma once
 
 #include <atomic>
@@ -16,7 +21,6 @@
 #include <vector>
 
 #include "engine/collective.h"
-#include "engine/eager.h"
 #include "engine/endpoint.h"
 #include "engine/execution.h"
 #include "engine/failure/failure_detector.h"
@@ -28,19 +32,6 @@
 namespace sluice::engine {
 
 inline constexpr std::chrono::milliseconds kDefaultDeadline = std::chrono::minutes{10};
-
-class PoolState {
- public:
-  PoolState(std::shared_ptr<CommunicatorState> communicator, transport::MemoryBlock segment);
-  ~PoolState();
-  PoolState(const PoolState&) = delete;
-  PoolState& operator=(const PoolState&) = delete;
-  const transport::MemoryBlock& segment() const { return segment_; }
-
- private:
-  std::shared_ptr<CommunicatorState> communicator_;
-  transport::MemoryBlock segment_;
-};
 
 class CommunicatorState {
  public:
@@ -56,117 +47,98 @@ class CommunicatorState {
   void set_deadline(std::chrono::milliseconds deadline) { deadline_ = deadline; }
   std::chrono::milliseconds deadline() const { return deadline_; }
   const Choices& choices() const { return choices_; }
-  // From now on. All ranks must be given the same ones at the same place of their calls.
+  // For later calls. All ranks must set the same choices between the same two calls.
   void set_choices(Choices choices) { choices_ = std::move(choices); }
 
-  // What the next communicator split from this one is known by; the same at all its ranks.
-  std::uint64_t next_part(int colour);
+  // The id of the next communicator split from this one; the same at all its ranks.
+  std::uint64_t next_split_id(int colour);
 
   Result<transport::MemoryBlock> allocate(std::size_t bytes);
-  void release(const transport::MemoryBlock& segment);
+  void release(const transport::MemoryBlock& block);
 
-  // What such a collective runs by.
+  // The algorithm and plan that such a call would run.
   Result<const Choice*> choose(Collective collective, std::size_t count,
                                const CollectiveOptions& options);
-  // Queues a collective and starts it if it is the next; returns its number.
+  // Queues a collective, and starts it if it is the next. Returns its number.
   Result<std::uint64_t> issue(Collective collective, void* data, std::size_t count,
                               const CollectiveOptions& options);
-  // The same for the progress thread, which is started if there is none.
-  Result<std::uint64_t> hand_over(Collective collective, void* data, std::size_t count,
-                                  const CollectiveOptions& options, ProgressHooks* errand);
+  // Hands a collective to the progress thread, and starts the thread if there is none. Returns its
+  // number.
+  Result<std::uint64_t> submit(Collective collective, void* data, std::size_t count,
+                               const CollectiveOptions& options, ProgressHooks* hooks);
   bool is_complete(std::uint64_t number) const {
     return completed_.load(std::memory_order_acquire) >= number;
   }
-  // Waits for all that was handed over to the progress thread, on any communicator of this rank.
-  Status settle();
 
-  // For who never waits: as above, and looks after the peers now and then.
-  void poll();
-  // Ok when the collective is complete; else the failure, which is then this communicator's.
+  // Ok when the collective is complete. An error is the failure of this communicator.
   Status wait(std::uint64_t number, std::chrono::milliseconds deadline);
+  Status wait_for_all() { return is_complete(issued_) ? Status{} : wait(issued_, deadline_); }
+  // For callers that poll and never wait: moves what can be moved, and checks the peers now and
+  // then.
+  void poll();
+
+  // These two are called with the context's mutex, where it has a progress thread.
+  // Moves what can be moved. True: nothing is left to do.
+  bool progress();
+  // Fails the communicator if a peer is lost that the present collective needs.
+  void check_peers();
 
  private:
-  // What was handed over and has not been taken up.
-  struct Parcel {
-    std::uint64_t number = 0;
-    Collective collective = Collective::AllReduce;
-    std::byte* data = nullptr;
-    std::size_t count = 0;
-    DataType type = DataType::F32;
-    ReduceOp op = ReduceOp::Sum;
-    Rank root = 0;
-    const Algorithm* algorithm = nullptr;  // null: chosen by size
-    ProgressHooks* errand = nullptr;
-  };
-  struct Pending {
-    Request request;
-    std::uint64_t signature = 0;
-    const Plan* plan = nullptr;
-    bool eager = false;
-    std::byte* data = nullptr;
-    transport::MemoryLocation location;
-    ProgressHooks* errand = nullptr;
-  };
-
   bool has_failed() const { return failed_.load(std::memory_order_acquire); }
   bool is_idle() const { return head_ == queue_.size(); }
-  const Pending& head() const { return queue_[head_]; }
-  void push(const Pending& pending);
+  const Request& head() const { return queue_[head_]; }
+  void push(const Request& request);
   void pop();
   RunningCollective& running() {
     return head().eager ? static_cast<RunningCollective&>(eager_) : execution_;
   }
+  transport::MemoryLocation location_of(const std::byte* data, std::size_t bytes) const;
 
-  // Moves everything of a rank that can be moved, on all its communicators; true: nothing is left.
-  static bool drive(RankContext& context);
-  void start_progress_thread();
-  Result<Parcel> parcel_of(Collective collective, void* data, std::size_t count,
-                           const CollectiveOptions& options);
-  Status enqueue(const Parcel& parcel);
-  void take_up();
-
+  Result<Request> make_request(Collective collective, void* data, std::size_t count,
+                               const CollectiveOptions& options) const;
+  Status enqueue(Request request);
+  void enqueue_submitted();
+  void begin_next();
+  void advance();
   template <class Done>
   bool wait_beside_progress_thread(transport::Clock::time_point until, const Done& done);
 
-  void advance();
-  void begin_next();
-  void break_off(const Status& status);
-  void fail(Status status, Rank culprit, std::uint64_t in = 0);
-  void look_after_peers();
-  void stall(std::chrono::milliseconds waited);
-  void tell_wait(Rank whom);
+  // failure/communicator_failure.cc
+  void fail_running(const Status& status);
+  void fail_stalled(std::chrono::milliseconds waited);
   void fail_if_mismatched();
   void fail_mismatched(Rank peer);
-  std::optional<Request> request_of(Rank peer) const;
-  void note_moves();
-  std::string who_where();
-  transport::MemoryLocation location_of(const std::byte* data, std::size_t bytes) const;
+  void fail(Status status, Rank culprit, std::uint64_t culprits_collective = 0);
+  void record_call_of(Rank peer);
+  std::optional<Request> call_of(Rank peer) const;
+  std::string describe_position();
+  void report_waiting(Rank peer);
 
   std::shared_ptr<RankContext> context_;
-  std::unique_lock<std::mutex> leaving_;  // held while the members below go
+  std::unique_lock<std::mutex> destructor_lock_;  // held while the members below are destroyed
   Endpoint endpoint_;
   Choices choices_;
   Execution execution_;
-  Eager eager_;
-  FailureDetector watch_;
-  std::vector<Pending> queue_;  // from head_ on
+  EagerExchange eager_;
+  FailureDetector detector_;
+  std::vector<Request> queue_;  // from head_ on
   std::size_t head_ = 0;
-  bool begun_ = false;      // the first of the queue is under way
-  bool told_wait_ = false;  // the board says whom it waits for
+  bool begun_ = false;             // the first of the queue
+  bool reported_waiting_ = false;  // the board names a peer that this rank waits for
   std::uint64_t issued_ = 0;
   std::atomic<std::uint64_t> completed_{0};
-  mutable std::mutex inbox_mutex_;  // held only to put in and take out
-  std::vector<Parcel> inbox_;
-  std::vector<Parcel> taken_;  // out of it: kept for its memory
+  std::mutex inbox_mutex_;      // held only to put in and take out
+  std::vector<Request> inbox_;  // submitted to the progress thread
+  std::vector<Request> batch_;  // taken out of the inbox; kept for its memory
   std::uint64_t id_;
-  std::uint64_t parts_ = 0;  // split from it so far
-  std::vector<transport::MemoryBlock> segments_;
-  Status failure_;  // once failed_
+  std::uint64_t splits_ = 0;  // communicators split from this one so far
+  std::vector<transport::MemoryBlock> blocks_;
+  Status failure_;  // valid once failed_
   std::atomic<bool> failed_{false};
   std::chrono::milliseconds deadline_ = kDefaultDeadline;
-  transport::Clock::time_point last_look_ = transport::Clock::now();
-  transport::Clock::time_point last_told_{};  // to ranks of other nodes
-  std::uint64_t moved_ = 0;                   // of the present collective, when last looked
+  transport::Clock::time_point last_check_ = transport::Clock::now();
+  transport::Clock::time_point last_report_{};  // to ranks of other nodes
+  std::uint64_t moved_ = 0;                     // of the present collective, at the last check
   transport::Clock::time_point last_moved_{};
 };
 

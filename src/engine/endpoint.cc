@@ -7,7 +7,7 @@ namespace sluice::engine {
 namespace {
 
 void fence_after_reads() {
-#if !defined(__SANITIZE_THREAD__)  // which knows no fences, and finds no fault without this one
+#if !defined(__SANITIZE_THREAD__)  // the sanitizer does not support fences
   std::atomic_thread_fence(std::memory_order_acquire);
 #endif
 }
@@ -21,13 +21,9 @@ Endpoint::Endpoint(std::unique_ptr<transport::Group> group)
       staging_(posted_.size()) {}
 
 Endpoint::~Endpoint() {
-  for (const transport::MemoryBlock& segment : staging_) {
-    if (segment.data != nullptr) group_->memory().release(segment);
+  for (const transport::MemoryBlock& block : staging_) {
+    if (block.data != nullptr) group_->memory().release(block);
   }
-}
-
-bool Endpoint::can_post(Rank peer) const {
-  return posted(peer) - taken_by(peer) < transport::kWindow;
 }
 
 void Endpoint::post(Rank peer, const transport::ChannelMessage& message) {
@@ -38,13 +34,8 @@ void Endpoint::post(Rank peer, const transport::ChannelMessage& message) {
   group_->ring(peer);
 }
 
-void Endpoint::send(Rank peer, const transport::MessageHeader& header, const std::byte* data) {
-  ++posted_[index(peer)];
-  group_->network()->send(peer, header, data);
-}
-
 std::uint64_t Endpoint::taken_by(Rank peer) const {
-  if (!group_->is_local(peer)) return group_->network()->sent(peer);
+  if (is_remote(peer)) return network().sent(peer);
   return group_->channel_to(peer).taken.load(std::memory_order_seq_cst);
 }
 
@@ -57,8 +48,8 @@ const transport::ChannelMessage* Endpoint::oldest(Rank peer) const {
 
 bool Endpoint::take(Rank peer) {
   transport::Channel& channel = group_->channel_from(peer);
-  // A rank withdraws before its memory changes: where that is not seen even now, after all that was
-  // read, nothing had changed. Once the message is taken its sender may do as it likes.
+  // A rank withdraws before its memory changes. If the withdrawal is not visible now, after all
+  // reads, then the bytes had not changed. Once the message is taken, its sender may change them.
   fence_after_reads();
   if (channel.withdrawn.load(std::memory_order_acquire) != 0) return false;
   channel.taken.store(++taken_[index(peer)], std::memory_order_seq_cst);
@@ -67,22 +58,23 @@ bool Endpoint::take(Rank peer) {
 }
 
 void Endpoint::withdraw() {
-  for (Rank peer = 0; peer < group_->size(); ++peer)
-    if (group_->is_local(peer))
-      group_->channel_to(peer).withdrawn.store(1, std::memory_order_seq_cst);
-  std::fill(staging_.begin(), staging_.end(), transport::MemoryBlock{});  // never released
+  for (Rank peer = 0; peer < size(); ++peer) {
+    if (!is_remote(peer)) group_->channel_to(peer).withdrawn.store(1, std::memory_order_seq_cst);
+  }
+  // Forgotten, so that it is never released.
+  std::fill(staging_.begin(), staging_.end(), transport::MemoryBlock{});
 }
 
 Result<Endpoint::Staging> Endpoint::staging(Rank peer) {
-  transport::MemoryBlock& segment = staging_[index(peer)];
-  if (segment.data == nullptr) {
+  transport::MemoryBlock& block = staging_[index(peer)];
+  if (block.data == nullptr) {
     Result<transport::MemoryBlock> made =
         group_->memory().allocate(transport::kWindow * kStagedBytes);
     if (!made.ok()) return made.status();
-    segment = made.value();
+    block = made.value();
   }
   const std::uint64_t offset = posted(peer) % transport::kWindow * kStagedBytes;
-  return Staging{segment.data + offset, {segment.id, offset}};
+  return Staging{block.data + offset, {block.id, offset}};
 }
 
 }  // namespace sluice::engine

@@ -1,14 +1,16 @@
-// endpoint.h - a rank's end of the ways to its peers: channels on its node, routes to others.
+// endpoint.h - the messages between this rank and its peers.
 //
-// On a node a message names bytes, and is counted when its receiver has taken them; to another node
-// the bytes themselves go, and are counted when they are out of this rank's hands.
+// To a rank of this node a message names where the bytes are, and counts as taken when its receiver
+// has used them. To a rank of another node the bytes themselves travel, and the message counts as
+// taken when this rank may change them.
 //
-// Lives as long as the communicator; one collective after the other uses it. Thread-safety: one
-// thread at a time.
+// An endpoint lives as long as its communicator; one collective after the other uses it.
+// Thread-safety: one thread at a time.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "transport/group.h"
@@ -23,26 +25,43 @@ class Endpoint {
   Endpoint& operator=(const Endpoint&) = delete;
 
   transport::Group& group() const { return *group_; }
+  int size() const { return group_->size(); }
+  bool is_remote(Rank peer) const { return !group_->is_local(peer); }
+  bool has_network() const { return group_->network() != nullptr; }
 
-  bool can_post(Rank peer) const;
+  // Messages to any peer.
+  bool can_post(Rank peer) const { return posted(peer) - taken_by(peer) < transport::kWindow; }
   std::uint64_t posted(Rank peer) const { return posted_[index(peer)]; }
   std::uint64_t taken_by(Rank peer) const;
 
-  // To a rank of another node; the bytes must stay until they are counted as taken.
-  void send(Rank peer, const transport::MessageHeader& header, const std::byte* data);
+  // To a rank of another node. The bytes must stay until the message counts as taken.
+  void send(Rank peer, const transport::MessageHeader& header, const std::byte* data) {
+    ++posted_[index(peer)];
+    network().send(peer, header, data);
+  }
+  // From a rank of another node, as Network defines them.
+  const transport::MessageHeader* incoming(Rank peer) const { return network().incoming(peer); }
+  std::span<const std::byte> arrived(Rank peer) const { return network().arrived(peer); }
+  void consume(Rank peer, std::uint64_t bytes) { network().consume(peer, bytes); }
+  std::uint64_t read(Rank peer, std::byte* to, std::uint64_t bytes) {
+    return network().read(peer, to, bytes);
+  }
+  // Grows while bytes move between nodes.
+  std::uint64_t moved() const { return has_network() ? network().send_progress() : 0; }
+  void limit_receive_buffers() { network().limit_receive_buffers(); }
 
-  // To and from a rank of this node.
+  // To a rank of this node.
   void post(Rank peer, const transport::ChannelMessage& message);
-  // The oldest message from a peer that has not been taken; null if there is none.
+  // From a rank of this node: the oldest message that has not been taken; null if there is none.
   const transport::ChannelMessage* oldest(Rank peer) const;
-  // False: the peer has given up, so what was read may not be what it meant to send.
+  // Takes that message. False: the peer has given up, so the bytes that were read may be wrong.
   bool take(Rank peer);
 
   // This rank gives up. Its memory stays as it is for peers that are still reading.
   void withdraw();
 
-  // Memory for a staged segment to a peer; REQUIRES: can_post(peer). The kWindow segments of a peer
-  // are used in turn, so one is free again when its message is taken.
+  // Memory for a staged segment to a peer. REQUIRES: can_post(peer). A peer has kWindow segments,
+  // used in turn, so a segment is free again when its message is taken.
   static constexpr std::size_t kStagedBytes = std::size_t{1} << 17;
   struct Staging {
     std::byte* data = nullptr;
@@ -52,11 +71,12 @@ class Endpoint {
 
  private:
   static std::size_t index(Rank rank) { return static_cast<std::size_t>(rank); }
+  transport::Network& network() const { return *group_->network(); }
 
   std::unique_ptr<transport::Group> group_;
-  std::vector<std::uint64_t> posted_;            // to each peer, so far
-  std::vector<std::uint64_t> taken_;             // from each peer, so far
-  std::vector<transport::MemoryBlock> staging_;  // for each peer, made at first use
+  std::vector<std::uint64_t> posted_;            // messages to each peer, so far
+  std::vector<std::uint64_t> taken_;             // messages from each peer, so far
+  std::vector<transport::MemoryBlock> staging_;  // for each peer, allocated at first use
 };
 
 }  // namespace sluice::engine

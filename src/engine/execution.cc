@@ -8,23 +8,19 @@
 
 namespace sluice::engine {
 
-void Execution::begin(const Plan& plan, const Request& request, std::uint64_t signature,
-                      std::byte* data, transport::MemoryLocation location) {
-  plan_ = &plan;
+void Execution::begin(const Request& request) {
   request_ = request;
-  signature_ = signature;
-  data_ = data;
-  location_ = location;
+  plan_ = request.plan;
   element_ = size_of(request.type);
-  differs_ = kOwn;
+  mismatched_peer_ = kOwn;
   ++moves_;
 
   const auto instructions = plan_->instructions();
-  const auto ranks = static_cast<std::size_t>(endpoint_.group().size());
+  const auto ranks = static_cast<std::size_t>(endpoint_.size());
   left_ = instructions.size();
   progress_.assign(instructions.size(), {});
   open_.clear();
-  open_.reserve(instructions.size());  // how many are open at once depends on who comes when
+  open_.reserve(instructions.size());  // how many are open at once depends on timing
   for (std::uint32_t i = 0; i < instructions.size(); ++i) {
     progress_[i].waits = instructions[i].waits;
     if (instructions[i].waits == 0 && instructions[i].kind != Instruction::Kind::Send)
@@ -34,19 +30,18 @@ void Execution::begin(const Plan& plan, const Request& request, std::uint64_t si
   next_sent_done_.assign(ranks, 0);
   next_receive_.assign(ranks, 0);
   incoming_.assign(ranks, {});
-  const std::size_t scratch =
-      static_cast<std::size_t>(plan_->scratch_buffers()) * request.count * element_;
+  const std::size_t scratch = static_cast<std::size_t>(plan_->scratch_buffers()) * request.bytes();
   if (scratch_.size() < scratch) scratch_.resize(scratch);
-  if (takes_turns()) endpoint_.group().network()->limit_receive_buffers();
+  if (has_several_long_senders()) endpoint_.limit_receive_buffers();
 }
 
 // Whether long messages come from several ranks of other nodes.
-bool Execution::takes_turns() const {
+bool Execution::has_several_long_senders() const {
   constexpr std::uint64_t kLong = 64 * 1024;
-  if (endpoint_.group().network() == nullptr || request_.count * element_ <= kLong) return false;
+  if (!endpoint_.has_network() || request_.bytes() <= kLong) return false;
   int senders = 0;
-  for (Rank peer = 0; peer < endpoint_.group().size(); ++peer)
-    senders += is_remote(peer) && !plan_->receives_from(peer).empty() ? 1 : 0;
+  for (Rank peer = 0; peer < endpoint_.size(); ++peer)
+    senders += endpoint_.is_remote(peer) && !plan_->receives_from(peer).empty() ? 1 : 0;
   const auto instructions = plan_->instructions();
   return senders > 1 && std::any_of(instructions.begin(), instructions.end(), [&](const auto& of) {
            return of.kind == Instruction::Kind::Receive && bytes_of(of.range) > kLong;
@@ -54,9 +49,9 @@ bool Execution::takes_turns() const {
 }
 
 std::byte* Execution::buffer(BufferId id) const {
-  if (id == kUserBuffer) return data_;
+  if (id == kUserBuffer) return request_.data;
   return const_cast<std::byte*>(scratch_.data()) +
-         static_cast<std::size_t>(id - 1) * request_.count * element_;
+         static_cast<std::size_t>(id - 1) * request_.bytes();
 }
 
 std::uint64_t Execution::bytes_of(const Range& range) const {
@@ -92,7 +87,7 @@ Result<bool> Execution::advance() {
   bool moved = true;
   while (moved && left_ > 0) {
     moved = false;
-    for (Rank peer = 0; peer < endpoint_.group().size(); ++peer) {
+    for (Rank peer = 0; peer < endpoint_.size(); ++peer) {
       Result<bool> sent = advance_sends(peer);
       if (!sent.ok()) return sent.status();
       moved = moved || sent.value();
@@ -120,11 +115,6 @@ Result<bool> Execution::advance() {
   return left_ == 0;
 }
 
-std::uint64_t Execution::moved() const {
-  const transport::Network* const network = endpoint_.group().network();
-  return moves_ + (network == nullptr ? 0 : network->send_progress());
-}
-
 void Execution::finish(std::uint32_t index) {
   progress_[index].done = true;
   --left_;
@@ -135,7 +125,8 @@ void Execution::finish(std::uint32_t index) {
   }
 }
 
-// Tells the peer of what may be sent next, and sees what it has taken. True if anything moved.
+// Posts what may be sent to the peer next, and finishes the sends that it has taken. True if
+// anything moved.
 Result<bool> Execution::advance_sends(Rank peer) {
   const auto p = static_cast<std::size_t>(peer);
   const auto sends = plan_->sends_to(peer);
@@ -150,14 +141,16 @@ Result<bool> Execution::advance_sends(Rank peer) {
       const Piece part = piece(send.range, progress.bytes);
       moved = true;
       ++moves_;
-      if (is_remote(peer)) {
-        endpoint_.send(peer, header_of(request_, signature_, part.bytes), part.data);
+      if (endpoint_.is_remote(peer)) {
+        endpoint_.send(peer, header_of(request_, part.bytes), part.data);
         progress.bytes += part.bytes;
         continue;
       }
-      transport::ChannelMessage message{signature_, {}, part.bytes, transport::Delivery::InPlace};
-      if (send.range.buffer == kUserBuffer && location_.block != 0) {
-        message.location = {location_.block, location_.offset + part.offset};
+      transport::ChannelMessage message{
+          request_.signature, {}, part.bytes, transport::Delivery::InPlace};
+      if (send.range.buffer == kUserBuffer && request_.location.block != 0) {
+        message.location = request_.location;
+        message.location.offset += part.offset;
       } else {
         Result<Endpoint::Staging> staging = endpoint_.staging(peer);
         if (!staging.ok()) return staging.status();
@@ -189,37 +182,22 @@ bool Execution::is_next(std::uint32_t receive, Rank peer) const {
   return next_receive_[p] < receives.size() && receives[next_receive_[p]] == receive;
 }
 
-// Of the message that comes next from a rank of another node; null: none has come.
-Result<const transport::MessageHeader*> Execution::header_from(Rank peer) {
-  const transport::MessageHeader* const header = endpoint_.group().network()->incoming(peer);
-  if (header == nullptr || header->signature == signature_) return header;
-  differs_ = peer;
-  // The board's copy may be older than the message.
-  transport::StatusBoard& board = endpoint_.group().board(peer);
-  transport::StatusUpdate note = board.read();
-  if (header->number >= note.entered) {
-    note.entered = header->number;
-    note.kind = header->kind;
-    note.count = header->count;
-    note.signature = header->signature;
-    board.write(note);
-  }
-  return Status{Code::Mismatch, "its peer means another collective"};
+// Checks that the next message from a rank of another node is of this collective. False: none is
+// here.
+Result<bool> Execution::has_message_from(Rank remote) {
+  const transport::MessageHeader* const header = endpoint_.incoming(remote);
+  if (header == nullptr) return false;
+  if (header->signature == request_.signature) return true;
+  mismatched_peer_ = remote;
+  return Status{Code::Mismatch, "a peer called another collective"};
 }
 
-// Straight to where it belongs; returns how many bytes came.
-Result<std::uint64_t> Execution::read_from(Rank peer, const Piece& target) {
-  const Result<const transport::MessageHeader*> header = header_from(peer);
-  if (!header.ok()) return header.status();
-  if (header.value() == nullptr) return std::uint64_t{0};
-  return std::uint64_t{endpoint_.group().network()->read(peer, target.data, target.bytes)};
-}
-
+// Finds the peer's next message. Without one, incoming.left stays 0.
 Status Execution::look_for(Rank peer, Incoming& incoming) {
-  if (is_remote(peer)) {
-    const Result<const transport::MessageHeader*> header = header_from(peer);
-    if (!header.ok() || header.value() == nullptr) return header.status();
-    const auto arrived = endpoint_.group().network()->arrived(peer);
+  if (endpoint_.is_remote(peer)) {
+    const Result<bool> here = has_message_from(peer);
+    if (!here.ok() || !here.value()) return here.status();
+    const auto arrived = endpoint_.arrived(peer);
     incoming.data = arrived.data();
     incoming.left = incoming.whole = arrived.size() - arrived.size() % element_;
     incoming.delivery = transport::Delivery::Staged;
@@ -227,9 +205,9 @@ Status Execution::look_for(Rank peer, Incoming& incoming) {
   }
   const transport::ChannelMessage* const message = endpoint_.oldest(peer);
   if (message == nullptr) return {};
-  if (message->signature != signature_) {
-    differs_ = peer;
-    return {Code::Mismatch, "its peer means another collective"};
+  if (message->signature != request_.signature) {
+    mismatched_peer_ = peer;
+    return {Code::Mismatch, "a peer called another collective"};
   }
   incoming.left = incoming.whole = message->bytes;
   incoming.delivery = message->delivery;
@@ -240,21 +218,20 @@ Status Execution::look_for(Rank peer, Incoming& incoming) {
   return {};
 }
 
-// All of it has been used. False: the peer has given up, so it may not be what it meant to send.
-bool Execution::take(Rank peer, Incoming& incoming) {
-  if (!is_remote(peer)) return endpoint_.take(peer);
-  endpoint_.group().network()->consume(peer, incoming.whole);
+// All of it has been used. False: the peer has given up, so the bytes may be wrong.
+bool Execution::take(Rank peer, const Incoming& incoming) {
+  if (!endpoint_.is_remote(peer)) return endpoint_.take(peer);
+  endpoint_.consume(peer, incoming.whole);
   return true;
 }
 
 kernels::Reduction Execution::reduction_of(const Instruction& instruction) const {
   const bool mean = request_.op == ReduceOp::Mean;
-  if (mean && instruction.whole_sum)
-    return kernels::mean_over(endpoint_.group().size(), request_.type);
+  if (mean && instruction.whole_sum) return kernels::mean_over(endpoint_.size(), request_.type);
   return {.type = request_.type, .op = mean ? ReduceOp::Sum : request_.op};
 }
 
-// Combines what has arrived of all sources as far as all have come. True when the receive is done.
+// Combines the bytes that have arrived from all sources. True when the receive is done.
 Result<bool> Execution::advance_receive(std::uint32_t index) {
   const Instruction& receive = plan_->instructions()[index];
   const auto sources = plan_->sources(receive);
@@ -267,11 +244,12 @@ Result<bool> Execution::advance_receive(std::uint32_t index) {
   while (progress.bytes < total) {
     const Piece target = piece(receive.range, progress.bytes);
     std::uint64_t bytes = target.bytes;
-    if (receive.combine == Combine::Copy && is_remote(sources.front())) {
-      const Result<std::uint64_t> read = read_from(sources.front(), target);
-      if (!read.ok()) return read.status();
-      if (read.value() == 0) return false;
-      progress.bytes += read.value();
+    if (receive.combine == Combine::Copy && endpoint_.is_remote(sources.front())) {
+      const Result<bool> here = has_message_from(sources.front());
+      if (!here.ok() || !here.value()) return here;
+      const std::uint64_t read = endpoint_.read(sources.front(), target.data, target.bytes);
+      if (read == 0) return false;
+      progress.bytes += read;
       ++moves_;
       continue;
     }
@@ -292,9 +270,9 @@ Result<bool> Execution::advance_receive(std::uint32_t index) {
       source_data_.push_back(incoming.data);
     }
     if (receive.combine == Combine::Copy) {
-      const bool there = incoming_[static_cast<std::size_t>(sources.front())].delivery ==
-                         transport::Delivery::Pushed;
-      if (there) {
+      const bool is_pushed = incoming_[static_cast<std::size_t>(sources.front())].delivery ==
+                             transport::Delivery::Pushed;
+      if (is_pushed) {
         bytes = total;
       } else {
         sluice::kernels::copy(target.data, source_data_.front(), bytes);
@@ -321,11 +299,11 @@ Result<bool> Execution::advance_receive(std::uint32_t index) {
   for (const Rank source : sources) {
     if (source != kOwn) ++next_receive_[static_cast<std::size_t>(source)];
   }
-  if (pushed) tell_pushed(receive, total);  // after the peers' own messages have been taken
+  if (pushed) post_pushed(receive, total);  // after the peers' own messages have been taken
   return true;
 }
 
-// Whether the sends that would hand out this result are the next ones to each of their peers.
+// Whether each send of this result is the next one to its peer.
 bool Execution::may_push(const Instruction& receive) const {
   const auto pushes = plan_->pushes(receive);
   return !pushes.empty() && std::all_of(pushes.begin(), pushes.end(), [&](std::uint32_t send) {
@@ -341,16 +319,16 @@ void Execution::store_everywhere(const Instruction& receive, std::byte* target,
   target_data_.assign(1, target);
   for (const std::uint32_t send : plan_->pushes(receive)) {
     const Rank peer = plan_->instructions()[send].peer;
-    // Where the peer gave its part from is where its result belongs, and nobody else reads there.
+    // The plan has checked: the result belongs where the peer's part lay, and no rank reads there.
     target_data_.push_back(const_cast<std::byte*>(incoming_[static_cast<std::size_t>(peer)].data));
   }
   kernels::reduce_to_all(reduction_of(receive), target_data_, source_data_, bytes / element_);
 }
 
-void Execution::tell_pushed(const Instruction& receive, std::uint64_t bytes) {
+void Execution::post_pushed(const Instruction& receive, std::uint64_t bytes) {
   for (const std::uint32_t send : plan_->pushes(receive)) {
     const Rank peer = plan_->instructions()[send].peer;
-    endpoint_.post(peer, {signature_, {}, bytes, transport::Delivery::Pushed});
+    endpoint_.post(peer, {request_.signature, {}, bytes, transport::Delivery::Pushed});
     progress_[send].bytes = bytes;
     progress_[send].posted_end = endpoint_.posted(peer);
     ++next_send_[static_cast<std::size_t>(peer)];
@@ -387,9 +365,8 @@ int Execution::steps() const {
 
 bool Execution::has_nothing_from(Rank peer) const {
   if (incoming_[static_cast<std::size_t>(peer)].left > 0) return false;
-  if (!is_remote(peer)) return endpoint_.oldest(peer) == nullptr;
-  transport::Network& network = *endpoint_.group().network();
-  return network.incoming(peer) == nullptr || network.arrived(peer).size() < element_;
+  if (!endpoint_.is_remote(peer)) return endpoint_.oldest(peer) == nullptr;
+  return endpoint_.incoming(peer) == nullptr || endpoint_.arrived(peer).size() < element_;
 }
 
 bool Execution::needs(Rank peer) const {
@@ -405,7 +382,7 @@ Rank Execution::waits_for() const {
       if (source != kOwn && has_nothing_from(source)) return source;
     }
   }
-  for (Rank peer = 0; peer < endpoint_.group().size(); ++peer) {
+  for (Rank peer = 0; peer < endpoint_.size(); ++peer) {
     const auto p = static_cast<std::size_t>(peer);
     if (next_sent_done_[p] < next_send_[p] && endpoint_.taken_by(peer) < endpoint_.posted(peer))
       return peer;

@@ -1,13 +1,12 @@
-// background.h - a collective that the rank's progress thread carries out while the caller goes on.
+// internal_collectives.h - collectives for the layers above that users do not need.
 //
-// The thread is started by the first errand of a rank and ends with its last communicator. It
-// drives all that the rank has issued, on any of its communicators; a caller that waits meanwhile
-// helps, so that "the progress thread" below may be the caller in its wait().
+// A collective in the background is moved by the rank's progress thread while the caller computes.
+// The first one starts the thread, which ends with the rank's last communicator. It moves
+// everything that the rank has issued, on any communicator. A caller in wait() helps, so hooks run
+// on either thread.
 //
-// Thread-safety: a communicator still belongs to one thread at a time; errands of one communicator
-// and its other collectives run in the order in which they were issued.
-//
-// same_everywhere.h - whether all ranks have one value.
+// Thread-safety: a communicator still belongs to one thread at a time. All its collectives, in the
+// background or not, run in the order of issue.
 #pragma once
 
 #include <cstddef>
@@ -17,24 +16,25 @@
 
 namespace sluice::engine {
 
-// What is done on the progress thread before and after the collective. Neither may block, throw or
-// issue a collective.
+// Called before and after a collective in the background. A hook must not block, throw or issue a
+// collective.
 class ProgressHooks {
  public:
   virtual ~ProgressHooks() = default;
-  // Brings the input into the buffer. Called when the thread takes the errand up, which may be
-  // while earlier collectives are still under way, in the order of issue.
+  // Writes the input into the buffer. Hooks are loaded in the order of issue, possibly while
+  // earlier collectives are still in flight.
   virtual void load() {}
-  // The result is in the buffer. Called before wait() returns, not after a failure.
+  // Reads the result from the buffer. Called before wait() returns, and not after a failure.
   virtual void unload() {}
 };
 
-// An all_reduce as an errand. Returns at once; in the steady state nothing is allocated. `errand`
-// may be null, and must else live until the work is done or has failed.
+// Returns at once, and allocates nothing in the steady state. `hooks` may be null; otherwise they
+// must live until the work is done or has failed.
 Work all_reduce_in_background(Communicator& communicator, void* data, std::size_t count,
-                              const CollectiveOptions& options, ProgressHooks* errand);
+                              const CollectiveOptions& options, ProgressHooks* hooks);
 
-// The same answer at every rank, each of which must call it. Throws Error, as Work::wait() does.
+// Whether all ranks pass the same value; every rank gets the same answer. Every rank must call it.
+// Blocks and throws as Work::wait().
 bool same_everywhere(Communicator& communicator, std::uint64_t value);
 
 }  // namespace sluice::engine

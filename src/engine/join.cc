@@ -1,23 +1,33 @@
-#include "engine/join.h"
-
+// join.cc - how the ranks of a communicator come together: as processes that a launcher started
+// (from_env), or as threads of one process (in_process).
+//
+// Ranks of one node meet in shared memory. Ranks of different nodes connect by what
+// SLUICE_TRANSPORT names, else by MPI where Open MPI started the ranks, else by TCP.
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "base/format.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "bootstrap/environment.h"
+#include "bootstrap/placement.h"
 #include "bootstrap/rendezvous/rendezvous.h"
+#include "engine/communicator_state.h"
+#include "engine/select/choices.h"
+#include "engine/select/constants.h"
 #include "transport/memory/memory.h"
 #include "transport/mpi/mpi.h"
 #include "transport/tcp/tcp.h"
 #include "transport/tcp/tcp_socket.h"
 
-namespace sluice::engine {
+namespace sluice {
+namespace engine {
 namespace {
 
-// Two sockets for every peer of another node, and the limit is often 1,024.
+// Every peer of another node needs two sockets, and the usual limit is 1,024 files.
 void allow_many_files() {
   rlimit files{};
   if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur == files.rlim_max) return;
@@ -25,11 +35,11 @@ void allow_many_files() {
   setrlimit(RLIMIT_NOFILE, &files);
 }
 
-// Nodes in the order of their lowest ranks.
-std::vector<transport::RankLocation> places_of(const std::vector<std::string>& nodes) {
+// The location of every rank, with nodes numbered in the order of their lowest ranks.
+std::vector<transport::RankLocation> locations_of(const std::vector<std::string>& nodes) {
   std::vector<std::string> seen;
   std::vector<Rank> ranks_on;
-  std::vector<transport::RankLocation> places;
+  std::vector<transport::RankLocation> locations;
   for (const std::string& name : nodes) {
     const auto node =
         static_cast<std::size_t>(std::find(seen.begin(), seen.end(), name) - seen.begin());
@@ -37,32 +47,49 @@ std::vector<transport::RankLocation> places_of(const std::vector<std::string>& n
       seen.push_back(name);
       ranks_on.push_back(0);
     }
-    places.push_back({.node = static_cast<int>(node), .local = ranks_on[node]++});
+    locations.push_back({.node = static_cast<int>(node), .local = ranks_on[node]++});
   }
-  return places;
+  return locations;
 }
 
-// The memory of this rank's node, where its ranks have met.
-Result<transport::JoinedMemory> enter_room(const bootstrap::Placement& placement,
-                                           const std::vector<transport::RankLocation>& places,
-                                           transport::Clock::time_point deadline) {
-  const transport::RankLocation& own = places[static_cast<std::size_t>(placement.rank)];
-  const auto here =
-      std::count_if(places.begin(), places.end(),
-                    [&](const transport::RankLocation& place) { return place.node == own.node; });
+// Where the ranks are, and the memory that those of this node share.
+struct Joined {
+  std::vector<transport::RankLocation> locations;
+  transport::JoinedMemory memory;
+
+  int nodes() const {
+    int most = 0;
+    for (const transport::RankLocation& each : locations) most = std::max(most, each.node);
+    return most + 1;
+  }
+  bool same_node(std::size_t a, std::size_t b) const {
+    return locations[a].node == locations[b].node;
+  }
+};
+
+Result<Joined> join_node(const bootstrap::Placement& placement,
+                         std::vector<transport::RankLocation> locations,
+                         transport::Clock::time_point deadline) {
+  const transport::RankLocation& own = locations[static_cast<std::size_t>(placement.rank)];
+  const auto here = std::count_if(
+      locations.begin(), locations.end(),
+      [&](const transport::RankLocation& location) { return location.node == own.node; });
   if (here > 1) {
-    return transport::join_shm({own.local, static_cast<int>(here),
-                                base::format("{}/{}", placement.job, own.node), placement.token,
-                                deadline});
+    Result<transport::JoinedMemory> memory = transport::join_shm(
+        {own.local, static_cast<int>(here), base::format("{}/{}", placement.job, own.node),
+         placement.token, deadline});
+    if (!memory.ok()) return memory.status();
+    return Joined{std::move(locations), std::move(memory).value()};
   }
   std::shared_ptr<transport::Memory> memory = transport::make_single_rank_memory();
-  Result<transport::MemoryBlock> control = memory->allocate(transport::ControlBlock::bytes(1));
+  const Result<transport::MemoryBlock> control =
+      memory->allocate(transport::ControlBlock::bytes(1));
   if (!control.ok()) return control.status();
-  return transport::JoinedMemory{memory, control.value().data};
+  return Joined{std::move(locations), {std::move(memory), control.value().data}};
 }
 
-// What the ranks of a job know each other by, on all its nodes. MPICH's own name for a job does not
-// reach beyond one.
+// The token that the ranks of all nodes share. MPICH's own name for a job is known on one node
+// only.
 std::string common_token(const bootstrap::Placement& placement) {
   return placement.token_given || placement.launcher != "MPICH" ? placement.token : "";
 }
@@ -71,49 +98,25 @@ std::string node_of(const bootstrap::Environment& environment) {
   return environment.text(bootstrap::variable::kNode).value_or(bootstrap::node_identity());
 }
 
-std::string describe(const std::vector<transport::RankLocation>& places, std::string_view way) {
-  int nodes = 0;
-  for (const transport::RankLocation& place : places) nodes = std::max(nodes, place.node + 1);
-  return base::format("{} ranks on {} node{}, {} between them", places.size(), nodes,
-                      nodes == 1 ? "" : "s", way);
+std::string describe(const Joined& joined, std::string_view network) {
+  return base::format("{} ranks on {} nodes, {} between them", joined.locations.size(),
+                      joined.nodes(), network);
 }
 
-// Where the ranks are, and the memory in which those of this node have met.
-struct Seating {
-  std::vector<transport::RankLocation> places;
-  transport::JoinedMemory room;
-
-  bool is_local(std::size_t peer, Rank rank) const {
-    return places[peer].node == places[static_cast<std::size_t>(rank)].node;
-  }
-  bool one_node() const {
-    return std::all_of(places.begin(), places.end(),
-                       [](const transport::RankLocation& place) { return place.node == 0; });
-  }
-};
-
-Result<Seating> take_seats(const bootstrap::Placement& placement,
-                           std::vector<transport::RankLocation> places,
-                           transport::Clock::time_point deadline) {
-  Result<transport::JoinedMemory> room = enter_room(placement, places, deadline);
-  if (!room.ok()) return room.status();
-  return Seating{std::move(places), std::move(room).value()};
-}
-
-std::unique_ptr<transport::Group> group_of(Rank rank, Seating seating,
-                                           std::unique_ptr<transport::Network> network) {
-  return std::make_unique<transport::Group>(rank, seating.places, std::move(seating.room.memory),
-                                            seating.room.control, std::move(network));
+std::unique_ptr<transport::Group> make_group(Rank rank, Joined joined,
+                                             std::unique_ptr<transport::Network> network) {
+  return std::make_unique<transport::Group>(rank, joined.locations, std::move(joined.memory.memory),
+                                            joined.memory.control, std::move(network));
 }
 
 Result<std::unique_ptr<transport::Group>> join_by_tcp(const bootstrap::Environment& environment,
                                                       const bootstrap::Placement& placement,
                                                       transport::Clock::time_point deadline) {
   if (!placement.token_given && placement.rank == 0) {
-    base::log_warning(
-        base::format("no SLUICE_TOKEN was given: whoever reaches {} can join; listening on the "
-                     "chosen interface only",
-                     transport::show_address(placement.master, placement.port)));
+    base::log_warning(base::format(
+        "SLUICE_TOKEN is not set, so any process that reaches {} can join the job (only the "
+        "chosen interface listens); set it to the same secret on every host",
+        transport::show_address(placement.master, placement.port)));
   }
   allow_many_files();
   Result<bootstrap::RendezvousResult> met =
@@ -128,41 +131,40 @@ Result<std::unique_ptr<transport::Group>> join_by_tcp(const bootstrap::Environme
                              .deadline = deadline,
                              .report = base::log_info});
   if (!met.ok()) return met.status();
-  bootstrap::RendezvousResult company = std::move(met).value();
+  bootstrap::RendezvousResult roster = std::move(met).value();
   std::vector<std::string> nodes;
-  for (const bootstrap::RankInfo& participant : company.participants)
-    nodes.push_back(participant.node);
-  std::vector<transport::RankLocation> places = places_of(nodes);
-  for (std::size_t rank = 0; rank < places.size(); ++rank) {
-    places[rank].host = company.participants[rank].host;
-    places[rank].address = company.participants[rank].address;
+  for (const bootstrap::RankInfo& each : roster.participants) nodes.push_back(each.node);
+  std::vector<transport::RankLocation> locations = locations_of(nodes);
+  for (std::size_t rank = 0; rank < locations.size(); ++rank) {
+    locations[rank].host = roster.participants[rank].host;
+    locations[rank].address = roster.participants[rank].address;
   }
-  Result<Seating> seated = take_seats(placement, std::move(places), deadline);
-  if (!seated.ok()) return seated.status();
-  Seating seating = std::move(seated).value();
+  Result<Joined> on_node = join_node(placement, std::move(locations), deadline);
+  if (!on_node.ok()) return on_node.status();
+  Joined joined = std::move(on_node).value();
+  if (joined.nodes() == 1) return make_group(placement.rank, std::move(joined), nullptr);
   const auto own_rank = static_cast<std::size_t>(placement.rank);
-  const bootstrap::RankInfo& own = company.participants[own_rank];
-  if (seating.one_node()) return group_of(placement.rank, std::move(seating), nullptr);
-  if (placement.rank == 0) base::log_info(describe(seating.places, "tcp"));
-  if (seating.places[own_rank].local == 0) {
-    base::log_info(base::format("node {}: {} by {} ({})", seating.places[own_rank].node, own.host,
-                                own.address, company.interface));
+  const bootstrap::RankInfo& own = roster.participants[own_rank];
+  if (placement.rank == 0) base::log_info(describe(joined, "tcp"));
+  if (joined.locations[own_rank].local == 0) {
+    base::log_info(base::format("node {}: {} by {} ({})", joined.locations[own_rank].node, own.host,
+                                own.address, roster.interface));
   }
   transport::TcpOptions options{.rank = placement.rank,
                                 .own_address = own.address,
-                                .listener = std::move(company.listener),
+                                .listener = std::move(roster.listener),
                                 .token = common_token(placement),
-                                .wake_descriptor = seating.room.memory->wake_descriptor(),
+                                .wake_descriptor = joined.memory.memory->wake_descriptor(),
                                 .deadline = deadline};
-  for (std::size_t rank = 0; rank < seating.places.size(); ++rank) {
-    const bootstrap::RankInfo& peer = company.participants[rank];
-    const bool local = seating.is_local(rank, placement.rank);
+  for (std::size_t rank = 0; rank < joined.locations.size(); ++rank) {
+    const bootstrap::RankInfo& peer = roster.participants[rank];
+    const bool local = joined.same_node(rank, own_rank);
     options.addresses.push_back({peer.address, local ? std::uint16_t{0} : peer.port});
   }
   Result<std::unique_ptr<transport::Network>> network =
       transport::make_tcp_network(std::move(options));
   if (!network.ok()) return network.status();
-  return group_of(placement.rank, std::move(seating), std::move(network).value());
+  return make_group(placement.rank, std::move(joined), std::move(network).value());
 }
 
 Result<std::unique_ptr<transport::Group>> join_by_mpi(const bootstrap::Environment& environment,
@@ -181,39 +183,82 @@ Result<std::unique_ptr<transport::Group>> join_by_mpi(const bootstrap::Environme
                      placement.launcher, placement.rank, placement.ranks, world.rank, world.ranks,
                      transport::mpi_description())};
   }
-  std::vector<transport::RankLocation> places = places_of(world.nodes);
-  for (std::size_t rank = 0; rank < places.size(); ++rank) places[rank].host = world.hosts[rank];
-  Result<Seating> seated = take_seats(placement, std::move(places), deadline);
-  if (!seated.ok()) return seated.status();
-  Seating seating = std::move(seated).value();
-  if (seating.one_node()) return group_of(placement.rank, std::move(seating), nullptr);
-  if (placement.rank == 0) base::log_info(describe(seating.places, "mpi"));
+  std::vector<transport::RankLocation> locations = locations_of(world.nodes);
+  for (std::size_t rank = 0; rank < locations.size(); ++rank)
+    locations[rank].host = world.hosts[rank];
+  Result<Joined> on_node = join_node(placement, std::move(locations), deadline);
+  if (!on_node.ok()) return on_node.status();
+  Joined joined = std::move(on_node).value();
+  if (joined.nodes() == 1) return make_group(placement.rank, std::move(joined), nullptr);
+  if (placement.rank == 0) base::log_info(describe(joined, "mpi"));
   Result<std::unique_ptr<transport::Network>> network = transport::make_mpi_network();
   if (!network.ok()) return network.status();
-  return group_of(placement.rank, std::move(seating), std::move(network).value());
+  return make_group(placement.rank, std::move(joined), std::move(network).value());
 }
 
-}  // namespace
-
+// Returns when all ranks have joined, or fails with a sentence that names the missing ranks.
 Result<std::unique_ptr<transport::Group>> join_ranks(const bootstrap::Environment& environment,
                                                      const bootstrap::Placement& placement,
                                                      transport::Clock::time_point deadline) {
-  const std::string way = environment.text(bootstrap::variable::kTransport).value_or("auto");
-  if (way != "auto" && way != "tcp" && way != "mpi") {
+  const std::string network = environment.text(bootstrap::variable::kTransport).value_or("auto");
+  if (network != "auto" && network != "tcp" && network != "mpi") {
     return Status{
         Code::InvalidInput,
-        base::format("SLUICE_TRANSPORT is {}: choose from auto, tcp, mpi", base::quote(way))};
+        base::format("SLUICE_TRANSPORT is {}: choose from auto, tcp, mpi", base::quote(network))};
   }
   const bool all_here = placement.local_ranks == placement.ranks &&
                         (placement.local_known || placement.master.empty());
-  if (all_here && way == "auto" && !environment.has(bootstrap::variable::kNode)) {
+  if (all_here && network == "auto" && !environment.has(bootstrap::variable::kNode)) {
     return transport::make_shm_group(
         {placement.rank, placement.ranks, placement.job, placement.token, deadline});
   }
-  const bool by_mpi =
-      way == "mpi" || (way == "auto" && placement.launcher == "Open MPI" && transport::has_mpi());
+  const bool by_mpi = network == "mpi" || (network == "auto" && placement.launcher == "Open MPI" &&
+                                           transport::has_mpi());
   return by_mpi ? join_by_mpi(environment, placement, deadline)
                 : join_by_tcp(environment, placement, deadline);
 }
 
-}  // namespace sluice::engine
+}  // namespace
+}  // namespace engine
+
+Communicator Communicator::from_env(std::chrono::milliseconds deadline) {
+  const bootstrap::Environment environment = bootstrap::Environment::of_process();
+  const bootstrap::Placement placement = bootstrap::placement_of(environment).value();
+  const std::optional<std::string> log = environment.text(bootstrap::variable::kLog);
+  if (log && !base::set_log_level_from(*log)) {
+    base::log_warning(
+        base::format("SLUICE_LOG is {}: choose info, warning or off", base::quote(*log)));
+  }
+  if (placement.ranks == 1) return in_process(1).front();
+  std::unique_ptr<transport::Group> group =
+      engine::join_ranks(environment, placement, transport::Clock::now() + deadline).value();
+  auto context = group->network() == nullptr
+                     ? std::make_shared<engine::RankContext>(placement.ranks)
+                     : std::make_shared<engine::RankContext>(*group->network());
+  // The ranks agree on their choices by collectives, which run by typical constants.
+  engine::Choices first{engine::RankOrder{*group}, group->rank(), engine::typical_constants(), {}};
+  Communicator joined{std::make_shared<engine::CommunicatorState>(
+      std::move(group), std::move(context), std::move(first))};
+  joined.set_deadline(deadline);
+  joined.state_->set_choices(engine::agreed_choices(joined, joined.state_->group(), environment));
+  joined.set_deadline(engine::kDefaultDeadline);
+  return joined;
+}
+
+std::vector<Communicator> Communicator::in_process(int ranks) {
+  if (ranks < 1) throw Error{Status{Code::InvalidArgument, "a communicator needs at least 1 rank"}};
+  const bootstrap::Environment environment = bootstrap::Environment::of_process();
+  const CostConstants constants = engine::load_constants(engine::constants_path(environment, ranks))
+                                      .value_or(engine::typical_constants());
+  const std::vector<engine::AlgorithmOverride> overrides =
+      engine::overrides_of(environment).value();
+  std::vector<Communicator> communicators;
+  for (auto& group : transport::make_inproc_groups(ranks)) {
+    engine::Choices choices{engine::RankOrder{*group}, group->rank(), constants, overrides};
+    communicators.push_back(Communicator{std::make_shared<engine::CommunicatorState>(
+        std::move(group), std::make_shared<engine::RankContext>(ranks), std::move(choices))});
+  }
+  return communicators;
+}
+
+}  // namespace sluice

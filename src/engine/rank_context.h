@@ -1,87 +1,86 @@
-// progress_thread.h - the thread that moves a rank's collectives while its caller computes.
+// rank_context.h - what the communicators of one rank share: how the rank waits, and its progress
+// thread.
 //
-// Asleep until it is woken; then it drives until nothing is left to be done, asleep on the rank's
-// own bell or sockets in between, as a caller that waits would be.
-//
-// rank_context.h - what the communicators of one rank share: how it waits, and who drives it.
-//
-// Until a rank has a progress thread its communicators are driven by whoever waits, without a lock.
-// From then on whoever drives holds `driving`: the thread, or a caller that waits and helps. It is
-// held while collectives are moved, never while anybody sleeps.
+// Until a rank has a progress thread, the caller that waits moves its collectives, without a lock.
+// From then on `mutex` must be held to move them, by the thread or by a caller that waits and
+// helps. It is held while collectives are moved, never while a thread sleeps.
 #pragma once
 
 #include <atomic>
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <thread>
 #include <vector>
 
-#include "transport/network.h"
+#include "transport/group.h"
 #include "transport/wait.h"
 
 namespace sluice::engine {
 
+class CommunicatorState;
+struct RankContext;
+
+// Moves the collectives of a rank while its caller computes. The thread sleeps until wake(). Then
+// it moves collectives until nothing is left to do; in between it sleeps as a waiting caller would.
 class ProgressThread {
  public:
-  struct Work {
-    transport::Doorbell& bell;  // rung when a peer has done something
-    transport::Waiter& waiter;
-    transport::WaitPolicy wait_policy;
-    std::function<bool()> drive;  // moves all that can be moved; true: nothing is left
-    std::function<void()> look_after_peers;
-    std::function<void()> ring;  // the bell, in whatever way the thread sleeps
-  };
-
-  explicit ProgressThread(Work work);
-  ~ProgressThread();  // leaves what is under way as it is
+  // `context` must outlive it, and so must the memory of `group`.
+  ProgressThread(RankContext& context, const transport::Group& group);
+  ~ProgressThread();  // collectives in flight stay as they are
   ProgressThread(const ProgressThread&) = delete;
   ProgressThread& operator=(const ProgressThread&) = delete;
 
-  // There is something to do. From any thread.
+  // There is something to do. May be called from any thread.
   void wake();
 
  private:
   void run();
 
-  Work work_;
+  RankContext& context_;
+  transport::Memory& memory_;
+  transport::Doorbell& bell_;  // rung when a peer has done something
+  Rank local_;                 // this rank's number in its memory
   transport::Doorbell idle_;
   std::atomic<bool> wanted_{false};
   std::atomic<bool> stop_{false};
   std::thread thread_;
 };
 
-class CommunicatorState;
-
 struct RankContext {
-  // All ranks are on one node.
+  // For a group whose ranks are all on this node.
   explicit RankContext(int ranks_on_node);
-  // They are on several.
+  // For a group of several nodes.
   explicit RankContext(transport::Network& network)
       : wait_policy{network.wait_policy()}, waiter{network.waiter()} {}
 
-  // Locked where there is a progress thread.
-  std::unique_lock<std::mutex> drive() {
-    return progress ? std::unique_lock{driving} : std::unique_lock<std::mutex>{};
+  // The lock is empty where there is no progress thread.
+  std::unique_lock<std::mutex> lock() {
+    return progress_thread ? std::unique_lock{mutex} : std::unique_lock<std::mutex>{};
   }
-  // The same, unless another thread is driving: then false.
-  bool try_drive(std::unique_lock<std::mutex>& lock) {
-    if (!progress) return true;
-    lock = std::unique_lock{driving, std::try_to_lock};
+  // False: another thread holds the mutex.
+  bool try_lock(std::unique_lock<std::mutex>& lock) {
+    if (!progress_thread) return true;
+    lock = std::unique_lock{mutex, std::try_to_lock};
     return lock.owns_lock();
   }
 
-  // Something has been completed or has failed.
-  void announce() {
-    if (progress) transport::ring(completion);
+  // Wakes a waiting caller: a collective is complete or has failed.
+  void notify() {
+    if (progress_thread) transport::ring(completion);
   }
+
+  // Moves everything that can be moved, on all communicators. True: nothing is left to do.
+  bool progress();
+  void check_peers();
+  // Waits for everything submitted to the progress thread.
+  Status drain();
 
   std::vector<CommunicatorState*> communicators;
   transport::WaitPolicy wait_policy;
   std::shared_ptr<transport::Waiter> waiter;
-  std::mutex driving;
-  transport::Doorbell completion;  // a caller sleeps on it while the thread drives
-  std::unique_ptr<ProgressThread> progress;
+  std::mutex mutex;
+  transport::Doorbell completion;  // a caller sleeps on it while the thread moves collectives
+  std::unique_ptr<ProgressThread> progress_thread;
 };
 
 }  // namespace sluice::engine

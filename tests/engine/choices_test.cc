@@ -14,8 +14,8 @@ std::string_view chosen(Choices& choices, std::int64_t bytes, std::string_view a
   return choices.choose(collective, bytes, 0, asked).value()->algorithm->name;
 }
 
-// Ring costs little to start and much a byte, direct the reverse, exchange only holds 100 bytes.
-CostConstants made_up() {
+// Ring has a low latency and a low bandwidth, direct the reverse; exchange holds 100 bytes at most.
+CostConstants example_constants() {
   CostConstants constants;
   constants.measured = {
       {.algorithm = "exchange",
@@ -28,8 +28,8 @@ CostConstants made_up() {
 
 RankOrder one_node(int ranks) { return {std::vector<int>(static_cast<std::size_t>(ranks), 0), {}}; }
 
-TEST(Choices, TakeTheCheapestByTheConstants) {
-  Choices choices{one_node(2), 0, made_up(), {}};
+TEST(Choices, TakeTheCheapestAlgorithmByTheConstants) {
+  Choices choices{one_node(2), 0, example_constants(), {}};
   EXPECT_EQ(chosen(choices, 0), "exchange");
   EXPECT_EQ(chosen(choices, 100), "exchange");
   EXPECT_EQ(chosen(choices, 101), "ring");
@@ -37,8 +37,8 @@ TEST(Choices, TakeTheCheapestByTheConstants) {
   EXPECT_EQ(chosen(choices, 100, "", Collective::Broadcast), "direct") << "the others cannot";
 }
 
-TEST(Choices, AnOverrideHoldsForItsSizesAndTheCallBeforeIt) {
-  Choices choices{one_node(3), 1, made_up(),
+TEST(Choices, AnOverrideHoldsForItsSizesAndACallsOptionComesFirst) {
+  Choices choices{one_node(3), 1, example_constants(),
                   parse_overrides("torus@1K-1M,recursive_doubling@-8").value()};
   EXPECT_EQ(chosen(choices, 7), "recursive_doubling");
   EXPECT_EQ(chosen(choices, 8), "exchange");
@@ -49,24 +49,25 @@ TEST(Choices, AnOverrideHoldsForItsSizesAndTheCallBeforeIt) {
   EXPECT_EQ(chosen(choices, 1024, "", Collective::ReduceScatter), "ring") << "a torus cannot";
 }
 
-TEST(Choices, AskingAgainGivesTheSamePlan) {
-  Choices choices{one_node(5), 2, made_up(), {}};
+TEST(Choices, TheSameQuestionGivesTheSameChoice) {
+  Choices choices{one_node(5), 2, example_constants(), {}};
   const Choice* const first = choices.choose(Collective::AllReduce, 1 << 20, 0, "").value();
   EXPECT_EQ(choices.choose(Collective::AllReduce, 1 << 21, 0, "").value(), first);
   EXPECT_EQ(choices.choose(Collective::AllReduce, 4, 0, "direct").value(), first);
 }
 
-TEST(Overrides, SayWhatIsWrong) {
+TEST(Overrides, AnErrorNamesTheWrongPart) {
   const auto why = [](const char* text) { return parse_overrides(text).status().message(); };
   EXPECT_EQ(why("rign"), "there is no algorithm \"rign\": did you mean ring?");
   EXPECT_EQ(why("ring@4K"), "\"4K\" is not a range of sizes: write 4K-1M, -4K or 1M-");
-  EXPECT_EQ(why("ring@1M-4K"), "the range \"1M-4K\" holds no size");
+  EXPECT_EQ(why("ring@1M-4K"),
+            "the range \"1M-4K\" is empty: the first size must be smaller than the second");
   EXPECT_FALSE(parse_overrides("ring@4Q-").ok());
   EXPECT_TRUE(parse_overrides("").value().empty());
   EXPECT_EQ(parse_overrides("halving_doubling:far@-4K,ring").value().size(), 2U);
 }
 
-TEST(Constants, AreKeptInTheCacheFolderAndReadBack) {
+TEST(Constants, AreSavedInTheCacheFolderAndReadBack) {
   const std::string folder = testing::TempDir() + "sluice-constants";
   std::filesystem::remove_all(folder);
   const auto path = constants_path(bootstrap::Environment{{{"SLUICE_CACHE", folder}}}, 4);
@@ -81,8 +82,44 @@ TEST(Constants, AreKeptInTheCacheFolderAndReadBack) {
                 .string()
                 .find("/h/.cache/sluice/"),
             std::string::npos);
-  save_constants("/proc/nowhere/file", typical_constants(), 4);  // no place: nothing is said
+  save_constants("/proc/nowhere/file", typical_constants(), 4);  // cannot be written: no error
   std::filesystem::remove_all(folder);
+}
+
+using Ranks = std::vector<Rank>;
+
+TEST(RankOrder, RanksThatAreNumberedNodeByNodeKeepTheirNumbers) {
+  const RankOrder order{{0, 0, 1, 1, 1}, {}};
+  EXPECT_EQ(order.ranks(), (Ranks{0, 1, 2, 3, 4}));
+  EXPECT_EQ(order.topology(Collective::AllReduce).nodes, (std::vector{2, 3}));
+  EXPECT_FALSE(order.holds_for(*find_algorithm("ring").value(), Collective::AllReduce));
+}
+
+TEST(RankOrder, RanksInRoundRobinAreCountedNodeByNode) {
+  const RankOrder order{{0, 1, 2, 0, 1, 2, 0}, {}};
+  EXPECT_EQ(order.ranks(), (Ranks{0, 3, 6, 1, 4, 2, 5}));
+  EXPECT_EQ(order.topology(Collective::AllReduce).nodes, (std::vector{3, 2, 2}));
+  EXPECT_EQ(order.position_of(1), 3);
+  EXPECT_TRUE(order.holds_for(*find_algorithm("ring").value(), Collective::AllReduce));
+}
+
+TEST(RankOrder, NodesOfOneSwitchAreNextToEachOther) {
+  const RankOrder order{{0, 1, 2, 3}, {0, 1, 0, 1}};
+  EXPECT_EQ(order.ranks(), (Ranks{0, 2, 1, 3}));
+}
+
+TEST(RankOrder, RanksKeepTheirNumbersWhereTheNumbersMatter) {
+  const RankOrder order{{0, 1, 0, 1}, {}};
+  EXPECT_FALSE(order.holds_for(*find_algorithm("direct").value(), Collective::AllReduce));
+  EXPECT_FALSE(order.holds_for(*find_algorithm("ring").value(), Collective::ReduceScatter));
+  EXPECT_EQ(order.topology(Collective::AllGather).nodes, (std::vector{1, 1, 1, 1}));
+}
+
+TEST(RankOrder, APartOfTheRanksKeepsTheOrder) {
+  const RankOrder order{{0, 1, 2, 0, 1, 2}, {1, 0, 0}};
+  EXPECT_EQ(order.ranks(), (Ranks{1, 4, 2, 5, 0, 3}));
+  // Members 5, 3, 1 become 0, 1, 2.
+  EXPECT_EQ(order.part({5, 3, 1}).ranks(), (Ranks{2, 0, 1}));
 }
 
 }  // namespace

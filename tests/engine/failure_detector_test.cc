@@ -11,17 +11,18 @@
 namespace sluice::engine {
 namespace {
 
-// Four ranks of one node, of which the test says who has died and who is stopped; this is rank 3.
+// The memory of four ranks of one node, seen by rank 3. A test sets which ranks are dead or
+// stopped.
 class FourRanks final : public transport::Memory {
  public:
   Rank rank() const override { return 3; }
   int size() const override { return 4; }
   Result<transport::MemoryBlock> allocate(std::size_t) override {
-    return Status{Code::InvalidArgument, "there is none"};
+    return Status{Code::InvalidArgument, "this memory holds no blocks"};
   }
   void release(const transport::MemoryBlock&) override {}
   Result<std::byte*> address(Rank, transport::MemoryLocation) override {
-    return Status{Code::InvalidArgument, "there is none"};
+    return Status{Code::InvalidArgument, "this memory holds no blocks"};
   }
   int wake_descriptor() const override { return -1; }
   void wake(Rank) override {}
@@ -32,22 +33,23 @@ class FourRanks final : public transport::Memory {
   std::map<Rank, std::string> standstills;
 };
 
-class Collects final : public RunningCollective {
+class PendingCollective final : public RunningCollective {
  public:
-  explicit Collects(std::set<Rank> needed) : needed_{std::move(needed)} {}
+  explicit PendingCollective(std::set<Rank> needed) : needed_{std::move(needed)} {}
+  void begin(const Request& /*request*/) override {}
   Result<bool> advance() override { return false; }
   std::uint64_t moved() const override { return 0; }
   int step() const override { return 1; }
   int steps() const override { return 1; }
   Rank waits_for() const override { return needed_.empty() ? kOwn : *needed_.begin(); }
-  Rank differs() const override { return kOwn; }
+  Rank mismatched_peer() const override { return kOwn; }
   bool needs(Rank peer) const override { return needed_.count(peer) > 0; }
 
  private:
   std::set<Rank> needed_;
 };
 
-class WatchTest : public testing::Test {
+class FailureDetectorTest : public testing::Test {
  protected:
   void enter(Rank rank, std::uint64_t collective, std::uint64_t signature = 7) {
     group_.board(rank).entered = collective;
@@ -60,7 +62,7 @@ class WatchTest : public testing::Test {
   }
   void leave(Rank rank) { memory_->deaths[rank] = "it has left"; }
   std::string cause_of_loss(const std::set<Rank>& needed) {
-    const std::optional<Blame> blame = watch_.loss(Collects{needed}, moves_);
+    const std::optional<Blame> blame = detector_.cause_of_loss(PendingCollective{needed}, moves_);
     return blame ? blame->how : "";
   }
 
@@ -70,96 +72,96 @@ class WatchTest : public testing::Test {
   };
   std::vector<Line> control_{transport::ControlBlock::bytes(4) / sizeof(Line) + 1};
   transport::Group group_{memory_, control_.front().bytes.data()};
-  FailureDetector watch_{group_};
+  FailureDetector detector_{group_};
   bool moves_ = false;
 };
 
-TEST_F(WatchTest, WhileAllLiveNothingIsLost) {
-  watch_.look();
+TEST_F(FailureDetectorTest, NothingIsLostWhileAllRanksLive) {
+  detector_.update();
   EXPECT_EQ(cause_of_loss({0, 1, 2}), "");
 }
 
-TEST_F(WatchTest, TheDeadAreBlamedByWhoNeedsThem) {
+TEST_F(FailureDetectorTest, ADeadRankIsBlamedByRanksThatNeedIt) {
   leave(1);
-  watch_.look();
+  detector_.update();
   EXPECT_EQ(cause_of_loss({0, 1}), "rank 1 is lost (it has left)");
   EXPECT_EQ(cause_of_loss({0, 2}), "");
 }
 
-TEST_F(WatchTest, WhoGaveUpAndLeftIsNotTheCause) {
+TEST_F(FailureDetectorTest, ARankThatGaveUpAndLeftIsNotTheCause) {
   give_up(0, 2);
   leave(0);
-  watch_.look();
+  detector_.update();
   EXPECT_EQ(cause_of_loss({0}), "rank 0 gave up because of rank 2");
 }
 
-TEST_F(WatchTest, TheDeadComeBeforeThoseWhoGaveUp) {
+TEST_F(FailureDetectorTest, ADeadRankIsBlamedBeforeOneThatGaveUp) {
   give_up(0, 1);
   leave(1);
-  watch_.look();
+  detector_.update();
   EXPECT_EQ(cause_of_loss({0, 1}), "rank 1 is lost (it has left)");
   EXPECT_EQ(cause_of_loss({0}), "rank 1 is lost (it has left)");
 }
 
-TEST_F(WatchTest, WhoIsBlamedAndHasDiedSinceTheLookIsLost) {
+TEST_F(FailureDetectorTest, ABlamedRankThatDiedAfterTheUpdateIsLost) {
   give_up(0, 1);
-  watch_.look();
+  detector_.update();
   leave(1);
   EXPECT_EQ(cause_of_loss({0}), "rank 1 is lost (it has left)");
 }
 
-// Two that found out that they do not call the same: one is heard, and the other gives up and
-// leaves between the look and the question.
-TEST_F(WatchTest, WhoIsBlamedAndGaveUpAndLeftSinceTheLookIsNotLost) {
+// Ranks 0 and 1 found a mismatch. The report of rank 0 arrived; rank 1 gives up and leaves after
+// the update.
+TEST_F(FailureDetectorTest, ABlamedRankThatGaveUpAndLeftAfterTheUpdateIsNotLost) {
   give_up(0, 1, transport::kMismatched);
-  watch_.look();
+  detector_.update();
   give_up(1, 0, transport::kMismatched);
   leave(1);
   EXPECT_EQ(cause_of_loss({0}), "rank 0 gave up because of rank 1");
 }
 
-TEST_F(WatchTest, WhoIsBlamedMayBeThisRank) {
+TEST_F(FailureDetectorTest, ThisRankMayBeBlamed) {
   give_up(0, 3);
-  watch_.look();
+  detector_.update();
   EXPECT_EQ(cause_of_loss({0}), "rank 0 gave up because of this rank");
 }
 
-TEST_F(WatchTest, WhoBlamesNobodyIsNamedItself) {
+TEST_F(FailureDetectorTest, ARankThatGaveUpAndBlamesNoneIsBlamedItself) {
   give_up(0, kOwn);
-  watch_.look();
+  detector_.update();
   EXPECT_EQ(cause_of_loss({0}), "rank 0 gave up");
 }
 
-// Rank 0 is at #6 where it met rank 1 with another call; this rank still needs it in #5.
-TEST_F(WatchTest, WhoWentOnWithoutThisRankIsTheOddOne) {
+// Rank 0 is in #6, where it found that rank 1 makes another call; this rank still needs it in #5.
+TEST_F(FailureDetectorTest, ARankThatRanAheadOfThisOneIsTheOddOne) {
   enter(3, 5);
   enter(1, 5);
   enter(0, 6, 8);
   give_up(0, 1, transport::kMismatched);
-  watch_.look();
-  const std::optional<Blame> blame = watch_.loss(Collects{{0}}, true);
+  detector_.update();
+  const std::optional<Blame> blame = detector_.cause_of_loss(PendingCollective{{0}}, true);
   ASSERT_TRUE(blame);
   EXPECT_EQ(blame->culprit, 0);
   EXPECT_TRUE(blame->mismatched);
 }
 
-TEST_F(WatchTest, WhoWentOnWithMostOthersIsNotTheOddOne) {
+TEST_F(FailureDetectorTest, ARankThatRanAheadWithTheMajorityIsNotTheOddOne) {
   enter(3, 5);
   for (const Rank rank : {0, 2}) enter(rank, 6, 8);
   enter(1, 6, 9);
   give_up(0, 1, transport::kMismatched);
-  watch_.look();
+  detector_.update();
   EXPECT_EQ(cause_of_loss({0}), "rank 0 gave up because of rank 1");
 }
 
-// What two sent before they met in #6 is on its way: this rank will see for itself who is odd.
-TEST_F(WatchTest, WhileDataComesTwoThatMetAheadAreNotBlamed) {
+// Data that the two sent before #6 is in flight. This rank will find the odd one by itself.
+TEST_F(FailureDetectorTest, TwoRanksThatDifferAheadAreNotBlamedWhileDataArrives) {
   enter(3, 5);
   enter(0, 6, 8);
   enter(1, 6, 9);
   give_up(0, 1, transport::kMismatched);
   give_up(1, 0, transport::kMismatched);
-  watch_.look();
+  detector_.update();
   moves_ = true;
   EXPECT_EQ(cause_of_loss({0, 1}), "");
   moves_ = false;
@@ -169,36 +171,39 @@ TEST_F(WatchTest, WhileDataComesTwoThatMetAheadAreNotBlamed) {
   EXPECT_EQ(cause_of_loss({0}), "rank 0 gave up because of rank 1");
 }
 
-TEST_F(WatchTest, WhileDataComesWhoDiedIsStillLost) {
+TEST_F(FailureDetectorTest, ADeadRankIsBlamedEvenWhileDataArrives) {
   enter(3, 5);
   leave(1);
-  watch_.look();
+  detector_.update();
   moves_ = true;
   EXPECT_EQ(cause_of_loss({1}), "rank 1 is lost (it has left)");
 }
 
-TEST_F(WatchTest, WhoHasDoneItsPartAndLeftDoesNotHoldUpTheRest) {
+TEST_F(FailureDetectorTest, ARankThatFinishedAndLeftIsNotBlamedForAStall) {
   leave(0);
   memory_->standstills[2] = "process 17 is stopped";
-  watch_.look();
-  EXPECT_EQ(watch_.standstill(Collects{{2}}).how, "rank 2 is stopped (process 17 is stopped)");
-  EXPECT_EQ(watch_.standstill(Collects{{0, 2}}).how, "rank 0 is lost (it has left)");
+  detector_.update();
+  EXPECT_EQ(detector_.cause_of_stall(PendingCollective{{2}}).how,
+            "rank 2 is stopped (process 17 is stopped)");
+  EXPECT_EQ(detector_.cause_of_stall(PendingCollective{{0, 2}}).how,
+            "rank 0 is lost (it has left)");
 }
 
-TEST_F(WatchTest, AStoppedProcessHoldsUpTheRest) {
+TEST_F(FailureDetectorTest, AStoppedProcessIsBlamedForAStall) {
   enter(0, 1);
   memory_->standstills[2] = "process 17 is stopped";
-  watch_.look();
-  EXPECT_EQ(watch_.standstill(Collects{{0}}).how, "rank 2 is stopped (process 17 is stopped)");
+  detector_.update();
+  EXPECT_EQ(detector_.cause_of_stall(PendingCollective{{0}}).how,
+            "rank 2 is stopped (process 17 is stopped)");
 }
 
-TEST_F(WatchTest, ElseItIsWhoIsFurthestBehindAndWaitsForNobody) {
+TEST_F(FailureDetectorTest, ElseTheRankFurthestBehindThatWaitsForNoneIsBlamed) {
   enter(0, 4);
   group_.board(0).waits_for = 1 + 1;
   enter(1, 5);
   enter(2, 6);
-  watch_.look();
-  const Blame blame = watch_.standstill(Collects{{0}});
+  detector_.update();
+  const Blame blame = detector_.cause_of_stall(PendingCollective{{0}});
   EXPECT_EQ(blame.culprit, 1);
   EXPECT_EQ(blame.how, "rank 1 last reported collective #5");
 }

@@ -21,46 +21,45 @@ bool becomes_true(const std::atomic<bool>& flag) {
   return flag.load();
 }
 
-TEST(ProgressHooks, IsCarriedOutWhileNobodyWaits) {
+TEST(ProgressHooks, RunWhileTheCallerDoesNotWait) {
   for (const int ranks : {1, 2, 3, 4, 7}) {
     run_ranks(ranks, [&](Communicator& comm) {
-      Errands errands{comm, 5, 1000};
+      BackgroundSums sums{comm, 5, 1000};
       std::vector<Work> works;
-      for (int e = 0; e < 5; ++e) works.push_back(errands.issue(comm, e));
-      ASSERT_TRUE(becomes_true(errands.fills.back()->unloaded));
+      for (int e = 0; e < 5; ++e) works.push_back(sums.issue(comm, e));
+      ASSERT_TRUE(becomes_true(sums.hooks.back()->unloaded));
       for (Work& work : works) work.wait();
-      errands.expect_sums(comm.size());
+      sums.expect_sums(comm.size());
     });
   }
 }
 
-TEST(ProgressHooks, OfAnySizeAndAlgorithm) {
+TEST(ProgressHooks, RunForAnySizeAndAlgorithm) {
   for (const std::string algorithm : {"", "ring", "direct", "halving_doubling"}) {
     for (const std::size_t most : {0UL, 1UL, 37UL, 100'000UL}) {
       run_ranks(3, [&](Communicator& comm) {
-        Errands errands{comm, 4, most};
+        BackgroundSums sums{comm, 4, most};
         std::vector<Work> works;
-        for (int e = 0; e < 4; ++e)
-          works.push_back(errands.issue(comm, e, {.algorithm = algorithm}));
+        for (int e = 0; e < 4; ++e) works.push_back(sums.issue(comm, e, {.algorithm = algorithm}));
         for (auto work = works.rbegin(); work != works.rend(); ++work) work->wait();
-        errands.expect_sums(comm.size());
+        sums.expect_sums(comm.size());
       });
     }
   }
 }
 
-TEST(ProgressHooks, KeepsItsPlaceAmongTheCallersOwnCollectives) {
+TEST(ProgressHooks, RunInTheOrderOfIssueAmongTheCallersOwnCollectives) {
   run_ranks(4, [](Communicator& comm) {
     Communicator other = comm.split(comm.rank() % 2);
     for (int round = 0; round < 50; ++round) {
-      Errands errands{comm, 3, 5000};
+      BackgroundSums sums{comm, 3, 5000};
       std::vector<std::int64_t> own(100, comm.rank());
       std::vector<std::int64_t> halves(1, comm.rank());
-      Work first = errands.issue(comm, 0);
+      Work first = sums.issue(comm, 0);
       Work between = comm.all_reduce(own.data(), own.size(), {.type = DataType::I64});
-      Work second = errands.issue(comm, 1);
+      Work second = sums.issue(comm, 1);
       other.all_reduce(halves.data(), 1, {.type = DataType::I64}).wait();
-      Work third = errands.issue(comm, 2);
+      Work third = sums.issue(comm, 2);
       if (comm.rank() % 2 == 0) {
         third.wait();
         while (!between.done()) std::this_thread::yield();
@@ -70,56 +69,56 @@ TEST(ProgressHooks, KeepsItsPlaceAmongTheCallersOwnCollectives) {
       }
       first.wait();
       second.wait();
-      errands.expect_sums(4);
+      sums.expect_sums(4);
       EXPECT_EQ(own[99], 6);
       EXPECT_EQ(halves[0], comm.rank() % 2 == 0 ? 2 : 4);
     }
   });
 }
 
-TEST(ProgressHooks, ACommunicatorCanBeSplitAndDroppedMeanwhile) {
+TEST(ProgressHooks, RunWhileACommunicatorIsSplitAndDropped) {
   run_ranks(3, [](Communicator& comm) {
     for (int round = 0; round < 20; ++round) {
-      Errands errands{comm, 2, 20'000};
-      Work first = errands.issue(comm, 0);
+      BackgroundSums sums{comm, 2, 20'000};
+      Work first = sums.issue(comm, 0);
       Communicator part = comm.split(0);
-      Work second = errands.issue(comm, 1);
+      Work second = sums.issue(comm, 1);
       part.barrier();
       second.wait();
       first.wait();
-      errands.expect_sums(3);
+      sums.expect_sums(3);
     }
   });
 }
 
-TEST(ProgressHooks, ALostPeerFailsIt) {
+TEST(ProgressHooks, AreNotUnloadedAfterAPeerIsLost) {
   run_ranks(3, [](Communicator& comm) {
-    Errands errands{comm, 1, 100'000};
+    BackgroundSums sums{comm, 1, 100'000};
     comm.barrier();
     if (comm.rank() == 1) return;
-    Work work = errands.issue(comm, 0);
+    Work work = sums.issue(comm, 0);
     try {
       work.wait();
-      FAIL() << "it was completed without rank 1";
+      FAIL() << "the collective completed without rank 1";
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), Code::PeerLost) << error.what();
       EXPECT_NE(std::string{error.what()}.find("rank 1"), std::string::npos) << error.what();
     }
-    EXPECT_FALSE(errands.fills[0]->unloaded.load());
-    EXPECT_THROW(errands.issue(comm, 0), Error);
+    EXPECT_FALSE(sums.hooks[0]->unloaded.load());
+    EXPECT_THROW(sums.issue(comm, 0), Error);
   });
 }
 
-TEST(ProgressHooks, ADeadlinePassesBesideTheProgressThread) {
+TEST(ProgressHooks, ADeadlineHoldsBesideTheProgressThread) {
   std::atomic<bool> over{false};
   run_ranks(2, [&](Communicator& comm) {
-    Errands errands{comm, 1, 100'000};
+    BackgroundSums sums{comm, 1, 100'000};
     comm.barrier();
     if (comm.rank() == 0) {
-      Work work = errands.issue(comm, 0);
+      Work work = sums.issue(comm, 0);
       try {
         work.wait(std::chrono::milliseconds{200});
-        ADD_FAILURE() << "it was completed without rank 1";
+        ADD_FAILURE() << "the collective completed without rank 1";
       } catch (const Error& error) {
         EXPECT_EQ(error.code(), Code::DeadlineExceeded) << error.what();
       }
@@ -130,27 +129,26 @@ TEST(ProgressHooks, ADeadlinePassesBesideTheProgressThread) {
   });
 }
 
-TEST(ProgressHooks, AnotherCallAtAPeerIsAMismatchAtBoth) {
+TEST(ProgressHooks, ADifferentCallAtAPeerIsAMismatchAtBoth) {
   run_ranks(2, [](Communicator& comm) {
-    Errands errands{comm, 1, 1000};
-    Work work =
-        comm.rank() == 0 ? errands.issue(comm, 0) : errands.issue(comm, 0, {.op = ReduceOp::Max});
+    BackgroundSums sums{comm, 1, 1000};
+    Work work = comm.rank() == 0 ? sums.issue(comm, 0) : sums.issue(comm, 0, {.op = ReduceOp::Max});
     try {
       work.wait();
-      FAIL() << "a sum and a maximum were taken for one";
+      FAIL() << "a sum and a maximum were taken for the same collective";
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), Code::Mismatch) << error.what();
     }
   });
 }
 
-TEST(ProgressHooks, AnUnknownAlgorithmIsRefusedAtOnce) {
+TEST(ProgressHooks, AnUnknownAlgorithmIsAnErrorAtOnce) {
   run_ranks(2, [](Communicator& comm) {
-    Errands errands{comm, 1, 10};
-    EXPECT_THROW(errands.issue(comm, 0, {.algorithm = "rnig"}), Error);
-    Work work = errands.issue(comm, 0);
+    BackgroundSums sums{comm, 1, 10};
+    EXPECT_THROW(sums.issue(comm, 0, {.algorithm = "rnig"}), Error);
+    Work work = sums.issue(comm, 0);
     work.wait();
-    errands.expect_sums(2);
+    sums.expect_sums(2);
   });
 }
 

@@ -18,22 +18,22 @@ TEST(Processes, SomeRanksInPoolsAndOthersNot) {
 TEST(Processes, MinMaxAndMean) { conformance::min_max_and_mean(world()); }
 TEST(Processes, AllRanksHoldTheSameBits) { conformance::all_ranks_hold_the_same_bits(world()); }
 
-TEST(Processes, ErrandsBesideTheCallersOwnCollectives) {
+TEST(Processes, BackgroundCollectivesRunBesideTheCallersOwn) {
   Communicator own = world().split(0, world().rank());
   for (int round = 0; round < 5; ++round) {
-    Errands errands{own, 4, 100'000};
+    BackgroundSums sums{own, 4, 100'000};
     std::vector<Work> works;
-    for (int e = 0; e < 4; ++e) works.push_back(errands.issue(own, e));
+    for (int e = 0; e < 4; ++e) works.push_back(sums.issue(own, e));
     std::vector<float> ones(1000, 1);
     world().all_reduce(ones.data(), ones.size()).wait();
     EXPECT_EQ(ones[999], static_cast<float>(world().size()));
     for (Work& work : works) work.wait();
-    errands.expect_sums(own.size());
+    sums.expect_sums(own.size());
   }
 }
 
-// From here on with a progress thread.
-TEST(Processes, SplitInHalves) {
+// The rank has a progress thread from here on.
+TEST(Processes, HalvesOfTheRanksRunSideBySide) {
   Communicator half = world().split(world().rank() % 2);
   conformance::every_type(half);
   world().barrier();

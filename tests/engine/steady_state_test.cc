@@ -1,5 +1,5 @@
-// A steady state allocates nothing, and who waits uses no core. A program of its own: every
-// allocation of the process is counted.
+// A steady state allocates nothing, and a rank that waits uses no core. A program of its own,
+// because every allocation of the process is counted.
 #include <gtest/gtest.h>
 
 #include <ctime>
@@ -47,12 +47,12 @@ TEST(SteadyState, AllocatesNothing) {
   });
 }
 
-TEST(SteadyState, ErrandsAllocateNothing) {
+TEST(SteadyState, BackgroundCollectivesAllocateNothing) {
   run_ranks(2, [&](Communicator& comm) {
     const Pool pool = comm.allocate(50'000 * sizeof(float));
-    ProgressHooks errand;
+    ProgressHooks hooks;
     const auto round = [&] {
-      Work first = all_reduce_in_background(comm, pool.data(), 50'000, {}, &errand);
+      Work first = all_reduce_in_background(comm, pool.data(), 50'000, {}, &hooks);
       Work second = all_reduce_in_background(comm, pool.data(), 1000, {}, nullptr);
       comm.all_reduce(pool.data(), 10).wait();
       second.wait();
@@ -70,7 +70,7 @@ TEST(SteadyState, ErrandsAllocateNothing) {
   });
 }
 
-TEST(SteadyState, WhoWaitsUsesNoCore) {
+TEST(SteadyState, ARankThatWaitsUsesNoCore) {
   run_ranks(2, [](Communicator& comm) {
     for (const std::size_t count : {std::size_t{1}, std::size_t{1} << 20}) {
       std::vector<float> data(count);

@@ -6,29 +6,29 @@
 
 namespace sluice::engine {
 
-void FailureDetector::look() {
+void FailureDetector::update() {
   group_.receive_status();
   for (Rank peer = 0; peer < group_.size(); ++peer) {
-    if (peer != group_.rank()) gone_[static_cast<std::size_t>(peer)] = now(peer);
+    if (peer != group_.rank()) states_[static_cast<std::size_t>(peer)] = present_state(peer);
   }
 }
 
-// Asked in this order: who gives up and then leaves is not taken for a cause.
-FailureDetector::Gone FailureDetector::now(Rank peer) const {
-  const Gone before = gone_[static_cast<std::size_t>(peer)];
-  if (before == Gone::GaveUp) return before;
-  const bool has_died = before == Gone::Dead || !group_.death_of(peer).empty();
-  if (has_died) group_.receive_status();  // its last words may have come since
-  if (group_.board(peer).failed.load(std::memory_order_seq_cst) != 0) return Gone::GaveUp;
-  return has_died ? Gone::Dead : Gone::No;
+// The death is read before the board, so a peer that gave up and then left is not taken for dead.
+FailureDetector::PeerState FailureDetector::present_state(Rank peer) const {
+  const PeerState before = state(peer);
+  if (before == PeerState::GaveUp) return before;
+  const bool has_died = before == PeerState::Dead || !group_.death_of(peer).empty();
+  if (has_died) group_.receive_status();  // its last report may have arrived since
+  if (group_.board(peer).failed.load(std::memory_order_seq_cst) != 0) return PeerState::GaveUp;
+  return has_died ? PeerState::Dead : PeerState::Alive;
 }
 
-std::optional<Blame> FailureDetector::loss(const RunningCollective& running, bool moves) const {
+std::optional<Blame> FailureDetector::cause_of_loss(const RunningCollective& running,
+                                                    bool moves) const {
   Rank gave_up = kOwn;
   for (Rank peer = 0; peer < group_.size(); ++peer) {
-    const Gone gone = gone_[static_cast<std::size_t>(peer)];
-    if (gone == Gone::No || !running.needs(peer)) continue;
-    if (gone == Gone::Dead) return dead(peer);
+    if (state(peer) == PeerState::Alive || !running.needs(peer)) continue;
+    if (state(peer) == PeerState::Dead) return lost(peer);
     if (moves && met_another_ahead(peer)) continue;
     gave_up = peer;
   }
@@ -36,12 +36,9 @@ std::optional<Blame> FailureDetector::loss(const RunningCollective& running, boo
   return blamed_by(gave_up);
 }
 
-Blame FailureDetector::standstill(const RunningCollective& running) const {
-  const auto is = [&](Rank peer, Gone gone) {
-    return gone_[static_cast<std::size_t>(peer)] == gone;
-  };
+Blame FailureDetector::cause_of_stall(const RunningCollective& running) const {
   for (Rank peer = 0; peer < group_.size(); ++peer) {
-    if (is(peer, Gone::Dead) && running.needs(peer)) return dead(peer);
+    if (state(peer) == PeerState::Dead && running.needs(peer)) return lost(peer);
   }
   if (is_cut_off()) {
     return {group_.rank(), "no rank of any other host is heard: is this host's link down?"};
@@ -52,15 +49,15 @@ Blame FailureDetector::standstill(const RunningCollective& running) const {
     if (!stopped.empty()) return {peer, base::format("rank {} is stopped ({})", peer, stopped)};
   }
   for (Rank peer = 0; peer < group_.size(); ++peer) {
-    if (is(peer, Gone::GaveUp)) return blamed_by(peer);
+    if (state(peer) == PeerState::GaveUp) return blamed_by(peer);
   }
   for (Rank peer = 0; peer < group_.size(); ++peer) {
-    if (is(peer, Gone::Dead)) return dead(peer);
+    if (state(peer) == PeerState::Dead) return lost(peer);
   }
   return furthest_behind(running);
 }
 
-// Several other nodes fall silent at once: then it is this one that is gone.
+// When all other nodes fall silent, and there are several, it is this node that lost its link.
 bool FailureDetector::is_cut_off() const {
   int silent_node = -1;
   bool several = false;
@@ -74,7 +71,7 @@ bool FailureDetector::is_cut_off() const {
   return several;
 }
 
-Blame FailureDetector::dead(Rank rank) const {
+Blame FailureDetector::lost(Rank rank) const {
   return {rank, base::format("rank {} is lost ({})", rank, group_.death_of(rank))};
 }
 
@@ -86,15 +83,15 @@ Blame FailureDetector::blamed_by(Rank rank) const {
   if (culprit == group_.rank()) {
     return {culprit, base::format("rank {} gave up because of this rank", rank)};
   }
-  if (now(culprit) == Gone::Dead) return dead(culprit);
+  if (present_state(culprit) == PeerState::Dead) return lost(culprit);
   const std::string stopped = group_.stall_of(culprit);
   return {culprit, stopped.empty()
                        ? base::format("rank {} gave up because of rank {}", rank, culprit)
                        : base::format("rank {} is stopped ({})", culprit, stopped)};
 }
 
-// Whether that rank gave up because another calls something else, both in a later collective than
-// this rank's.
+// Whether that rank gave up because of a mismatch with another, both in a later collective than
+// this rank.
 bool FailureDetector::met_another_ahead(Rank rank) const {
   const std::uint64_t own = group_.own_board().entered.load(std::memory_order_acquire);
   const transport::StatusBoard& board = group_.board(rank);
@@ -103,15 +100,15 @@ bool FailureDetector::met_another_ahead(Rank rank) const {
          board.blamed_in.load(std::memory_order_relaxed) > own;
 }
 
-// Whether that rank, which found that another calls something else, has itself gone past the
-// collective in which this one still needs it, and is the odd one: the other had not gone so far,
-// or more ranks call what the other calls.
-bool FailureDetector::ran_ahead(Rank rank, Rank of) const {
-  const auto entered = [&](Rank whose) {
-    return group_.board(whose).entered.load(std::memory_order_acquire);
+// Of two ranks with a mismatch: whether `rank`, which found it, is the odd one. It is if it has
+// gone past the collective in which this rank still needs it, and either `other` had not gone so
+// far, or more ranks make the call of `other`.
+bool FailureDetector::ran_ahead(Rank rank, Rank other) const {
+  const auto entered = [&](Rank peer) {
+    return group_.board(peer).entered.load(std::memory_order_acquire);
   };
-  const auto signature = [&](Rank whose) {
-    return group_.board(whose).signature.load(std::memory_order_relaxed);
+  const auto signature = [&](Rank peer) {
+    return group_.board(peer).signature.load(std::memory_order_relaxed);
   };
   const std::uint64_t own = entered(group_.rank());
   if (group_.board(rank).failed.load(std::memory_order_relaxed) != transport::kMismatched ||
@@ -123,7 +120,7 @@ bool FailureDetector::ran_ahead(Rank rank, Rank of) const {
   for (Rank peer = 0; peer < group_.size(); ++peer) {
     if (entered(peer) != entered(rank)) continue;
     with_rank += signature(peer) == signature(rank) ? 1 : 0;
-    with_other += signature(peer) == signature(of) ? 1 : 0;
+    with_other += signature(peer) == signature(other) ? 1 : 0;
   }
   return with_other > with_rank;
 }
@@ -134,15 +131,15 @@ Blame FailureDetector::furthest_behind(const RunningCollective& running) const {
   for (Rank peer = 0; peer < group_.size(); ++peer) {
     const transport::StatusBoard& board = group_.board(peer);
     if (peer == group_.rank() || board.waits_for.load(std::memory_order_relaxed) != 0) continue;
-    const std::pair<std::uint64_t, int> place{board.entered.load(std::memory_order_relaxed),
-                                              board.step.load(std::memory_order_relaxed)};
-    if (behind == kOwn || place < least) {
+    const std::pair<std::uint64_t, int> position{board.entered.load(std::memory_order_relaxed),
+                                                 board.step.load(std::memory_order_relaxed)};
+    if (behind == kOwn || position < least) {
       behind = peer;
-      least = place;
+      least = position;
     }
   }
-  if (behind == kOwn) behind = running.waits_for();  // they all wait: it is at least near
-  if (behind == kOwn) return {kOwn, "nobody is known to be behind"};
+  if (behind == kOwn) behind = running.waits_for();  // all ranks wait: the next best guess
+  if (behind == kOwn) return {kOwn, "no rank is known to be behind"};
   return {behind, base::format("rank {} last reported collective #{}", behind,
                                group_.board(behind).entered.load(std::memory_order_relaxed))};
 }

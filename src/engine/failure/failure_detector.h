@@ -1,10 +1,10 @@
-// failure_detector.h - who is to blame when a collective does not go on.
+// failure_detector.h - finds the rank to blame when a collective cannot go on.
 //
-// A rank that died or left without having given up itself is a cause; a rank that gave up says on
-// its board whom it blamed, so all survivors name the same one; of two that do not call the same,
-// it is the one that went on to a later collective without this rank. When only time has passed, it
-// is a stopped process or one that has fallen silent, else the rank furthest behind that waits for
-// nobody.
+// A rank that died, or left without giving up first, is the culprit. A rank that gave up (poisoned
+// its communicator) has written on its board whom it blamed, so all survivors blame the same rank.
+// On a mismatch the culprit is the rank that ran ahead to a later collective without this rank.
+// When there is no failure but nothing moves, the culprit is a stopped process or a rank that fell
+// silent, else the rank furthest behind that waits for no other.
 // Thread-safety: one thread at a time.
 #pragma once
 
@@ -21,36 +21,38 @@ namespace sluice::engine {
 struct Blame {
   Rank culprit = kOwn;
   std::string how;          // "rank 2 is lost (process 17 is gone)"
-  bool mismatched = false;  // it calls another collective than this rank
+  bool mismatched = false;  // the culprit calls another collective than this rank
 };
 
 class FailureDetector {
  public:
-  explicit FailureDetector(const transport::Group& group) : group_{group}, gone_(size()) {}
+  explicit FailureDetector(const transport::Group& group) : group_{group}, states_(size()) {}
 
-  // Looks who has gone. What a rank gave before it left is seen by who advances after this.
-  void look();
+  // Reads every peer's state. Call it before advance(): data that a peer sent before it ended is
+  // then still received.
+  void update();
 
-  // The cause of a loss that the collective cannot survive, as of the last look(). While it moves,
-  // who gave up in a later collective may owe it nothing: what it sent is on its way.
-  std::optional<Blame> loss(const RunningCollective& running, bool moves) const;
-  // The cause of a standstill; there always is one.
-  Blame standstill(const RunningCollective& running) const;
+  // The loss, as of the last update(), that the collective cannot survive. While the collective
+  // `moves`, a peer that gave up in a later collective may be innocent: its data is in flight.
+  std::optional<Blame> cause_of_loss(const RunningCollective& running, bool moves) const;
+  // The cause when nothing has moved for the deadline; there always is one.
+  Blame cause_of_stall(const RunningCollective& running) const;
 
  private:
-  enum class Gone : std::uint8_t { No, Dead, GaveUp };
+  enum class PeerState : std::uint8_t { Alive, Dead, GaveUp };
 
   std::size_t size() const { return static_cast<std::size_t>(group_.size()); }
-  Gone now(Rank peer) const;
+  PeerState state(Rank peer) const { return states_[static_cast<std::size_t>(peer)]; }
+  PeerState present_state(Rank peer) const;
   bool is_cut_off() const;
-  Blame dead(Rank rank) const;
+  Blame lost(Rank rank) const;
   Blame blamed_by(Rank rank) const;
   bool met_another_ahead(Rank rank) const;
-  bool ran_ahead(Rank rank, Rank of) const;
+  bool ran_ahead(Rank rank, Rank other) const;
   Blame furthest_behind(const RunningCollective& running) const;
 
   const transport::Group& group_;
-  std::vector<Gone> gone_;  // by rank
+  std::vector<PeerState> states_;  // by rank
 };
 
 }  // namespace sluice::engine

@@ -1,6 +1,8 @@
 #include "engine/select/choices.h"
 
 #include <algorithm>
+#include <numeric>
+#include <tuple>
 
 #include "base/format.h"
 #include "base/text.h"
@@ -31,10 +33,18 @@ Result<AlgorithmOverride> parse_override(std::string_view text) {
   if (Status status = read(range.substr(0, dash), parsed.least); !status.ok()) return status;
   if (Status status = read(range.substr(dash + 1), parsed.end); !status.ok()) return status;
   if (parsed.least >= parsed.end) {
-    return Status{Code::InvalidArgument,
-                  base::format("the range {} holds no size", base::quote(range))};
+    return Status{
+        Code::InvalidArgument,
+        base::format("the range {} is empty: the first size must be smaller than the second",
+                     base::quote(range))};
   }
   return parsed;
+}
+
+std::vector<int> nodes_of(const transport::Group& group) {
+  std::vector<int> nodes;
+  for (Rank rank = 0; rank < group.size(); ++rank) nodes.push_back(group.location(rank).node);
+  return nodes;
 }
 
 }  // namespace
@@ -68,13 +78,65 @@ const Algorithm* overriding(const std::vector<AlgorithmOverride>& overrides, Col
   return nullptr;
 }
 
-Result<const Choice*> Choices::chosen(const Algorithm& algorithm, const Shape& shape) {
+RankOrder::RankOrder(const std::vector<int>& node_of, const std::vector<int>& switch_of) {
+  const auto node = [&](Rank rank) { return node_of[static_cast<std::size_t>(rank)]; };
+  const auto first_rank = [&](int node_id) {
+    return std::find(node_of.begin(), node_of.end(), node_id) - node_of.begin();
+  };
+  const auto switch_at = [&](int node_id) {
+    const auto i = static_cast<std::size_t>(node_id);
+    return i < switch_of.size() ? switch_of[i] : 0;
+  };
+  ranks_.resize(node_of.size());
+  std::iota(ranks_.begin(), ranks_.end(), 0);
+  std::stable_sort(ranks_.begin(), ranks_.end(), [&](Rank a, Rank b) {
+    return std::tuple{switch_at(node(a)), first_rank(node(a))} <
+           std::tuple{switch_at(node(b)), first_rank(node(b))};
+  });
+  for (const Rank rank : ranks_) nodes_.push_back(node(rank));
+}
+
+RankOrder::RankOrder(const transport::Group& group, const std::vector<int>& switch_of)
+    : RankOrder{nodes_of(group), switch_of} {}
+
+RankOrder RankOrder::part(const std::vector<Rank>& members) const {
+  RankOrder part;
+  for (std::size_t position = 0; position < ranks_.size(); ++position) {
+    const auto member = std::find(members.begin(), members.end(), ranks_[position]);
+    if (member == members.end()) continue;
+    part.ranks_.push_back(static_cast<Rank>(member - members.begin()));
+    part.nodes_.push_back(nodes_[position]);
+  }
+  return part;
+}
+
+Rank RankOrder::position_of(Rank rank) const {
+  return static_cast<Rank>(std::find(ranks_.begin(), ranks_.end(), rank) - ranks_.begin());
+}
+
+bool RankOrder::holds_for(const Algorithm& algorithm, Collective collective) const {
+  return !algorithm.ordered && !has_owners(collective) &&
+         !std::is_sorted(ranks_.begin(), ranks_.end());
+}
+
+Topology RankOrder::topology(Collective collective) const {
+  if (has_owners(collective) && !std::is_sorted(ranks_.begin(), ranks_.end()))
+    return Topology::flat(size());
+  Topology topology;
+  for (std::size_t position = 0; position < nodes_.size(); ++position) {
+    if (position == 0 || nodes_[position] != nodes_[position - 1]) topology.nodes.push_back(0);
+    ++topology.nodes.back();
+  }
+  return topology;
+}
+
+Result<const Choice*> Choices::choice_of(const Algorithm& algorithm, const Shape& shape) {
   for (const auto& known : choices_) {
     if (known->algorithm == &algorithm && known->shape == shape) return known.get();
   }
   const bool ordered = order_.holds_for(algorithm, shape.collective);
   Result<std::shared_ptr<const Plan>> proven =
-      proven_plan(algorithm, shape, ordered ? order_.place_of(rank_) : rank_);
+      proven_plan(algorithm, shape, ordered ? order_.position_of(rank_) : rank_);
   if (!proven.ok()) return proven.status();
   std::shared_ptr<const Plan> plan = std::move(proven).value();
   if (ordered) plan = std::make_shared<const Plan>(plan->renumbered(order_.ranks()));
@@ -93,7 +155,7 @@ Choices::Table& Choices::table_of(Collective collective, Rank root) {
   for (const Selector::Flip& flip : selector.shape_flips(1, kMostBytes)) {
     const Algorithm& algorithm = *flip.candidate.algorithm;
     Shape shape = flip.candidate.shape;
-    if (order_.holds_for(algorithm, collective)) shape.root = order_.place_of(root);
+    if (order_.holds_for(algorithm, collective)) shape.root = order_.position_of(root);
     table.entries.push_back({flip.bytes, nullptr, &algorithm, shape});
   }
   tables_.push_back(std::move(table));
@@ -129,26 +191,26 @@ Result<const Choice*> Choices::choose(Collective collective, std::int64_t bytes,
     wanted = found.value();
   }
   if (wanted != nullptr) {
-    const Rank place = order_.holds_for(*wanted, collective) ? order_.place_of(root) : root;
+    const Rank position = order_.holds_for(*wanted, collective) ? order_.position_of(root) : root;
     for (const auto& known : choices_) {
       const Shape& shape = known->shape;
-      if (known->algorithm == wanted && shape.collective == collective && shape.root == place &&
+      if (known->algorithm == wanted && shape.collective == collective && shape.root == position &&
           shape.segments == 1) {
         return known.get();
       }
     }
     const Result<Shape> shape =
-        shape_on(*wanted, {.collective = collective, .ranks = order_.size(), .root = place},
+        shape_on(*wanted, {.collective = collective, .ranks = order_.size(), .root = position},
                  order_.topology(collective));
     if (!shape.ok()) return shape.status();
-    return chosen(*wanted, shape.value());
+    return choice_of(*wanted, shape.value());
   }
   std::vector<Entry>& entries = table_of(collective, root).entries;
   auto entry = std::upper_bound(entries.begin() + 1, entries.end(), bytes,
                                 [](std::int64_t b, const Entry& e) { return b < e.from_bytes; });
   --entry;
   if (entry->choice == nullptr) {
-    const Result<const Choice*> choice = chosen(*entry->algorithm, entry->shape);
+    const Result<const Choice*> choice = choice_of(*entry->algorithm, entry->shape);
     if (!choice.ok()) return choice.status();
     entry->choice = choice.value();
   }

@@ -1,18 +1,8 @@
-// algorithm_override.h - which algorithm the user wants, whatever is cheapest.
+// choices.h - the algorithm and plan that a rank runs for a collective of some size.
 //
-// "ring" for every size, or a list in which each may be limited to a range of sizes, from the first
-// up to but not including the second: "exchange@-4K,ring@4K-1M,direct@1M-".
-//
-// choices.h - which algorithm a rank runs for which collective and size, and the plan it runs by.
-//
-// A pure function of what all ranks agree on: the constants, the overrides, the request. Answers
-// are kept, so asking again allocates nothing. Thread-safety: one thread at a time.
-//
-// agreement.h - what all ranks of a job go by: rank 0's constants and the order of the nodes.
-//
-// On one node the constants are those measured there (constants.h). Between nodes they are those of
-// the cluster file that SLUICE_TOPOLOGY names at rank 0, else they are measured at every start:
-// tenths of a second, for which host will meet which network is not known before.
+// Choices are a pure function of what all ranks agree on: the constants, the overrides, the order
+// of the ranks and the request. They are kept, so asking again allocates nothing. Thread-safety:
+// one thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -20,19 +10,21 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "bootstrap/environment.h"
 #include "engine/plan.h"
-#include "engine/select/rank_order.h"
 #include "sluice/algorithms.h"
 #include "sluice/analysis/cost.h"
-#include "sluice/communicator.h"
 #include "sluice/status.h"
 #include "transport/group.h"
 
 namespace sluice::engine {
 
+// The user's wish for an algorithm: "ring" for every size, or a list in which each algorithm may be
+// limited to sizes from the first up to but not including the second:
+// "exchange@-4K,ring@4K-1M,direct@1M-".
 struct AlgorithmOverride {
   const Algorithm* algorithm = nullptr;
   std::int64_t least = 0;
@@ -41,16 +33,49 @@ struct AlgorithmOverride {
 
 Result<std::vector<AlgorithmOverride>> parse_overrides(std::string_view text);
 
-// Those of SLUICE_ALGORITHM.
+// The overrides in SLUICE_ALGORITHM.
 Result<std::vector<AlgorithmOverride>> overrides_of(const bootstrap::Environment& environment);
 
 // The first that holds for the collective and its bytes; null: none does.
 const Algorithm* overriding(const std::vector<AlgorithmOverride>& overrides, Collective collective,
                             std::int64_t bytes);
 
+// The order in which schedules count the ranks of a communicator.
+//
+// Programs are written for ranks that are numbered node by node: a ring of them crosses the link of
+// each node once in each direction. Users number ranks as they like. So the positions of a schedule
+// are given to the ranks node by node, with the nodes of one switch next to each other. Where the
+// numbering itself matters (which rank owns a part, sums in rank order) ranks keep their numbers.
+class RankOrder {
+ public:
+  // `node_of`: the node of every rank. `switch_of`: the switch of every node; 0 for nodes beyond
+  // its end.
+  RankOrder(const std::vector<int>& node_of, const std::vector<int>& switch_of);
+  explicit RankOrder(const transport::Group& group, const std::vector<int>& switch_of = {});
+  // The order of some of the ranks, by their new numbers.
+  RankOrder part(const std::vector<Rank>& members) const;
+
+  int size() const { return static_cast<int>(ranks_.size()); }
+  // The rank at each position.
+  const std::vector<Rank>& ranks() const { return ranks_; }
+  Rank position_of(Rank rank) const;
+
+  // Whether such a schedule may count ranks in this order, rather than by their numbers.
+  bool holds_for(const Algorithm& algorithm, Collective collective) const;
+  // The nodes, as schedules of the collective see them. Where a node's ranks are not consecutive,
+  // each rank is a node of its own.
+  Topology topology(Collective collective) const;
+
+ private:
+  RankOrder() = default;
+
+  std::vector<Rank> ranks_;
+  std::vector<int> nodes_;  // the node at each position
+};
+
 struct Choice {
   const Algorithm* algorithm = nullptr;
-  Shape shape;  // as schedules count the ranks (order.h)
+  Shape shape;  // in the numbers of the RankOrder
   std::shared_ptr<const Plan> plan;
 };
 
@@ -67,11 +92,11 @@ class Choices {
   const CostConstants& constants() const { return constants_; }
   const std::vector<AlgorithmOverride>& overrides() const { return overrides_; }
 
-  // "ring to 4 KiB, direct beyond", overrides apart.
+  // "ring to 4 KiB, direct beyond", without the overrides.
   std::string describe(Collective collective);
 
-  // `asked`: by that algorithm; empty: by an override, else the cheapest. Proves what it has not
-  // proven yet. The choice lives as long as this object.
+  // `asked` names the algorithm; empty: an override, else the cheapest. Proves a schedule at its
+  // first use. The choice lives as long as this object.
   Result<const Choice*> choose(Collective collective, std::int64_t bytes, Rank root,
                                std::string_view asked);
 
@@ -89,7 +114,7 @@ class Choices {
   };
 
   Table& table_of(Collective collective, Rank root);
-  Result<const Choice*> chosen(const Algorithm& algorithm, const Shape& shape);
+  Result<const Choice*> choice_of(const Algorithm& algorithm, const Shape& shape);
 
   RankOrder order_;
   Rank rank_;
@@ -98,9 +123,5 @@ class Choices {
   std::vector<std::unique_ptr<Choice>> choices_;
   std::vector<Table> tables_;
 };
-
-// Every rank must call it. Throws what the collectives throw, and Error at a wrong file.
-Choices agreed_choices(Communicator& communicator, const transport::Group& group,
-                       const bootstrap::Environment& environment);
 
 }  // namespace sluice::engine

@@ -7,8 +7,10 @@
 #include <fstream>
 #include <iterator>
 #include <limits>
+#include <utility>
 
 #include "base/format.h"
+#include "base/log.h"
 #include "bootstrap/host.h"
 #include "cluster/cluster.h"
 #include "sluice/algorithms.h"
@@ -21,10 +23,10 @@ constexpr std::string_view kMeasured[] = {"exchange",           "direct",       
                                           "recursive_doubling", "halving_doubling", "double_tree"};
 constexpr std::size_t kSmallBytes = 8;
 constexpr std::size_t kLargeBytes = std::size_t{1} << 20;
-constexpr double kNoDifference = 1e15;  // bytes a second: the large one was not slower
+constexpr double kNoDifference = 1e15;  // bytes a second, where the large one was not slower
 
-// A measured algorithm at one size: the best of some times of about half a millisecond, by this
-// rank's clock. What disturbs a time can only make it longer.
+// A measured algorithm at one size: the shortest of several measurements of about half a
+// millisecond, by this rank's clock. A disturbance can only make a measurement longer.
 struct Timing {
   CollectiveOptions options;
   std::size_t bytes;
@@ -34,7 +36,7 @@ struct Timing {
     constexpr double kSlice = 5e-4;
     constexpr double kMostRepeats = 200;
     double repeats = worth_it ? std::clamp(kSlice / seconds, 1.0, kMostRepeats) : 0;
-    communicator.broadcast(&repeats, 1, {.type = DataType::F64}).wait();  // rank 0's, for all
+    communicator.broadcast(&repeats, 1, {.type = DataType::F64}).wait();  // all ranks use rank 0's
     if (repeats == 0) return;
     seconds =
         std::min(seconds, seconds_of(communicator, pool.as<float>().data(), bytes / sizeof(float),
@@ -42,13 +44,13 @@ struct Timing {
   }
 };
 
-// `exchange` goes through slots, which only hold so much.
+// `exchange` sends its data through slots of a fixed size.
 std::int64_t most_bytes(std::string_view algorithm) {
   return algorithm == "exchange" ? static_cast<std::int64_t>(transport::kSlotBytes)
                                  : std::numeric_limits<std::int64_t>::max();
 }
 
-// alpha and beta such that the algorithm's closed form gives the two times.
+// The alpha and beta for which the algorithm's closed form gives the two times.
 MeasuredLink fitted(const Algorithm& algorithm, int ranks, double small_s, double large_s,
                     std::size_t large_bytes) {
   const Shape shape =
@@ -69,71 +71,19 @@ MeasuredLink fitted(const Algorithm& algorithm, int ranks, double small_s, doubl
           .most_bytes = most_bytes(algorithm.name)};
 }
 
-}  // namespace
-
-std::span<const std::string_view> measured_algorithms() { return kMeasured; }
-
-std::filesystem::path constants_path(const bootstrap::Environment& environment, int ranks) {
-  std::filesystem::path folder;
-  if (const auto own = environment.text(bootstrap::variable::kCache)) {
-    folder = *own;
-  } else if (const auto cache = environment.text(bootstrap::variable::kCacheHome)) {
-    folder = std::filesystem::path{*cache} / "sluice";
-  } else if (const auto home = environment.text(bootstrap::variable::kHome)) {
-    folder = std::filesystem::path{*home} / ".cache" / "sluice";
-  } else {
-    return {};
-  }
-  // Homes are shared between machines. All cores count, not only those this rank is pinned to.
-  return folder / base::format("{}-{}-cores-{}-ranks.toml", bootstrap::host_name(),
-                               sysconf(_SC_NPROCESSORS_CONF), ranks);
-}
-
-std::optional<CostConstants> load_constants(const std::filesystem::path& path) {
-  std::ifstream file{path};
-  if (!file) return std::nullopt;
-  const std::string text{std::istreambuf_iterator<char>{file}, {}};
-  const Result<cluster::Cluster> cluster = cluster::parse_cluster(text, path.string());
-  if (!cluster.ok()) return std::nullopt;
-  const CostConstants& constants = cluster.value().constants;
-  const bool complete =
-      std::all_of(std::begin(kMeasured), std::end(kMeasured),
-                  [&](std::string_view name) { return constants.measured_for(name) != nullptr; });
-  return complete ? std::optional{constants} : std::nullopt;
-}
-
-void save_constants(const std::filesystem::path& path, const CostConstants& constants, int ranks) {
-  if (path.empty()) return;
-  std::error_code failed;
-  std::filesystem::create_directories(path.parent_path(), failed);
-  const cluster::Cluster cluster{"this-machine", ranks, constants};
-  // Never half a file for another job to read.
-  const std::filesystem::path written = path.string() + base::format(".{}", getpid());
-  std::ofstream file{written};
-  file << "# Measured by Sluice; delete it to have it measured again.\n"
-       << cluster::show_cluster(cluster);
-  file.close();
-  if (file) {
-    std::filesystem::rename(written, path, failed);
-  } else {
-    std::filesystem::remove(written, failed);
-  }
-}
-
-CostConstants typical_constants() {
-  return cluster::find_cluster("shared-memory").value().constants;
-}
-
+// Times every measured algorithm for some milliseconds. Every rank must call it; each returns its
+// own figures.
 CostConstants measure_constants(Communicator& communicator) {
   const Pool pool = communicator.allocate(kLargeBytes);
-  std::vector<Timing> timings;  // small and large of each
+  std::vector<Timing> timings;  // of each algorithm a small and a large size
   for (const std::string_view name : kMeasured) {
     const CollectiveOptions options{.algorithm = std::string{name}};
     timings.push_back({options, kSmallBytes});
     timings.push_back({options, name == "exchange" ? transport::kSlotBytes : kLargeBytes});
   }
-  // Round after round, so that a disturbance does not hit one algorithm alone. The first two prove,
-  // map and touch; then who is far behind is left alone, and all are when it takes too long.
+  // All algorithms are timed in each round, so that a disturbance hits all of them. The first two
+  // rounds prove schedules and touch memory. Later rounds skip algorithms that are far behind, and
+  // all of them when the measurement takes too long.
   constexpr int kRounds = 8;
   constexpr double kFarBehind = 4;
   constexpr std::chrono::milliseconds kLong{300};
@@ -160,13 +110,15 @@ CostConstants measure_constants(Communicator& communicator) {
   return constants;
 }
 
-bool plausible(const CostConstants& constants) {
+// False where the machine was too busy: such constants are not worth keeping.
+bool is_plausible(const CostConstants& constants) {
   return std::all_of(
       constants.measured.begin(), constants.measured.end(),
       [](const MeasuredLink& link) { return link.inside.bandwidth_bytes_per_s < kNoDifference; });
 }
 
-CostConstants hand_out(Communicator& communicator, const CostConstants& constants) {
+// Rank 0's constants, at every rank.
+CostConstants broadcast_constants(Communicator& communicator, const CostConstants& constants) {
   std::array<double, 2 * std::size(kMeasured)> numbers{};
   for (std::size_t i = 0; i < std::size(kMeasured) && communicator.rank() == 0; ++i) {
     const Link& link = constants.measured_for(kMeasured[i])->inside;
@@ -174,15 +126,148 @@ CostConstants hand_out(Communicator& communicator, const CostConstants& constant
     numbers[2 * i + 1] = link.bandwidth_bytes_per_s;
   }
   communicator.broadcast(numbers.data(), numbers.size(), {.type = DataType::F64}).wait();
-  CostConstants handed = typical_constants();
-  handed.measured.clear();
+  CostConstants received = typical_constants();
+  received.measured.clear();
   for (std::size_t i = 0; i < std::size(kMeasured); ++i) {
-    handed.measured.push_back(
+    received.measured.push_back(
         {.algorithm = std::string{kMeasured[i]},
          .inside = {.latency_s = numbers[2 * i], .bandwidth_bytes_per_s = numbers[2 * i + 1]},
          .most_bytes = most_bytes(kMeasured[i])});
   }
-  return handed;
+  return received;
+}
+
+// The constants of rank 0's file, or else measured now.
+CostConstants agree_on_one_node(Communicator& communicator,
+                                const bootstrap::Environment& environment) {
+  const std::filesystem::path file = constants_path(environment, communicator.size());
+  std::optional<CostConstants> constants;
+  if (communicator.rank() == 0) constants = load_constants(file);
+  std::int32_t known = constants ? 1 : 0;
+  communicator.broadcast(&known, 1, {.type = DataType::I32}).wait();
+  if (known == 0) {
+    constants = measure_constants(communicator);
+    if (communicator.rank() == 0 && is_plausible(*constants))
+      save_constants(file, *constants, communicator.size());
+  }
+  return broadcast_constants(communicator, constants.value_or(CostConstants{}));
+}
+
+// The switch of every node, from the cluster file. Hosts that it does not name share a switch.
+std::vector<std::int32_t> switches_of(const transport::Group& group,
+                                      const std::optional<cluster::Cluster>& cluster) {
+  std::vector<std::int32_t> switches;
+  for (Rank rank = 0; rank < group.size(); ++rank) {
+    const transport::RankLocation& location = group.location(rank);
+    if (static_cast<std::size_t>(location.node) < switches.size()) continue;
+    switches.push_back(cluster ? cluster->switch_of(location.host, location.address) : 0);
+  }
+  return switches;
+}
+
+// Rank 0's links, at every rank.
+CostConstants broadcast_links(Communicator& communicator, const CostConstants& constants) {
+  double numbers[] = {constants.inside.latency_s, constants.inside.bandwidth_bytes_per_s,
+                      constants.between.latency_s, constants.between.bandwidth_bytes_per_s,
+                      constants.reduce_s_per_byte};
+  communicator.broadcast(numbers, std::size(numbers), {.type = DataType::F64}).wait();
+  return {.inside = {numbers[0], numbers[1]},
+          .between = {numbers[2], numbers[3]},
+          .reduce_s_per_byte = numbers[4]};
+}
+
+Choices agree_between_nodes(Communicator& communicator, const transport::Group& group,
+                            const bootstrap::Environment& environment,
+                            std::vector<AlgorithmOverride> overrides) {
+  std::optional<cluster::Cluster> cluster;
+  const auto file = environment.text(bootstrap::variable::kTopology);
+  if (communicator.rank() == 0 && file) cluster = cluster::find_cluster(*file).value();
+  std::vector<std::int32_t> switches = switches_of(group, cluster);
+  communicator.broadcast(switches.data(), switches.size(), {.type = DataType::I32}).wait();
+  RankOrder order{group, switches};
+
+  std::int32_t given = cluster ? 1 : 0;
+  communicator.broadcast(&given, 1, {.type = DataType::I32}).wait();
+  const CostConstants constants =
+      given != 0 ? broadcast_links(communicator, cluster ? cluster->constants : CostConstants{})
+                 : measure_network(communicator, order.topology(Collective::AllReduce));
+  if (communicator.rank() == 0) {
+    const Link& link = constants.between;
+    base::log_info(base::format("between nodes {:.3g} Gbit/s, {:.3g} us a message{} ({})",
+                                link.bandwidth_bytes_per_s * 8e-9, link.latency_s * 1e6,
+                                link.overlap > 0.5 ? ", hidden behind bytes" : "",
+                                given != 0 ? *file : "measured"));
+  }
+  group.network()->set_link(constants.between);
+  Choices choices{std::move(order), communicator.rank(), constants, std::move(overrides)};
+  if (communicator.rank() == 0)
+    base::log_info("all_reduce by " + choices.describe(Collective::AllReduce));
+  return choices;
+}
+
+}  // namespace
+
+std::span<const std::string_view> measured_algorithms() { return kMeasured; }
+
+std::filesystem::path constants_path(const bootstrap::Environment& environment, int ranks) {
+  std::filesystem::path folder;
+  if (const auto own = environment.text(bootstrap::variable::kCache)) {
+    folder = *own;
+  } else if (const auto cache = environment.text(bootstrap::variable::kCacheHome)) {
+    folder = std::filesystem::path{*cache} / "sluice";
+  } else if (const auto home = environment.text(bootstrap::variable::kHome)) {
+    folder = std::filesystem::path{*home} / ".cache" / "sluice";
+  } else {
+    return {};
+  }
+  // The name has the host, because machines may share a home. All cores count, not only those that
+  // this rank is pinned to.
+  return folder / base::format("{}-{}-cores-{}-ranks.toml", bootstrap::host_name(),
+                               sysconf(_SC_NPROCESSORS_CONF), ranks);
+}
+
+std::optional<CostConstants> load_constants(const std::filesystem::path& path) {
+  std::ifstream file{path};
+  if (!file) return std::nullopt;
+  const std::string text{std::istreambuf_iterator<char>{file}, {}};
+  const Result<cluster::Cluster> cluster = cluster::parse_cluster(text, path.string());
+  if (!cluster.ok()) return std::nullopt;
+  const CostConstants& constants = cluster.value().constants;
+  const bool complete =
+      std::all_of(std::begin(kMeasured), std::end(kMeasured),
+                  [&](std::string_view name) { return constants.measured_for(name) != nullptr; });
+  return complete ? std::optional{constants} : std::nullopt;
+}
+
+void save_constants(const std::filesystem::path& path, const CostConstants& constants, int ranks) {
+  if (path.empty()) return;
+  std::error_code failed;
+  std::filesystem::create_directories(path.parent_path(), failed);
+  const cluster::Cluster cluster{"this-machine", ranks, constants};
+  // Written aside and renamed, so that no other job reads half a file.
+  const std::filesystem::path written = path.string() + base::format(".{}", getpid());
+  std::ofstream file{written};
+  file << "# Measured by Sluice; delete it to have it measured again.\n"
+       << cluster::show_cluster(cluster);
+  file.close();
+  if (file) {
+    std::filesystem::rename(written, path, failed);
+  } else {
+    std::filesystem::remove(written, failed);
+  }
+}
+
+CostConstants typical_constants() {
+  return cluster::find_cluster("shared-memory").value().constants;
+}
+
+Choices agreed_choices(Communicator& communicator, const transport::Group& group,
+                       const bootstrap::Environment& environment) {
+  std::vector<AlgorithmOverride> overrides = overrides_of(environment).value();
+  if (group.network() != nullptr)
+    return agree_between_nodes(communicator, group, environment, std::move(overrides));
+  return {RankOrder{group}, group.rank(), agree_on_one_node(communicator, environment),
+          std::move(overrides)};
 }
 
 }  // namespace sluice::engine

@@ -1,10 +1,10 @@
-// constants.h - what messages cost on this machine: measured once for a number of ranks, and kept
-// in the user's cache folder.
+// constants.h - what messages cost: the constants that all ranks of a job agree on.
 //
-// The file is a cluster file (docs/clusters.md). Whoever cannot read or write it measures again, or
-// goes by the built-in cluster shared-memory.
-//
-// What messages between nodes cost is measured as a job starts (network_constants.cc).
+// On one node they are measured once for a number of ranks, and kept as a cluster file
+// (docs/clusters.md) in the user's cache folder. Where the file cannot be read or written they are
+// measured again. Between nodes they are those of the cluster file that SLUICE_TOPOLOGY names at
+// rank 0. Without one they are measured whenever a job starts, in tenths of a second, because it is
+// not known in advance which hosts a job will run on (network_constants.cc).
 #pragma once
 
 #include <chrono>
@@ -12,38 +12,39 @@
 #include <optional>
 #include <span>
 #include <string_view>
-#include <vector>
 
 #include "bootstrap/environment.h"
+#include "engine/select/choices.h"
 #include "sluice/analysis/cost.h"
 #include "sluice/communicator.h"
 #include "transport/wait.h"
 
 namespace sluice::engine {
 
-// Where they are kept; empty when there is no folder for it.
+// Rank 0's constants and the order of the nodes, as choices. Every rank must call it. Throws what
+// collectives throw, and Error when a file or an environment variable is wrong.
+Choices agreed_choices(Communicator& communicator, const transport::Group& group,
+                       const bootstrap::Environment& environment);
+
+// The file for a number of ranks on this machine; empty when there is no cache folder.
 std::filesystem::path constants_path(const bootstrap::Environment& environment, int ranks);
 
+// None: the file is missing, wrong or incomplete.
 std::optional<CostConstants> load_constants(const std::filesystem::path& path);
+// Does nothing where the file cannot be written.
 void save_constants(const std::filesystem::path& path, const CostConstants& constants, int ranks);
 
-// Typical ones.
+// The constants of the built-in cluster shared-memory.
 CostConstants typical_constants();
 
-// The algorithms that are measured, and that one node chooses from.
+// The algorithms that are measured, and from which ranks of one node choose.
 std::span<const std::string_view> measured_algorithms();
 
-// Times every measured algorithm, some milliseconds each. Every rank must call it; each returns its
-// own figures.
-CostConstants measure_constants(Communicator& communicator);
+// Times a ring that is long enough to show the bandwidth, and a short all_reduce by every
+// algorithm. Every rank must call it; all return rank 0's figures.
+CostConstants measure_network(Communicator& communicator, const Topology& topology);
 
-// False where the machine was too busy to tell: not worth keeping.
-bool plausible(const CostConstants& constants);
-
-// Rank 0's, at every rank.
-CostConstants hand_out(Communicator& communicator, const CostConstants& constants);
-
-// Of one, when `repeats` follow each other after a barrier. Every rank must call it.
+// The time of one all_reduce, as the mean of `repeats` after a barrier. Every rank must call it.
 inline double seconds_of(Communicator& communicator, float* data, std::size_t count,
                          const CollectiveOptions& options, int repeats) {
   communicator.barrier();
@@ -51,9 +52,5 @@ inline double seconds_of(Communicator& communicator, float* data, std::size_t co
   for (int i = 0; i < repeats; ++i) communicator.all_reduce(data, count, options).wait();
   return std::chrono::duration<double>(transport::Clock::now() - begin).count() / repeats;
 }
-
-// Times a ring long enough to tell the bandwidth, and one short all-reduce of every algorithm.
-// Every rank must call it; all return rank 0's figures.
-CostConstants measure_network(Communicator& communicator, const Topology& topology);
 
 }  // namespace sluice::engine

@@ -1,3 +1,4 @@
+// network_constants.cc - measures the links between nodes when a job starts.
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -11,13 +12,13 @@ namespace {
 constexpr double kNever = 1e3;  // seconds
 const CollectiveOptions kNumbers{.type = DataType::F64};
 
-struct Timed {
+struct Candidate {
   std::string_view name;
-  bool for_long = false;  // sends no more than it must: worth a long time
-  bool on_grid = false;   // only where nodes have several ranks
+  bool for_long = false;  // sends few bytes, so it is also timed with a long buffer
+  bool on_grid = false;   // only for nodes of several ranks
 };
 
-constexpr Timed kCandidates[] = {
+constexpr Candidate kCandidates[] = {
     {"ring", true},
     {"halving_doubling", true},
     {"direct", true},
@@ -29,29 +30,31 @@ constexpr Timed kCandidates[] = {
     {"exchange"},
 };
 
-// What an algorithm puts on the links between nodes.
-struct Between {
+// The load of an algorithm on the links between nodes.
+struct LoadBetween {
   double messages = 0;
   double share = 0;     // bytes / bytes of the buffer
   double inside_s = 0;  // latency of the steps that stay inside nodes
 };
 
-Between between_of(std::string_view name, const Topology& topology, const Link& inside, int ranks) {
+LoadBetween load_between(std::string_view name, const Topology& topology, const Link& inside,
+                         int ranks) {
   const Algorithm& algorithm = *find_algorithm(name).value();
   const Shape shape =
       shape_on(algorithm, {.collective = Collective::AllReduce, .ranks = ranks}, topology).value();
-  Between between;
+  LoadBetween load;
   for (const StepLoad& step : load_of(algorithm, shape, topology)) {
-    between.messages += step.repeat * step.between.messages;
-    between.share += step.repeat * step.between.bytes;
+    load.messages += step.repeat * step.between.messages;
+    load.share += step.repeat * step.between.bytes;
     if (step.between.messages == 0)
-      between.inside_s += step.repeat * step.inside.messages * inside.latency_s;
+      load.inside_s += step.repeat * step.inside.messages * inside.latency_s;
   }
-  return between;
+  return load;
 }
 
-// A ring keeps to two peers, and its rate; who was a little faster once may not be again.
-double doubted(double rate, double ring_rate) {
+// A ring sends to one peer only, so its rate is steady. An algorithm that was a little faster in
+// one measurement may not be again, so its rate is lowered.
+double cautious(double rate, double ring_rate) {
   constexpr double kClearlyFaster = 1.15;
   constexpr double kSteadiness = 0.97;
   return kSteadiness * (rate > ring_rate ? std::max(ring_rate, rate / kClearlyFaster) : rate);
@@ -64,33 +67,35 @@ class Measurement {
     constants_.measured.clear();
     const bool grid = std::any_of(topology.nodes.begin(), topology.nodes.end(),
                                   [](int ranks) { return ranks > 1; });
-    for (const Timed& candidate : kCandidates) {
+    for (const Candidate& candidate : kCandidates) {
       if (!candidate.on_grid || grid) candidates_.push_back(candidate);
     }
   }
 
   CostConstants run() {
     const std::size_t long_count = find_long_count();
-    // Every rank's part of a short one has something in it, so that all messages are sent.
+    // No rank's part of the short buffer is empty, so all messages are sent.
     const std::size_t short_count = 16 * static_cast<std::size_t>(communicator_.size());
     std::vector<double> short_s = best_times(short_count, 4, 5, false);
     std::vector<double> long_s = best_times(long_count, 1, 3, true);
     const double bytes = static_cast<double>((long_count - short_count) * sizeof(float));
-    // Where the short one was held up more than the long one takes, the long one alone tells.
+    // A short measurement that was disturbed can take longer than the long one. Then the long one
+    // alone counts.
     const double ring_s = long_s[0] > short_s[0] ? long_s[0] - short_s[0] : long_s[0];
-    const double ring_rate = between("ring").share * bytes / ring_s;
+    const double ring_rate = load("ring").share * bytes / ring_s;
 
     const double overlap = overlap_of(ring_rate, short_s[0], short_count, long_count);
     constants_.between = {.latency_s = 1, .bandwidth_bytes_per_s = ring_rate, .overlap = overlap};
     for (std::size_t i = 0; i < candidates_.size(); ++i) {
-      const Between load = between(candidates_[i].name);
-      if (load.messages == 0) continue;
-      Link link{.latency_s = std::max(short_s[i] - load.inside_s, short_s[i] / 10) / load.messages,
-                .bandwidth_bytes_per_s = ring_rate,
-                .overlap = overlap};
+      const LoadBetween load_i = load(candidates_[i].name);
+      if (load_i.messages == 0) continue;
+      Link link{
+          .latency_s = std::max(short_s[i] - load_i.inside_s, short_s[i] / 10) / load_i.messages,
+          .bandwidth_bytes_per_s = ring_rate,
+          .overlap = overlap};
       if (i > 0 && candidates_[i].for_long && long_s[i] > short_s[i])
         link.bandwidth_bytes_per_s =
-            doubted(load.share * bytes / (long_s[i] - short_s[i]), ring_rate);
+            cautious(load_i.share * bytes / (long_s[i] - short_s[i]), ring_rate);
       constants_.between.latency_s = std::min(constants_.between.latency_s, link.latency_s);
       constants_.measured.push_back({.algorithm = std::string{candidates_[i].name},
                                      .inside = constants_.inside,
@@ -100,11 +105,11 @@ class Measurement {
   }
 
  private:
-  Between between(std::string_view name) const {
-    return between_of(name, topology_, constants_.inside, communicator_.size());
+  LoadBetween load(std::string_view name) const {
+    return load_between(name, topology_, constants_.inside, communicator_.size());
   }
 
-  // Rank 0's, at every rank.
+  // Makes the values those of rank 0 at every rank.
   void agree(std::vector<double>& values) {
     communicator_.broadcast(values.data(), values.size(), kNumbers).wait();
   }
@@ -115,14 +120,14 @@ class Measurement {
                       repeats);
   }
 
-  // Rings of growing buffers, until one takes long enough to tell the bandwidth.
+  // Times rings of growing buffers, until one takes long enough to show the bandwidth.
   std::size_t find_long_count() {
     constexpr double kLongEnough = 0.03;
     constexpr std::size_t kMost = std::size_t{1} << 23;
     constexpr std::size_t kLeast = std::size_t{1} << 15;
     std::size_t count = std::max(kLeast, 64 * static_cast<std::size_t>(communicator_.size()));
     while (count < kMost) {
-      (void)time("ring", count, 1);  // finds buffers and token buckets as they are after a pause
+      (void)time("ring", count, 1);  // the first after a pause meets full buffers and token buckets
       std::vector<double> seconds{time("ring", count, 1)};
       agree(seconds);
       if (seconds[0] > kLongEnough) break;
@@ -131,19 +136,19 @@ class Measurement {
     return count;
   }
 
-  // By rings whose bytes take about as long as their messages do without any; enough of them to use
-  // up what a link lends.
+  // Times rings whose bytes take about as long as their messages alone. They send more than the
+  // burst that a traffic-shaped link lets through at once.
   double overlap_of(double ring_rate, double messages_s, std::size_t least_count,
                     std::size_t most_count) {
-    constexpr double kLent = 512 * 1024;
+    constexpr double kBurstBytes = 512 * 1024;
     constexpr int kRounds = 3;
     constexpr double kMostRepeats = 100;
-    const double share = between("ring").share;
+    const double share = load("ring").share;
     const auto count =
         std::clamp(static_cast<std::size_t>(messages_s * ring_rate / share / sizeof(float)),
                    least_count, most_count);
     const double sent = share * static_cast<double>(count * sizeof(float));
-    const auto repeats = static_cast<int>(std::clamp(kLent / sent, 1.0, kMostRepeats));
+    const auto repeats = static_cast<int>(std::clamp(kBurstBytes / sent, 1.0, kMostRepeats));
     std::vector<double> seconds{kNever};
     for (int round = 0; round <= kRounds; ++round) {
       const double taken = time("ring", count, repeats);
@@ -155,8 +160,9 @@ class Measurement {
     return std::clamp(saved / std::min(messages_s, transfer_s), 0.0, 1.0);
   }
 
-  // Round after round, so that a disturbance does not hit one alone; what disturbs a time can only
-  // make it longer. The first round proves, connects and touches.
+  // The shortest time of every candidate, because a disturbance can only make a time longer. All
+  // are timed in each round, so that a disturbance hits all. The first round, which proves
+  // schedules, connects ranks and touches memory, does not count.
   std::vector<double> best_times(std::size_t count, int repeats, int rounds, bool long_ones) {
     std::vector<double> best(candidates_.size(), kNever);
     for (int round = 0; round <= rounds; ++round) {
@@ -173,7 +179,7 @@ class Measurement {
   Communicator& communicator_;
   const Topology& topology_;
   CostConstants constants_;
-  std::vector<Timed> candidates_;
+  std::vector<Candidate> candidates_;
   std::vector<float> data_;
 };
 

@@ -1,0 +1,146 @@
+// communicator_failure.cc - how a communicator notices that it cannot go on, and fails.
+//
+// check_peers() runs some ten times a second while a rank waits, fail_stalled() at the deadline,
+// and fail_running() when an execution returns an error. Each asks the FailureDetector for the
+// culprit and then calls fail(), which poisons the communicator: every later call returns this
+// first cause.
+#include <utility>
+
+#include "base/format.h"
+#include "engine/communicator_state.h"
+
+namespace sluice::engine {
+
+// Fails with the cause of an execution's error.
+void CommunicatorState::fail_running(const Status& status) {
+  const bool mismatched = status.code() == Code::Mismatch;
+  if (mismatched) record_call_of(running().mismatched_peer());
+  detector_.update();  // a peer that gave up may have reported another call
+  fail_if_mismatched();
+  if (has_failed()) return;
+  if (mismatched) return fail_mismatched(running().mismatched_peer());
+  if (status.code() != Code::PeerLost)
+    return fail({status.code(), base::format("{}: {}", describe_position(), status.message())},
+                kOwn);
+  const Blame blame = detector_.cause_of_stall(running());
+  if (blame.mismatched) return fail_mismatched(blame.culprit);
+  fail({Code::PeerLost, base::format("{}: {}", describe_position(), blame.how)}, blame.culprit);
+}
+
+// Poisons the communicator. The order matters: the board names the culprit before the peers can see
+// that this rank gave up, so that they blame the same rank; and all this happens before the caller
+// gets its memory back.
+void CommunicatorState::fail(Status status, Rank culprit, std::uint64_t culprits_collective) {
+  if (has_failed()) return;
+  const bool mismatched = status.code() == Code::Mismatch;
+  transport::StatusBoard& own = group().own_board();
+  own.waits_for.store(0, std::memory_order_relaxed);
+  own.blamed.store(culprit + 1, std::memory_order_relaxed);
+  own.blamed_in.store(culprits_collective, std::memory_order_relaxed);
+  own.failed.store(mismatched ? transport::kMismatched : transport::kFailed,
+                   std::memory_order_seq_cst);
+  endpoint_.withdraw();
+  failure_ = std::move(status);
+  failed_.store(true, std::memory_order_release);
+  for (Rank peer = 0; peer < group().size(); ++peer) {
+    if (peer != group().rank() && group().is_local(peer)) group().ring(peer);
+  }
+  group().publish_status();
+  context_->notify();
+}
+
+std::string CommunicatorState::describe_position() {
+  const Request& request = head();
+  const Rank missing = running().waits_for();
+  return base::format("{} #{}, rank {}, at step {} of {}{}", name(request.collective),
+                      request.number, group().rank(), running().step(), running().steps(),
+                      missing == kOwn ? "" : base::format(", waiting for rank {}", missing));
+}
+
+// The peer's present call, from its board. None while the peer is writing it.
+std::optional<Request> CommunicatorState::call_of(Rank peer) const {
+  const transport::StatusBoard& board = group().board(peer);
+  const Request call = unpacked(board.entered.load(std::memory_order_acquire),
+                                board.kind.load(std::memory_order_relaxed),
+                                board.count.load(std::memory_order_relaxed));
+  if (signature_of(call) != board.signature.load(std::memory_order_relaxed)) return std::nullopt;
+  return call;
+}
+
+// A message from another node may be newer than this rank's copy of the sender's board.
+void CommunicatorState::record_call_of(Rank peer) {
+  if (!endpoint_.is_remote(peer)) return;
+  const transport::MessageHeader& header = *endpoint_.incoming(peer);
+  transport::StatusBoard& board = group().board(peer);
+  transport::StatusUpdate update = board.read();
+  if (header.number < update.entered) return;
+  update.entered = header.number;
+  update.kind = header.kind;
+  update.count = header.count;
+  update.signature = header.signature;
+  board.write(update);
+}
+
+// Looks for a rank whose call of the same number is a different collective.
+void CommunicatorState::fail_if_mismatched() {
+  for (Rank peer = 0; peer < group().size(); ++peer) {
+    const std::optional<Request> theirs = call_of(peer);
+    if (!theirs || theirs->number != head().number) continue;
+    if (signature_of(*theirs) != head().signature) return fail_mismatched(peer);
+  }
+}
+
+void CommunicatorState::fail_mismatched(Rank peer) {
+  const Request& request = head();
+  const std::optional<Request> theirs = call_of(peer);
+  std::string calls = theirs ? describe(*theirs) : "another collective";
+  if (theirs && theirs->number != request.number)
+    calls += base::format(" as its collective #{}", theirs->number);
+  fail({Code::Mismatch,
+        base::format("{} #{}, rank {}: it calls {}, but rank {} calls {}; all ranks must make the "
+                     "same calls in the same order",
+                     name(request.collective), request.number, group().rank(), describe(request),
+                     peer, calls)},
+       peer, group().board(peer).entered.load(std::memory_order_acquire));
+}
+
+void CommunicatorState::check_peers() {
+  // For this long after the last move, data of a peer that gave up may still be in flight.
+  constexpr auto kInFlight = std::chrono::seconds{1};
+  detector_.update();
+  advance();
+  if (is_idle() || has_failed()) return;
+  const std::uint64_t moved = running().moved();
+  if (std::exchange(moved_, moved) != moved) last_moved_ = transport::Clock::now();
+  group().own_board().step.store(running().step(), std::memory_order_relaxed);
+  report_waiting(running().waits_for());
+  fail_if_mismatched();
+  const bool moves = transport::Clock::now() - last_moved_ < kInFlight;
+  const std::optional<Blame> blame = detector_.cause_of_loss(running(), moves);
+  if (!blame || has_failed()) return;
+  if (blame->mismatched) return fail_mismatched(blame->culprit);
+  fail({Code::PeerLost, base::format("{}: {}", describe_position(), blame->how)}, blame->culprit);
+}
+
+// Writes on the board which peer the present collective waits for; kOwn: none.
+void CommunicatorState::report_waiting(Rank peer) {
+  constexpr auto kBetweenReports = std::chrono::milliseconds{250};
+  std::atomic<std::int32_t>& reported = group().own_board().waits_for;
+  const bool changed = reported.exchange(peer + 1, std::memory_order_relaxed) != peer + 1;
+  reported_waiting_ = peer != kOwn;
+  const auto now = transport::Clock::now();
+  if (!changed && now - last_report_ < kBetweenReports) return;
+  last_report_ = now;
+  group().publish_status();
+}
+
+void CommunicatorState::fail_stalled(std::chrono::milliseconds waited) {
+  const Blame blame = detector_.cause_of_stall(running());
+  if (blame.mismatched) return fail_mismatched(blame.culprit);
+  const double seconds = static_cast<double>(waited.count()) / 1000;
+  fail({Code::DeadlineExceeded,
+        base::format("{}: no data for {:.3g} s; {}", describe_position(), seconds, blame.how)},
+       blame.culprit);
+}
+
+}  // namespace sluice::engine
