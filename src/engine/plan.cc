@@ -15,7 +15,7 @@ namespace {
 
 using Indices = std::vector<std::uint32_t>;
 
-// All operations of a Program in order, each once, by kind and place in its list.
+// Calls a function for each operation of a Program, in order.
 template <class OnSend, class OnReceive, class OnLocal>
 void for_operations(const Program& program, OnSend&& on_send, OnReceive&& on_receive,
                     OnLocal&& on_local) {
@@ -26,7 +26,7 @@ void for_operations(const Program& program, OnSend&& on_send, OnReceive&& on_rec
   }
 }
 
-// For every operation, the earlier ones that it conflicts with and has to wait for.
+// For every operation, the earlier operations that it conflicts with and must wait for.
 std::vector<Indices> conflicts_before(const Program& program) {
   schedule::AccessHistory history{program};
   std::vector<Indices> before;
@@ -56,9 +56,9 @@ std::vector<Indices> conflicts_before(const Program& program) {
   return before;
 }
 
-// A Program's operations by their numbers, and what each waits for.
-struct RankView {
-  explicit RankView(const Program& program) : before{conflicts_before(program)} {
+// The operations of a rank's Program with their numbers, and the operations that each waits for.
+struct RankOperations {
+  explicit RankOperations(const Program& program) : before{conflicts_before(program)} {
     std::uint32_t index = 0;
     for_operations(
         program, [&](const Send& send, int) { sends.emplace_back(&send, index++); },
@@ -87,19 +87,19 @@ Plan::Plan(const Schedule& schedule, Rank rank)
 
 Plan Plan::renumbered(const std::vector<Rank>& ranks) const {
   Plan plan = *this;
-  const auto named = [&](Rank place) { return ranks[static_cast<std::size_t>(place)]; };
+  const auto renumber = [&](Rank position) { return ranks[static_cast<std::size_t>(position)]; };
   for (Instruction& instruction : plan.instructions_) {
-    instruction.peer = named(instruction.peer);
+    instruction.peer = renumber(instruction.peer);
     if (instruction.kind != Instruction::Kind::Receive) continue;
     for (std::uint32_t i = 0; i < instruction.source_count; ++i) {
       std::int32_t& source = plan.sources_[instruction.first_source + i];
-      if (source != kOwn) source = named(source);
+      if (source != kOwn) source = renumber(source);
     }
   }
-  for (std::size_t place = 0; place < ranks.size(); ++place) {
-    const auto rank = static_cast<std::size_t>(ranks[place]);
-    plan.sends_to_[rank] = sends_to_[place];
-    plan.receives_from_[rank] = receives_from_[place];
+  for (std::size_t position = 0; position < ranks.size(); ++position) {
+    const auto rank = static_cast<std::size_t>(ranks[position]);
+    plan.sends_to_[rank] = sends_to_[position];
+    plan.receives_from_[rank] = receives_from_[position];
   }
   return plan;
 }
@@ -151,7 +151,7 @@ void Plan::find_whole_sums(const Schedule& schedule, Rank rank, schedule::EventG
   if (!is_reduction(schedule.shape.collective)) return;
   const auto chunks = static_cast<std::size_t>(chunking_.chunks());
   const auto buffers = static_cast<std::size_t>(scratch_buffers_) + 1;
-  // How many contributions every place of every rank holds, as the schedule runs.
+  // The number of contributions in every chunk of every rank, as the schedule runs.
   std::vector<int> held(schedule.programs.size() * buffers * chunks, 0);
   const auto at = [&](Rank of, BufferId buffer, std::size_t chunk) -> int& {
     return held[(static_cast<std::size_t>(of) * buffers + static_cast<std::size_t>(buffer)) *
@@ -185,11 +185,11 @@ void Plan::find_whole_sums(const Schedule& schedule, Rank rank, schedule::EventG
 }
 
 void Plan::find_pushes(const Schedule& schedule, Rank rank, const schedule::EventGraph& graph) {
-  std::map<Rank, RankView> views;
-  const auto view_of = [&](Rank of) -> const RankView& {
-    return views.try_emplace(of, schedule.programs[static_cast<std::size_t>(of)]).first->second;
+  std::map<Rank, RankOperations> operations;
+  const auto operations_of = [&](Rank of) -> const RankOperations& {
+    return operations.try_emplace(of, schedule.programs[static_cast<std::size_t>(of)]).first->second;
   };
-  const RankView& own = view_of(rank);
+  const RankOperations& own = operations_of(rank);
   for (const auto& [write, index] : own.writes) {
     Instruction& receive = instructions_[index];
     const bool sums_in_place = receive.kind == Instruction::Kind::Receive &&
@@ -199,28 +199,29 @@ void Plan::find_pushes(const Schedule& schedule, Rank rank, const schedule::Even
     receive.first_push = static_cast<std::uint32_t>(pushes_.size());
     const auto from = sources(receive);
     for (std::size_t s = 0; s < own.sends.size(); ++s) {
-      // A send of the very result, which waits for nothing but the sum, to one who gave to it,
+      // It must be a send of this result, wait for nothing but the sum, and go to a source of the
+      // sum.
       const auto& [send, send_index] = own.sends[s];
       const bool of_result = send->range == receive.range &&
                              own.before[send_index] == Indices{index} &&
                              std::find(from.begin(), from.end(), send->peer) != from.end();
       if (!of_result) continue;
-      // who copies it to the same place,
+      // The peer must copy it to the same range,
       const Write* const copy = graph.event_of_send(rank, s).write;
       if (copy->combine != Combine::Copy || copy->range != receive.range) continue;
-      // and gave its part from there, with nobody else reading it since.
-      const RankView& peer = view_of(send->peer);
+      // and must have sent its part from there, with no later reader that the copy waits for.
+      const RankOperations& peer = operations_of(send->peer);
       for (std::size_t g = 0; g < peer.sends.size(); ++g) {
-        const Send* const gave = peer.sends[g].first;
-        const std::uint32_t gave_index = peer.sends[g].second;
-        if (graph.event_of_send(send->peer, g).write != write || gave->range != receive.range)
+        const Send* const given = peer.sends[g].first;
+        const std::uint32_t given_index = peer.sends[g].second;
+        if (graph.event_of_send(send->peer, g).write != write || given->range != receive.range)
           continue;
         const Indices& copy_after = peer.before[peer.writes.at(copy)];
-        const Indices& gave_after = peer.before[gave_index];
+        const Indices& given_after = peer.before[given_index];
         const bool free =
             std::all_of(copy_after.begin(), copy_after.end(), [&](std::uint32_t earlier) {
-              return earlier == gave_index ||
-                     std::find(gave_after.begin(), gave_after.end(), earlier) != gave_after.end();
+              return earlier == given_index || std::find(given_after.begin(), given_after.end(),
+                                                         earlier) != given_after.end();
             });
         if (free) pushes_.push_back(send_index);
       }

@@ -1,11 +1,10 @@
-// plan.h - a rank's Program made ready to run.
+// plan.h - a rank's Program, compiled for execution.
 //
-// The instructions are the Program's operations; each knows what must be done before it, from the
-// same conflicts that verify() orders by. Two things are read off the whole schedule: which sums
-// are whole (a mean is taken there), and which results can be pushed: a rank that has just added up
-// a range out of its peers' buffers may store the sum there too, where the schedule has it sent
-// straight back, instead of leaving each peer to fetch it.
-// Thread-safety: immutable once built.
+// The instructions are the Program's operations. Each knows which instructions must finish before
+// it, by the same conflicts that verify() orders by. Two facts come from the whole schedule. The
+// first is which sums are whole: there a mean is divided. The second is which results can be
+// pushed: a rank that adds up a range out of its peers' buffers stores the sum in those buffers
+// too, where the schedule would send it straight back. Thread-safety: immutable once built.
 #pragma once
 
 #include <cstdint>
@@ -36,7 +35,7 @@ struct Instruction {
   std::uint32_t first_follower = 0;  // instructions that wait for this one
   std::uint32_t follower_count = 0;
   std::uint32_t waits = 0;       // instructions that this one waits for
-  std::uint32_t first_push = 0;  // of a receive: sends that it may do as it stores its result
+  std::uint32_t first_push = 0;  // of a receive: sends that it may replace by storing its result
   std::uint32_t push_count = 0;
 };
 
@@ -45,7 +44,8 @@ class Plan {
   // REQUIRES: the schedule is proven.
   Plan(const Schedule& schedule, Rank rank);
 
-  // The same for ranks that have other numbers: ranks[place] is who has a place of the schedule.
+  // The same plan for other numbers of the ranks: ranks[i] is the rank at position i of the
+  // schedule.
   Plan renumbered(const std::vector<Rank>& ranks) const;
 
   const Chunking& chunking() const { return chunking_; }
@@ -60,7 +60,8 @@ class Plan {
   std::span<const std::uint32_t> pushes(const Instruction& of) const {
     return std::span{pushes_}.subspan(of.first_push, of.push_count);
   }
-  // The sends to a peer, and the receives that list it, in order: messages are matched so.
+  // The sends to a peer and the receives that list it, in order. Messages are matched in this
+  // order.
   std::span<const std::uint32_t> sends_to(Rank peer) const {
     return sends_to_[static_cast<std::size_t>(peer)];
   }
@@ -84,8 +85,8 @@ class Plan {
   std::vector<std::vector<std::uint32_t>> receives_from_;
 };
 
-// Proves the schedule of a shape the first time it is asked for, and keeps what was proven and the
-// plans made of it, for the whole process. A shape that is not proven has no plan.
+// The plan of a shape, whose schedule is proven at first use. Proofs and plans are kept for the
+// whole process. An error where the schedule cannot be proven.
 Result<std::shared_ptr<const Plan>> proven_plan(const Algorithm& algorithm, const Shape& shape,
                                                 Rank rank);
 

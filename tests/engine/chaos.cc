@@ -27,7 +27,7 @@ constexpr std::array kFaults{"kill",       "stop",      "crash",           "cut 
                              "other type", "other op",  "other collective"};
 constexpr int kSlowIterations = 20;
 
-bool comes_from_outside(Fault fault) { return fault < Fault::Leave; }
+bool is_external(Fault fault) { return fault < Fault::Leave; }
 bool is_mismatch(Fault fault) { return fault >= Fault::OtherSize; }
 bool hits_host(Fault fault) { return fault == Fault::CutLink || fault == Fault::Vanish; }
 
@@ -35,16 +35,16 @@ std::int64_t value(Rank rank, int iteration, std::size_t element) {
   return (rank + 1) * 1'000'000'007LL + iteration * 7919LL + static_cast<std::int64_t>(element);
 }
 
-// Collectives until one fails. Returns what is to be told: "error " and the message, or what else
-// went wrong. A victim of Leave returns "left", who has nothing to fear "went on".
-std::string add_up(const Scenario& scenario, Rank me, int ready) {
+// Runs collectives until one fails. Returns this rank's report: "error " and the message, "left"
+// for a victim of Leave, "went on" after all iterations, else a sentence on what went wrong.
+std::string run_rank(const Scenario& scenario, Rank me, int ready) {
   Communicator comm = Communicator::from_env(30s);
   comm.set_deadline(kDeadline);
-  // One more than needed, for who asks for another size.
+  // One element more than needed, for the fault OtherSize.
   const Pool pool = comm.allocate((scenario.count + 1) * sizeof(std::int64_t));
   std::vector<std::int64_t> foreign(scenario.count + 1);
   const std::span<std::int64_t> data = scenario.pooled ? pool.as<std::int64_t>() : foreign;
-  if (write(ready, "", 1) != 1) return "cannot tell that it is ready";
+  if (write(ready, "", 1) != 1) return "cannot report that it is ready";
   const int last = scenario.fault == Fault::SlowLink ? kSlowIterations : 1 << 30;
   for (int i = 0; i < last; ++i) {
     const bool now = me == scenario.victim && i == scenario.iteration;
@@ -71,7 +71,7 @@ std::string add_up(const Scenario& scenario, Rank me, int ready) {
       }
       return base::format("not poisoned after {}", error.what());
     }
-    // Who only sends may be done before anybody can object.
+    // A broadcast's root may be done before a peer can report the mismatch.
     if (now && scenario.fault == Fault::OtherCollective) continue;
     for (std::size_t e = 0; e < scenario.count; ++e) {
       std::int64_t sum = 0;
@@ -85,18 +85,18 @@ std::string add_up(const Scenario& scenario, Rank me, int ready) {
 
 struct RankProcess {
   pid_t pid = 0;
-  int report = -1;
-  std::string said;
+  int pipe_end = -1;
+  std::string report;
   bool ended = false;
   Clock::time_point when;
 };
 
-RankProcess start_rank(const Scenario& scenario, Rank me, int ready, const World& world) {
+RankProcess start_rank(const Scenario& scenario, Rank me, int ready, const HostControl& control) {
   std::array<int, 2> ends{};
   if (pipe2(ends.data(), O_CLOEXEC) != 0) std::abort();
   const pid_t parent = getpid();
-  const pid_t pid = world.start(scenario.host(me), [&] {
-    constexpr unsigned kLongest = 90;  // seconds, should the parent fail
+  const pid_t pid = control.start(scenario.host(me), [&] {
+    constexpr unsigned kLongest = 90;  // seconds; ends the rank when the parent has failed
     alarm(kLongest);
     const rlimit none{0, 0};
     setrlimit(RLIMIT_CORE, &none);
@@ -106,7 +106,7 @@ RankProcess start_rank(const Scenario& scenario, Rank me, int ready, const World
     set("SLUICE_RANK", std::to_string(me));
     set("SLUICE_RANKS", std::to_string(scenario.ranks));
     set("SLUICE_JOB", base::format("chaos-{}-{}", parent, scenario.seed));
-    if (const std::string master = world.address(scenario.host(0)); !master.empty()) {
+    if (const std::string master = control.address(scenario.host(0)); !master.empty()) {
       const auto here = [&](Rank ranks) {
         return std::count(scenario.hosts.begin(), scenario.hosts.begin() + ranks,
                           scenario.host(me));
@@ -116,34 +116,35 @@ RankProcess start_rank(const Scenario& scenario, Rank me, int ready, const World
       set("MASTER_ADDR", master);
       set("SLUICE_PORT", std::to_string(20'000 + scenario.seed % 10'000));
     }
-    for (const auto& [name, value] : world.environment) set(name, value);
-    std::string said;
+    for (const auto& [name, value] : control.environment) set(name, value);
+    std::string report;
     try {
-      said = add_up(scenario, me, ready);
+      report = run_rank(scenario, me, ready);
     } catch (const std::exception& error) {
-      said = base::format("threw {}", error.what());
+      report = base::format("threw {}", error.what());
     }
-    (void)!write(ends[1], said.data(), said.size());
+    (void)!write(ends[1], report.data(), report.size());
     return 0;
   });
   close(ends[1]);
   return {pid, ends[0], "", false, {}};
 }
 
-// Reads what ranks say until all but who cannot have ended, or until the deadline.
-void listen(std::vector<RankProcess>& ranks, const Scenario& scenario, Clock::time_point deadline) {
-  const auto open = [&](std::size_t i) {
-    const bool stands_still =
+// Reads the ranks' reports until all have ended, except a stopped one, or until the deadline.
+void collect_reports(std::vector<RankProcess>& ranks, const Scenario& scenario,
+                     Clock::time_point deadline) {
+  const auto is_open = [&](std::size_t i) {
+    const bool is_stopped =
         scenario.fault == Fault::Stop && static_cast<Rank>(i) == scenario.victim;
-    return !ranks[i].ended && !stands_still;
+    return !ranks[i].ended && !is_stopped;
   };
   while (Clock::now() < deadline) {
     std::vector<pollfd> polled;
-    std::vector<std::size_t> whose;
+    std::vector<std::size_t> polled_ranks;
     for (std::size_t i = 0; i < ranks.size(); ++i) {
-      if (!open(i)) continue;
-      polled.push_back({ranks[i].report, POLLIN, 0});
-      whose.push_back(i);
+      if (!is_open(i)) continue;
+      polled.push_back({ranks[i].pipe_end, POLLIN, 0});
+      polled_ranks.push_back(i);
     }
     if (polled.empty()) return;
     poll(polled.data(), polled.size(), 20);
@@ -151,9 +152,9 @@ void listen(std::vector<RankProcess>& ranks, const Scenario& scenario, Clock::ti
       if (polled[p].revents == 0) continue;
       std::array<char, 4096> text{};
       const ssize_t bytes = read(polled[p].fd, text.data(), text.size());
-      RankProcess& rank = ranks[whose[p]];
+      RankProcess& rank = ranks[polled_ranks[p]];
       if (bytes > 0) {
-        rank.said.append(text.data(), static_cast<std::size_t>(bytes));
+        rank.report.append(text.data(), static_cast<std::size_t>(bytes));
       } else {
         rank.ended = true;
         rank.when = Clock::now();
@@ -162,10 +163,12 @@ void listen(std::vector<RankProcess>& ranks, const Scenario& scenario, Clock::ti
   }
 }
 
-// Whether a survivor may blame that rank: in its own words, or those of a peer that found out
-// first.
-bool blames(const std::string& said, Rank own, Rank culprit, const Scenario& scenario) {
-  const auto names = [&](const std::string& part) { return said.find(part) != std::string::npos; };
+// Whether a survivor's report blames that rank, for a reason that it found itself or that a peer
+// reported to it.
+bool blames(const std::string& report, Rank own, Rank culprit, const Scenario& scenario) {
+  const auto names = [&](const std::string& part) {
+    return report.find(part) != std::string::npos;
+  };
   if (names(own == culprit ? "because of this rank" : base::format("because of rank {}", culprit)))
     return true;
   if (is_mismatch(scenario.fault)) {
@@ -179,8 +182,8 @@ bool blames(const std::string& said, Rank own, Rank culprit, const Scenario& sce
   return scenario.fault != Fault::Stop && names(base::format("rank {} is lost", culprit));
 }
 
-// What one rank's end should have been, and was not; or "".
-std::string verdict_on(Rank rank, const RankProcess& process, const Scenario& scenario,
+// Why the rank did not end as it must, or "".
+std::string check_rank(Rank rank, const RankProcess& process, const Scenario& scenario,
                        Clock::time_point fault_at) {
   const bool on_lost_host =
       hits_host(scenario.fault) && scenario.host(rank) == scenario.host(scenario.victim);
@@ -190,35 +193,39 @@ std::string verdict_on(Rank rank, const RankProcess& process, const Scenario& sc
     return "";
   if (!process.ended) return base::format("rank {} had not ended in time", rank);
   if (scenario.fault == Fault::SlowLink)
-    return process.said == "went on" ? "" : base::format("rank {} said: {}", rank, process.said);
-  if (!process.said.starts_with("error "))
-    return base::format("rank {} said: {}", rank, process.said);
+    return process.report == "went on" ? ""
+                                       : base::format("rank {} reported: {}", rank, process.report);
+  if (!process.report.starts_with("error "))
+    return base::format("rank {} reported: {}", rank, process.report);
   if (process.when - fault_at > kDeadline + 1s) {
-    return base::format("rank {} was late, by {} ms", rank,
+    return base::format("rank {} was late by {} ms", rank,
                         (process.when - fault_at - kDeadline) / 1ms);
   }
-  if (on_lost_host) return "";  // it cannot know whose link it is
+  if (on_lost_host) return "";  // it cannot know which link is cut
   bool right = false;
   for (Rank culprit = 0; culprit < scenario.ranks; ++culprit) {
     const bool may = hits_host(scenario.fault)
                          ? scenario.host(culprit) == scenario.host(scenario.victim)
                          : culprit == scenario.victim;
-    right = right || (may && blames(process.said, rank, culprit, scenario));
+    right = right || (may && blames(process.report, rank, culprit, scenario));
   }
   const bool says_where =
-      process.said.find(" #") != std::string::npos &&
-      (is_mismatch(scenario.fault) || process.said.find("step ") != std::string::npos);
-  return right && says_where ? "" : base::format("rank {} blames another: {}", rank, process.said);
+      process.report.find(" #") != std::string::npos &&
+      (is_mismatch(scenario.fault) || process.report.find("step ") != std::string::npos);
+  return right && says_where
+             ? ""
+             : base::format("rank {} blames another rank: {}", rank, process.report);
 }
 
-void strike(const Scenario& scenario, const std::vector<RankProcess>& ranks, const World& world) {
+void inject(const Scenario& scenario, const std::vector<RankProcess>& ranks,
+            const HostControl& control) {
   const int host = scenario.host(scenario.victim);
   const pid_t victim = ranks[static_cast<std::size_t>(scenario.victim)].pid;
   if (scenario.fault == Fault::Kill) kill(victim, SIGKILL);
   if (scenario.fault == Fault::Stop) kill(victim, SIGSTOP);
   if (scenario.fault == Fault::Crash) kill(victim, SIGSEGV);
-  if (scenario.fault == Fault::SlowLink) world.slow(host);
-  if (hits_host(scenario.fault)) world.cut(host);
+  if (scenario.fault == Fault::SlowLink) control.slow(host);
+  if (hits_host(scenario.fault)) control.cut(host);
   for (Rank rank = 0; scenario.fault == Fault::Vanish && rank < scenario.ranks; ++rank) {
     if (scenario.host(rank) == host) kill(ranks[static_cast<std::size_t>(rank)].pid, SIGKILL);
   }
@@ -243,7 +250,7 @@ Scenario scenario_of(std::uint64_t seed, int hosts) {
   const auto below = [&](std::uint64_t n) { return random() % n; };
   Scenario scenario{.seed = seed};
   scenario.ranks = static_cast<int>(2 + below(7));
-  // One time in four whatever the engine chooses.
+  // One scenario in four runs what the engine chooses.
   if (below(4) != 0) {
     std::vector<std::string_view> names;
     for (const Algorithm& algorithm : built_in_algorithms()) {
@@ -251,8 +258,8 @@ Scenario scenario_of(std::uint64_t seed, int hosts) {
     }
     scenario.algorithm = names[below(names.size())];
   }
-  // Up to 4 MiB, short ones as often, and some that links take long for. With nothing to send
-  // nobody is missed.
+  // Up to 4 MiB, with short buffers as likely as long ones. Never empty, because then no rank would
+  // notice a missing peer.
   scenario.count = 1 + below(std::uint64_t{1} << (below(3) == 0 ? 19 : below(19)));
   scenario.pooled = below(2) == 0;
   do {
@@ -261,7 +268,7 @@ Scenario scenario_of(std::uint64_t seed, int hosts) {
   scenario.victim = static_cast<Rank>(below(static_cast<std::uint64_t>(scenario.ranks)));
   scenario.moment = std::chrono::microseconds{below(std::uint64_t{1} << below(15))};
   scenario.iteration = static_cast<int>(below(20));
-  do {  // on two hosts at least, where there are so many
+  do {  // on two hosts at least, where there are several
     scenario.hosts.clear();
     for (int rank = 0; rank < scenario.ranks; ++rank)
       scenario.hosts.push_back(static_cast<int>(below(static_cast<std::uint64_t>(hosts))));
@@ -272,12 +279,12 @@ Scenario scenario_of(std::uint64_t seed, int hosts) {
   return scenario;
 }
 
-std::string run(const Scenario& scenario, const World& world) {
+std::string run(const Scenario& scenario, const HostControl& control) {
   std::array<int, 2> ready{};
   if (pipe2(ready.data(), O_CLOEXEC) != 0) return "no pipe";
   std::vector<RankProcess> ranks;
   for (Rank rank = 0; rank < scenario.ranks; ++rank)
-    ranks.push_back(start_rank(scenario, rank, ready[1], world));
+    ranks.push_back(start_rank(scenario, rank, ready[1], control));
   close(ready[1]);
   std::string wrong;
   for (int joined = 0; joined < scenario.ranks && wrong.empty();) {
@@ -292,38 +299,38 @@ std::string run(const Scenario& scenario, const World& world) {
   close(ready[0]);
   if (wrong.empty()) {
     std::this_thread::sleep_for(scenario.moment);
-    strike(scenario, ranks, world);
+    inject(scenario, ranks, control);
     auto fault_at = Clock::now();
-    // Faults from inside come when their iteration does: ranks are quick but take turns.
-    const bool sudden = comes_from_outside(scenario.fault) && scenario.fault != Fault::SlowLink;
+    // A fault that the victim causes waits for its iteration, and ranks share the cores.
+    const bool sudden = is_external(scenario.fault) && scenario.fault != Fault::SlowLink;
     const auto slack = sudden ? 2s : 20s;
-    listen(ranks, scenario, fault_at + kDeadline + 1s + slack);
+    collect_reports(ranks, scenario, fault_at + kDeadline + 1s + slack);
     if (!sudden) fault_at += slack;
     for (Rank rank = 0; rank < scenario.ranks && wrong.empty(); ++rank)
-      wrong = verdict_on(rank, ranks[static_cast<std::size_t>(rank)], scenario, fault_at);
+      wrong = check_rank(rank, ranks[static_cast<std::size_t>(rank)], scenario, fault_at);
   }
   if (!wrong.empty()) {
     for (std::size_t rank = 0; rank < ranks.size(); ++rank)
-      wrong += base::format("\n    rank {}: {}", rank, ranks[rank].said);
+      wrong += base::format("\n    rank {}: {}", rank, ranks[rank].report);
   }
   for (const RankProcess& rank : ranks) {
     kill(rank.pid, SIGKILL);
     int status = 0;
     waitpid(rank.pid, &status, 0);
-    close(rank.report);
+    close(rank.pipe_end);
   }
-  world.mend(scenario.host(scenario.victim));
+  control.mend(scenario.host(scenario.victim));
   return wrong;
 }
 
-void run_many(std::uint64_t runs, int hosts, const World& world) {
+void run_many(std::uint64_t runs, int hosts, const HostControl& control) {
   runs = number_from("SLUICE_CHAOS_RUNS", runs);
   const std::uint64_t seed = number_from("SLUICE_CHAOS_SEED", std::random_device{}());
   base::print("{} runs from seed {}\n", runs, seed);
   std::uint64_t wrong_runs = 0;
   for (std::uint64_t i = 0; i < runs && wrong_runs < 5; ++i) {
     const Scenario scenario = scenario_of(seed + i, hosts);
-    const std::string wrong = run(scenario, world);
+    const std::string wrong = run(scenario, control);
     if (wrong.empty()) continue;
     ++wrong_runs;
     ADD_FAILURE() << scenario.describe() << "\n  " << wrong

@@ -1,7 +1,8 @@
-// chaos.h - faults at random moments while ranks add up: what is common to all transports.
+// chaos.h - faults at random moments while ranks run all_reduces, on any transport.
 //
-// Ranks are processes that add up again and again; a scenario says how many, by which algorithm,
-// and what happens to whom. Every survivor must say in time who it was, and no sum may be wrong.
+// Ranks are processes that run one all_reduce after the other. A scenario has their number, the
+// algorithm, the fault and its victim. Every survivor must name the victim in time, and no sum may
+// be wrong.
 #pragma once
 
 #include <sys/types.h>
@@ -29,10 +30,10 @@ enum class Fault {
   Kill,
   Stop,
   Crash,
-  CutLink,   // of the victim's host
-  Vanish,    // the victim's host: its link and all its ranks, without a word
-  SlowLink,  // all must go on
-  Leave,     // from here on from inside
+  CutLink,   // the link of the victim's host
+  Vanish,    // the link of the victim's host is cut and all its ranks are killed
+  SlowLink,  // no failure: all ranks must go on
+  Leave,     // from here on the victim itself causes the fault
   OtherSize,
   OtherType,
   OtherOp,
@@ -42,38 +43,39 @@ enum class Fault {
 struct Scenario {
   std::uint64_t seed = 0;
   int ranks = 2;
-  std::vector<int> hosts;  // of every rank; all 0 on one machine
+  std::vector<int> hosts;  // host of every rank; all 0 on one machine
   std::string algorithm;   // empty: chosen by size
-  std::size_t count = 1;   // of i64
+  std::size_t count = 1;   // elements of i64
   bool pooled = false;
   Fault fault = Fault::Kill;
   Rank victim = 0;
   std::chrono::microseconds moment{0};  // after all have joined
-  int iteration = 0;                    // at which a fault from inside happens
+  int iteration = 0;                    // at which the victim causes its fault
 
   int host(Rank rank) const { return hosts[static_cast<std::size_t>(rank)]; }
   std::string describe() const;
 };
 
-// Of that seed, on so many hosts; faults of links and hosts only where there are several.
+// The scenario of a seed. Faults of links and hosts need several hosts.
 Scenario scenario_of(std::uint64_t seed, int hosts);
 
-// Where ranks live, and what can be done to their links.
-struct World {
-  // Starts a process on a host, whose environment and body are given.
+// Starts ranks on hosts, and changes the links of hosts.
+struct HostControl {
+  // Starts a process on a host that runs `body`, and returns its pid.
   std::function<pid_t(int host, const std::function<int()>& body)> start;
   std::function<void(int host)> cut = [](int) {};
   std::function<void(int host)> slow = [](int) {};
   std::function<void(int host)> mend = [](int) {};
   std::function<std::string(int host)> address = [](int) { return ""; };
-  // NAME and VALUE that ranks need besides rank, job and where to meet.
+  // Further environment variables of the ranks, as name and value.
   std::vector<std::pair<std::string, std::string>> environment;
 };
 
-// Why the scenario did not end as it must, or "".
-std::string run(const Scenario& scenario, const World& world);
+// Runs the scenario. Returns why it did not end as it must, or "".
+std::string run(const Scenario& scenario, const HostControl& control);
 
-// SLUICE_CHAOS_RUNS scenarios from SLUICE_CHAOS_SEED on; failures are test failures.
-void run_many(std::uint64_t runs, int hosts, const World& world);
+// Runs SLUICE_CHAOS_RUNS scenarios from seed SLUICE_CHAOS_SEED on. Their failures are test
+// failures.
+void run_many(std::uint64_t runs, int hosts, const HostControl& control);
 
 }  // namespace sluice::engine::chaos

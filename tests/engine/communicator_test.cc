@@ -67,7 +67,7 @@ TEST(Communicator, RanksMayWaitOnTwoCommunicatorsInDifferentOrders) {
   });
 }
 
-TEST(Communicator, ARankThatAsksForSomethingElseIsToldSoByName) {
+TEST(Communicator, AMismatchNamesBothRanks) {
   struct Case {
     const char* what;
     std::function<void(Communicator&)> odd;
@@ -107,11 +107,11 @@ TEST(Communicator, ARankThatAsksForSomethingElseIsToldSoByName) {
         } else {
           comm.all_reduce(data.data(), data.size()).wait();
         }
-        ADD_FAILURE() << each.what << " went unnoticed at rank " << comm.rank();
+        ADD_FAILURE() << each.what << " was not noticed at rank " << comm.rank();
       } catch (const Error& error) {
         EXPECT_TRUE(error.code() == Code::Mismatch || error.code() == Code::PeerLost)
             << error.what();
-        // The rank that is alone in its opinion, and at least one of the others, name both sides.
+        // The odd rank names both sides.
         if (comm.rank() == 1) {
           EXPECT_NE(std::string{error.what()}.find("rank 1: it calls"), std::string::npos)
               << error.what();
@@ -121,15 +121,16 @@ TEST(Communicator, ARankThatAsksForSomethingElseIsToldSoByName) {
   }
 }
 
-// Its own broadcast asks nothing of the others, so it is a collective ahead before anybody notices.
-TEST(Communicator, OfTwoThatDisagreeTheOthersNameTheOneThatWentOnWithoutThem) {
+// The root of a broadcast waits for no peer, so it is a collective ahead before the mismatch is
+// found.
+TEST(Communicator, OnAMismatchTheOthersNameTheRankThatRanAhead) {
   run_ranks(7, [](Communicator& comm) {
     comm.set_deadline(std::chrono::seconds{5});
     std::vector<float> data(60);
     try {
       if (comm.rank() == 3) comm.broadcast(data.data(), 4, {.root = 3}).wait();
       comm.all_reduce(data.data(), data.size()).wait();
-      ADD_FAILURE() << "it went unnoticed at rank " << comm.rank();
+      ADD_FAILURE() << "the mismatch was not noticed at rank " << comm.rank();
     } catch (const Error& error) {
       const std::string what = error.what();
       if (comm.rank() == 3) {
@@ -143,7 +144,7 @@ TEST(Communicator, OfTwoThatDisagreeTheOthersNameTheOneThatWentOnWithoutThem) {
   });
 }
 
-TEST(Communicator, APeerThatDoesNotComeIsNamedAndLaterCallsFailAtOnce) {
+TEST(Communicator, AMissingPeerIsNamedAndLaterCallsFailAtOnce) {
   run_ranks(3, [](Communicator& comm) {
     std::vector<float> data(100'000, 1);
     if (comm.rank() == 2) {
@@ -154,7 +155,7 @@ TEST(Communicator, APeerThatDoesNotComeIsNamedAndLaterCallsFailAtOnce) {
     std::string first;
     try {
       work.wait(std::chrono::milliseconds{200});
-      ADD_FAILURE() << "there was nobody to wait for";
+      ADD_FAILURE() << "the collective completed without rank 2";
     } catch (const Error& error) {
       first = error.what();
       EXPECT_NE(first.find("rank 2"), std::string::npos) << first;
@@ -162,15 +163,15 @@ TEST(Communicator, APeerThatDoesNotComeIsNamedAndLaterCallsFailAtOnce) {
     const auto begin = std::chrono::steady_clock::now();
     try {
       comm.all_reduce(data.data(), data.size()).wait();
-      ADD_FAILURE() << "a poisoned communicator works no more";
+      ADD_FAILURE() << "a poisoned communicator ran a collective";
     } catch (const Error& error) {
-      EXPECT_EQ(error.what(), first) << "the first cause stays";
+      EXPECT_EQ(error.what(), first) << "later calls must throw the first cause";
     }
     EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds{100});
   });
 }
 
-TEST(Communicator, WhatMovesMayTakeLongerThanTheDeadline) {
+TEST(Communicator, ACollectiveThatMovesMayTakeLongerThanTheDeadline) {
   run_ranks(2, [](Communicator& comm) {
     constexpr int kCalls = 40;
     constexpr std::chrono::milliseconds kStandstill{1000};
@@ -187,8 +188,8 @@ TEST(Communicator, WhatMovesMayTakeLongerThanTheDeadline) {
   });
 }
 
-// The rank lives on, and so does the communicator that the other was split from.
-TEST(Communicator, WhoLeavesInTheMiddleIsNamedAtOnce) {
+// The rank that leaves a part lives on, and so does the communicator that the part was split from.
+TEST(Communicator, ARankThatLeavesDuringACollectiveIsNamedAtOnce) {
   run_ranks(3, [](Communicator& comm) {
     std::vector<float> data(3'000'000, 1);
     const auto begin = std::chrono::steady_clock::now();
@@ -198,7 +199,7 @@ TEST(Communicator, WhoLeavesInTheMiddleIsNamedAtOnce) {
       if (part.rank() != 1) {
         try {
           work.wait(kTestDeadline);
-          ADD_FAILURE() << "it was complete without rank 1";
+          ADD_FAILURE() << "the collective completed without rank 1";
         } catch (const Error& error) {
           EXPECT_EQ(error.code(), Code::PeerLost);
           const std::string what = error.what();
@@ -213,7 +214,7 @@ TEST(Communicator, WhoLeavesInTheMiddleIsNamedAtOnce) {
   });
 }
 
-TEST(Communicator, RefusesWhatCannotBe) {
+TEST(Communicator, ThrowsOnWrongOptions) {
   run_ranks(2, [](Communicator& comm) {
     float x = 0;
     EXPECT_THROW(comm.all_reduce(&x, 1, {.algorithm = "rign"}), Error);

@@ -1,5 +1,5 @@
-// conformance.h - every collective by every algorithm, on odd sizes, against a naive sum: what any
-// transport must pass. Each function is called by every rank.
+// conformance.h - the tests that every transport must pass: all collectives by all algorithms, on
+// odd sizes, against a naive sum. Every rank calls each function.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -16,18 +16,18 @@
 
 namespace sluice::engine::conformance {
 
-// Unique for every (rank, element), small enough that sums over any ranks are exact in f32.
-inline std::int64_t given(Rank rank, std::size_t i) {
+// The input. Unique for every (rank, element), and small enough that sums are exact in f32.
+inline std::int64_t input(Rank rank, std::size_t i) {
   return static_cast<std::int64_t>((i * 7 + static_cast<std::size_t>(rank) * 1009) % 4093) - 1000;
 }
 
 inline std::int64_t naive_sum(int ranks, std::size_t i) {
   std::int64_t sum = 0;
-  for (Rank rank = 0; rank < ranks; ++rank) sum += given(rank, i);
+  for (Rank rank = 0; rank < ranks; ++rank) sum += input(rank, i);
   return sum;
 }
 
-// What rank must hold at element i afterwards; nothing where the collective promises nothing.
+// The result that this rank must hold at element i; none where the collective promises nothing.
 inline std::optional<std::int64_t> expected(const Communicator& comm, Collective collective,
                                             Rank root, std::size_t count, std::size_t i) {
   const auto owner = [&] {
@@ -42,9 +42,9 @@ inline std::optional<std::int64_t> expected(const Communicator& comm, Collective
       if (owner() != comm.rank()) return std::nullopt;
       return naive_sum(comm.size(), i);
     case Collective::AllGather:
-      return given(owner(), i);
+      return input(owner(), i);
     case Collective::Broadcast:
-      return given(root, i);
+      return input(root, i);
     case Collective::Reduce:
       if (comm.rank() != root) return std::nullopt;
       return naive_sum(comm.size(), i);
@@ -71,7 +71,7 @@ inline Work start(Communicator& comm, Collective collective, void* data, std::si
 template <class T>
 void run_and_check(Communicator& comm, Collective collective, T* data, std::size_t count,
                    const CollectiveOptions& options) {
-  for (std::size_t i = 0; i < count; ++i) data[i] = static_cast<T>(given(comm.rank(), i));
+  for (std::size_t i = 0; i < count; ++i) data[i] = static_cast<T>(input(comm.rank(), i));
   start(comm, collective, data, count, options).wait();
   std::size_t wrong = 0;
   std::size_t first_wrong = 0;
@@ -84,7 +84,7 @@ void run_and_check(Communicator& comm, Collective collective, T* data, std::size
                        << " elements, the first wrong one " << first_wrong;
 }
 
-inline void every_algorithm_and_collective(Communicator& comm) {
+inline void all_algorithms_and_collectives(Communicator& comm) {
   constexpr std::size_t kMost = 100'003;
   const Pool pool = comm.allocate(kMost * sizeof(float));
   std::vector<float> foreign(kMost);
@@ -130,20 +130,20 @@ inline void min_max_and_mean(Communicator& comm) {
   const auto data = pool.as<double>();
   for (const Algorithm& algorithm : built_in_algorithms()) {
     for (const ReduceOp op : {ReduceOp::Min, ReduceOp::Max, ReduceOp::Mean}) {
-      for (std::size_t i = 0; i < kCount; ++i) data[i] = static_cast<double>(given(comm.rank(), i));
+      for (std::size_t i = 0; i < kCount; ++i) data[i] = static_cast<double>(input(comm.rank(), i));
       comm.all_reduce(data.data(), kCount,
                       {.type = DataType::F64, .op = op, .algorithm = std::string{algorithm.name}})
           .wait();
       for (std::size_t i = 0; i < kCount; ++i) {
-        double value = static_cast<double>(given(0, i));
+        double value = static_cast<double>(input(0, i));
         for (Rank rank = 1; rank < comm.size(); ++rank) {
-          const auto other = static_cast<double>(given(rank, i));
+          const auto other = static_cast<double>(input(rank, i));
           value = op == ReduceOp::Min   ? std::min(value, other)
                   : op == ReduceOp::Max ? std::max(value, other)
                                         : value + other;
         }
         if (op == ReduceOp::Mean)
-          value *= 1.0 / comm.size();  // sums of integers are exact: one rounding
+          value *= 1.0 / comm.size();  // sums of integers are exact, so there is one rounding
         ASSERT_EQ(data[i], value) << algorithm.name << " " << name(op) << " element " << i;
       }
     }
@@ -156,7 +156,7 @@ inline void all_ranks_hold_the_same_bits(Communicator& comm) {
   const auto data = pool.as<float>();
   for (const Algorithm& algorithm : built_in_algorithms()) {
     for (const DataType type : {DataType::F32, DataType::F16, DataType::BF16}) {
-      // Values whose sums round differently in every order.
+      // Values whose sums are rounded differently in every order.
       std::uint64_t state = 88172645463325252ULL + static_cast<std::uint64_t>(comm.rank());
       for (std::size_t i = 0; i < kCount * sizeof(float) / size_of(type); ++i) {
         state ^= state << 13U;
@@ -165,7 +165,7 @@ inline void all_ranks_hold_the_same_bits(Communicator& comm) {
         const auto f = static_cast<float>(state >> 40U) / 16777216.0F;
         if (type == DataType::F32) {
           data[i] = f;
-        } else {  // some f16 or bf16 between 1 and 2
+        } else {  // an f16 or bf16 between 1 and 2
           const std::uint16_t base = type == DataType::F16 ? 0x3C00 : 0x3F80;
           const std::uint16_t mask = type == DataType::F16 ? 0x03FF : 0x007F;
           pool.as<std::uint16_t>()[i] = static_cast<std::uint16_t>(base | ((state >> 20U) & mask));
@@ -174,7 +174,7 @@ inline void all_ranks_hold_the_same_bits(Communicator& comm) {
       const std::size_t count = kCount * sizeof(float) / size_of(type);
       comm.all_reduce(data.data(), count, {.type = type, .algorithm = std::string{algorithm.name}})
           .wait();
-      // Min and max over ranks of the bits, as integers, agree exactly when all bits agree.
+      // All bits agree exactly when min and max over the ranks agree, of the bits as integers.
       std::vector<std::int32_t> least(kCount);
       std::memcpy(least.data(), data.data(), kCount * sizeof(float));
       std::vector<std::int32_t> most = least;

@@ -16,17 +16,17 @@ namespace {
 
 class Conformance : public testing::TestWithParam<int> {};
 
-TEST_P(Conformance, EveryAlgorithmAndCollectiveInPoolsAndForeignMemory) {
-  run_ranks(GetParam(), conformance::every_algorithm_and_collective);
+TEST_P(Conformance, AllAlgorithmsAndCollectivesAreRightInPoolsAndOutside) {
+  run_ranks(GetParam(), conformance::all_algorithms_and_collectives);
 }
 
-TEST_P(Conformance, EveryType) { run_ranks(GetParam(), conformance::every_type); }
+TEST_P(Conformance, EveryTypeIsSummed) { run_ranks(GetParam(), conformance::every_type); }
 
-TEST_P(Conformance, SomeRanksInPoolsAndOthersNot) {
+TEST_P(Conformance, RanksWithAndWithoutPoolsMayMix) {
   run_ranks(GetParam(), conformance::some_ranks_in_pools_and_others_not);
 }
 
-TEST_P(Conformance, MinMaxAndMean) { run_ranks(GetParam(), conformance::min_max_and_mean); }
+TEST_P(Conformance, MinMaxAndMeanAreRight) { run_ranks(GetParam(), conformance::min_max_and_mean); }
 
 TEST_P(Conformance, AllRanksHoldTheSameBits) {
   run_ranks(GetParam(), conformance::all_ranks_hold_the_same_bits);

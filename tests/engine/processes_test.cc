@@ -8,14 +8,14 @@
 namespace sluice::engine {
 namespace {
 
-TEST(Processes, EveryAlgorithmAndCollectiveInPoolsAndForeignMemory) {
-  conformance::every_algorithm_and_collective(world());
+TEST(Processes, AllAlgorithmsAndCollectivesAreRightInPoolsAndOutside) {
+  conformance::all_algorithms_and_collectives(world());
 }
-TEST(Processes, EveryType) { conformance::every_type(world()); }
-TEST(Processes, SomeRanksInPoolsAndOthersNot) {
+TEST(Processes, EveryTypeIsSummed) { conformance::every_type(world()); }
+TEST(Processes, RanksWithAndWithoutPoolsMayMix) {
   conformance::some_ranks_in_pools_and_others_not(world());
 }
-TEST(Processes, MinMaxAndMean) { conformance::min_max_and_mean(world()); }
+TEST(Processes, MinMaxAndMeanAreRight) { conformance::min_max_and_mean(world()); }
 TEST(Processes, AllRanksHoldTheSameBits) { conformance::all_ranks_hold_the_same_bits(world()); }
 
 TEST(Processes, BackgroundCollectivesRunBesideTheCallersOwn) {
