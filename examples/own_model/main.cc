@@ -1,4 +1,4 @@
-// A model of one's own, trained by as many ranks as there are:  sluice launch -n 2 -- own_model
+// Trains your own model on several ranks:  sluice launch -n 2 -- own_model
 #include <torch/torch.h>
 
 #include <cstdio>
@@ -6,7 +6,7 @@
 
 #include "sluice/torch/data_parallel.h"
 
-// Points near a spiral of two arms, and the arm that each is on.
+// Points near a spiral with two arms, and the arm of each point.
 struct Spiral {
   explicit Spiral(std::int64_t count) : arm{torch::randint(2, {count})} {
     const torch::Tensor along = torch::rand({count}).sqrt();
@@ -29,7 +29,7 @@ TORCH_MODULE(Classifier);
 int main() {
   try {
     auto comm = sluice::Communicator::from_env();
-    torch::manual_seed(static_cast<std::uint64_t>(comm.rank()));  // each rank has data of its own
+    torch::manual_seed(static_cast<std::uint64_t>(comm.rank()));  // each rank has its own data
 
     Classifier model;
     sluice::DataParallel parallel{*model, comm};  // weights are now those of rank 0

@@ -17,7 +17,7 @@ void throw_unless_ok(const Status& status) {
   if (!status.ok()) throw Error{status};
 }
 
-// On each node the first member allocates the control block and tells the others where it is.
+// On each node the first member allocates the control block and sends its location to the others.
 std::byte* shared_control_block(Communicator& communicator, const transport::Group& whole,
                                 const std::vector<Rank>& local_members) {
   const auto ranks = static_cast<std::size_t>(whole.size());

@@ -43,8 +43,9 @@ bool Execution::has_several_long_senders() const {
   for (Rank peer = 0; peer < endpoint_.size(); ++peer)
     senders += endpoint_.is_remote(peer) && !plan_->receives_from(peer).empty() ? 1 : 0;
   const auto instructions = plan_->instructions();
-  return senders > 1 && std::any_of(instructions.begin(), instructions.end(), [&](const auto& of) {
-           return of.kind == Instruction::Kind::Receive && bytes_of(of.range) > kLong;
+  return senders > 1 &&
+         std::any_of(instructions.begin(), instructions.end(), [&](const auto& each) {
+           return each.kind == Instruction::Kind::Receive && bytes_of(each.range) > kLong;
          });
 }
 

@@ -153,8 +153,8 @@ void Plan::find_whole_sums(const Schedule& schedule, Rank rank, schedule::EventG
   const auto buffers = static_cast<std::size_t>(scratch_buffers_) + 1;
   // The number of contributions in every chunk of every rank, as the schedule runs.
   std::vector<int> held(schedule.programs.size() * buffers * chunks, 0);
-  const auto at = [&](Rank of, BufferId buffer, std::size_t chunk) -> int& {
-    return held[(static_cast<std::size_t>(of) * buffers + static_cast<std::size_t>(buffer)) *
+  const auto at = [&](Rank r, BufferId buffer, std::size_t chunk) -> int& {
+    return held[(static_cast<std::size_t>(r) * buffers + static_cast<std::size_t>(buffer)) *
                     chunks +
                 chunk];
   };
@@ -186,8 +186,8 @@ void Plan::find_whole_sums(const Schedule& schedule, Rank rank, schedule::EventG
 
 void Plan::find_pushes(const Schedule& schedule, Rank rank, const schedule::EventGraph& graph) {
   std::map<Rank, RankOperations> operations;
-  const auto operations_of = [&](Rank of) -> const RankOperations& {
-    return operations.try_emplace(of, schedule.programs[static_cast<std::size_t>(of)]).first->second;
+  const auto operations_of = [&](Rank r) -> const RankOperations& {
+    return operations.try_emplace(r, schedule.programs[static_cast<std::size_t>(r)]).first->second;
   };
   const RankOperations& own = operations_of(rank);
   for (const auto& [write, index] : own.writes) {

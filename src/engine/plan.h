@@ -51,14 +51,14 @@ class Plan {
   const Chunking& chunking() const { return chunking_; }
   int scratch_buffers() const { return scratch_buffers_; }
   std::span<const Instruction> instructions() const { return instructions_; }
-  std::span<const std::int32_t> sources(const Instruction& of) const {
-    return std::span{sources_}.subspan(of.first_source, of.source_count);
+  std::span<const std::int32_t> sources(const Instruction& instruction) const {
+    return std::span{sources_}.subspan(instruction.first_source, instruction.source_count);
   }
-  std::span<const std::uint32_t> followers(const Instruction& of) const {
-    return std::span{followers_}.subspan(of.first_follower, of.follower_count);
+  std::span<const std::uint32_t> followers(const Instruction& instruction) const {
+    return std::span{followers_}.subspan(instruction.first_follower, instruction.follower_count);
   }
-  std::span<const std::uint32_t> pushes(const Instruction& of) const {
-    return std::span{pushes_}.subspan(of.first_push, of.push_count);
+  std::span<const std::uint32_t> pushes(const Instruction& instruction) const {
+    return std::span{pushes_}.subspan(instruction.first_push, instruction.push_count);
   }
   // The sends to a peer and the receives that list it, in order. Messages are matched in this
   // order.
