@@ -8,10 +8,9 @@
 // and returns a Work; several may be in flight. wait() and done() move all collectives that this
 // rank has issued, on any of its communicators, so ranks may wait in different orders.
 //
-// Failures. A rank whose call differs from its peers' in type, operation, size or order gets an
-// Error with Code::Mismatch, before any data is combined. When a peer is lost, or nothing moves
-// until the deadline, the communicator is poisoned: every later call throws the first cause at
-// once.
+// Failures. When the calls of two ranks differ in type, operation, size or order, wait() throws
+// Error with Code::Mismatch before any data is combined. After a mismatch, a lost peer or a
+// deadline the communicator is poisoned: every later call throws the first cause at once.
 //
 // Thread-safety: a communicator and those split from it belong to one thread at a time.
 #pragma once
