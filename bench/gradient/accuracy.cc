@@ -25,18 +25,19 @@
 #include "base/text.h"
 #include "bench/allreduce/temporary_folder.h"
 #include "bench/program.h"
-#include "data/formats/image_folder.h"
-#include "data/formats/memory_dataset.h"
-#include "data/image/normalization.h"
-#include "data/loader/batcher.h"
-#include "data/loader/epoch_sampler.h"
+#include "data/dataset.h"
+#include "data/formats/formats.h"
+#include "data/loader/loader.h"
+#include "data/loader/sampler.h"
 #include "engine/internal_collectives.h"
 #include "libtorch/weights.h"
+#include "recipe/epoch_table.h"
 #include "recipe/learning_rate.h"
 #include "sluice/communicator.h"
 #include "sluice/torch/data_parallel.h"
 #include "sluice/torch/sgd.h"
-#include "train/loop/loss.h"
+#include "train/loop/evaluation.h"
+#include "train/loop/training_batches.h"
 #include "train/models/models.h"
 
 namespace sluice::bench {
@@ -178,31 +179,32 @@ class Trainee {
   // Trains and returns the accuracy in percent. Each rank tests its share of the images with its
   // own batch statistics.
   double train() {
-    data::EpochSampler sampler = sampler_of(images_.train.size(), false);
-    data::Batcher batcher{images_.train,
-                          {.normalization = images_.normalization,
-                           .augmentation = data::Augmentation{},
-                           .seed = seed_}};
-    const auto steps = static_cast<std::int64_t>(sampler.steps());
+    recipe::Recipe recipe;
+    recipe.batch = static_cast<int>(options_.batch);
+    recipe.epochs = options_.epochs;
+    recipe.epoch_end = recipe::EpochEnd::Drop;
+    const recipe::EpochTable table =
+        recipe::make_epoch_table(recipe, comm_.size(),
+                                 static_cast<std::int64_t>(images_.train.size()))
+            .value();
+    data::Sampler sampler{table, comm_.rank(), seed_};
+    data::Loader loader{images_.train, loading(data::ViewKind::Shifted),
+                        [&](std::int64_t step) { return sampler.samples(step, 0); }, 0,
+                        table.steps};
+    const std::int64_t steps = table.steps / options_.epochs;
     const auto warm_up = static_cast<double>(steps / 2);
     const recipe::LearningRateSchedule schedule{
         .base = options_.rate,
         .warm_up = {.length = warm_up, .from = 0.1},
         .decay = recipe::PolynomialLearningRate{
             .length = static_cast<double>(options_.epochs * steps) - warm_up}};
-    double steps_done = 0;
-    for (int epoch = 0; epoch < options_.epochs; ++epoch) {
-      sampler.start_epoch(static_cast<std::uint64_t>(epoch));
-      for (std::size_t step = 0; step < sampler.steps(); ++step) {
-        const Scored scored =
-            score(batcher, static_cast<std::uint64_t>(epoch), sampler.batch(step));
-        optimizer_.zero_grad();
-        train::smoothed_cross_entropy(scored.scores, scored.labels, 0).backward();
-        parallel_.finish();
-        optimizer_.set_lr(recipe::learning_rate_at(schedule, steps_done));
-        optimizer_.step();
-        steps_done += 1;
-      }
+    for (std::int64_t step = 0; step < table.steps; ++step) {
+      const auto [images, labels] = train::tensors_over(*loader.next().value());
+      optimizer_.zero_grad();
+      train::smoothed_cross_entropy(model_->forward(images), labels, 0).backward();
+      parallel_.finish();
+      optimizer_.set_lr(recipe::learning_rate_at(schedule, static_cast<double>(step)));
+      optimizer_.step();
     }
     if (!parallel_.flush().empty) optimizer_.step();
     require_equal_weights();
@@ -210,27 +212,12 @@ class Trainee {
   }
 
  private:
-  struct Scored {
-    torch::Tensor scores;
-    torch::Tensor labels;
-  };
-
-  data::EpochSampler sampler_of(std::size_t samples, bool evaluation) const {
-    return data::EpochSampler{{.samples = samples,
-                               .batch = evaluation ? 100 : options_.batch,
-                               .ranks = comm_.size(),
-                               .rank = comm_.rank(),
-                               .seed = seed_,
-                               .evaluation = evaluation}};
-  }
-
-  Scored score(data::Batcher& batcher, std::uint64_t epoch, std::span<const std::size_t> samples) {
-    if (const Status status = batcher.fill(epoch, samples, batch_); !status.ok())
-      throw Error{status};
-    const auto count = static_cast<std::int64_t>(batch_.count);
-    return {model_->forward(torch::from_blob(
-                batch_.images.data(), {count, batch_.channels, batch_.height, batch_.width})),
-            torch::from_blob(batch_.labels.data(), {count}, torch::kLong)};
+  data::LoaderOptions loading(data::ViewKind kind) const {
+    return {.threads = 0,
+            .view = {.kind = kind},
+            .normalization = images_.normalization,
+            .seed = seed_,
+            .image = images_.train.height()};
   }
 
   void require_equal_weights() {
@@ -241,13 +228,15 @@ class Trainee {
   double accuracy() {
     const torch::NoGradGuard no_grad;
     model_->eval();
-    const data::EpochSampler sampler = sampler_of(images_.test.size(), true);
-    data::Batcher batcher{images_.test, {.normalization = images_.normalization}};
+    const train::EvaluationSamples samples{static_cast<std::int64_t>(images_.test.size()), 100,
+                                           comm_.size(), comm_.rank()};
+    data::Loader loader{images_.test, loading(data::ViewKind::Whole),
+                        [&](std::int64_t number) { return samples.batch(number); }, 0,
+                        samples.batches()};
     std::int64_t right = 0;
-    for (std::size_t step = 0; step < sampler.steps(); ++step) {
-      if (sampler.batch(step).empty()) continue;
-      const Scored scored = score(batcher, 0, sampler.batch(step));
-      right += scored.scores.argmax(1).eq(scored.labels).sum().item<std::int64_t>();
+    for (std::int64_t number = 0; number < samples.batches(); ++number) {
+      const auto [images, labels] = train::tensors_over(*loader.next().value());
+      right += model_->forward(images).argmax(1).eq(labels).sum().item<std::int64_t>();
     }
     comm_.all_reduce(&right, 1, {.type = DataType::I64}).wait();
     return 100.0 * static_cast<double>(right) / static_cast<double>(images_.test.size());
@@ -260,7 +249,6 @@ class Trainee {
   std::shared_ptr<train::Model> model_;
   Sgd optimizer_;
   DataParallel parallel_;
-  data::Batch batch_;
 };
 
 double trained_accuracy(const Options& options, const Images& images, const Way& way,

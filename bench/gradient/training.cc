@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "libtorch/weights.h"
-#include "train/loop/loss.h"
 
 namespace sluice::bench {
 

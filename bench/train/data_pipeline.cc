@@ -28,8 +28,8 @@
 #include "bench/program.h"
 #include "data/data.h"
 #include "data/formats/file_bytes.h"
-#include "data/formats/pack_images.h"
-#include "data/image/jpeg.h"
+#include "data/formats/pack.h"
+#include "data/image/image_decoder.h"
 #include "data/loader/loader.h"
 #include "sluice/status.h"
 
@@ -50,8 +50,8 @@ constexpr int kWidth = 500;
 constexpr int kQuality = 90;
 
 // Draws waves, weaker with shorter length, and noise, to get about as much detail as a photograph.
-void draw(std::uint64_t number, data::Pixels& pixels) {
-  pixels.resize(3, kHeight, kWidth);
+void draw(std::uint64_t number, data::Image& pixels) {
+  pixels.resize(data::Storage::Interleaved, 3, kHeight, kWidth);
   base::Random random{base::mixed({number})};
   const auto uniform = [&random](double least, double most) {
     return least + (most - least) * static_cast<double>(random.next() >> 11U) * 0x1p-53;
@@ -78,7 +78,7 @@ void draw(std::uint64_t number, data::Pixels& pixels) {
       const std::uint64_t grain = random.next();
       for (unsigned c = 0; c < 3; ++c) {
         const double noise = static_cast<double>((grain >> (8 * c)) & 15U) - 7.5;
-        pixels.values[next++] =
+        pixels.pixels[next++] =
             static_cast<std::uint8_t>(std::clamp(values[c] + noise, 0.0, 255.0));
       }
     }
@@ -89,7 +89,7 @@ void draw(std::uint64_t number, data::Pixels& pixels) {
 // 500x375 pixels, quality 90. Throws Error.
 void write_photographs(const std::filesystem::path& folder, std::size_t count) {
   data::JpegEncoder encoder;
-  data::Pixels pixels;
+  data::Image pixels;
   std::vector<std::uint8_t> file;
   const auto write = [&](const char* part, std::size_t number) {
     draw(number, pixels);

@@ -16,7 +16,6 @@
 #include "cli/command.h"
 #include "cli/terminal.h"
 #include "data/formats/pack.h"
-#include "data/formats/pack_images.h"
 
 namespace sluice::cli {
 namespace {

@@ -7,65 +7,51 @@
 
 #include "base/format.h"
 #include "base/text.h"
-#include "data/formats/cifar10.h"
-#include "data/formats/demo.h"
-#include "data/formats/image_files.h"
-#include "data/formats/mnist.h"
+#include "data/formats/formats.h"
 #include "data/formats/pack.h"
-#include "data/formats/random_images.h"
 
 namespace sluice::data {
 namespace {
 
-Result<Data> open_demo() {
-  Data data;
-  MemoryDataset train = demo_train();
-  data.normalization = train.statistics();
-  data.train = std::make_unique<MemoryDataset>(std::move(train));
-  data.validation = std::make_unique<MemoryDataset>(demo_validation());
-  data.classes = demo_classes();
-  data.channels = 1;
-  data.height = kDemoSide;
-  data.width = kDemoSide;
-  data.description =
-      base::format("demo, version {}: {} drawn images to learn from, {} to validate, {} classes",
-                   kDemoVersion, kDemoTrain, kDemoValidation, data.classes.size());
-  return data;
-}
-
-struct Kind {
+struct DataKind {
   std::string_view name;
-  std::string_view place;  // what follows the colon; "" for none
-  Result<Data> (*open)(const std::filesystem::path& place, const DataOptions& options);
+  std::string_view argument;  // its name, after the colon; "": the kind has none
+  Result<Data> (*open)(const std::filesystem::path& argument, const DataOptions& options);
 };
 
 using Path = std::filesystem::path;
 
-constexpr std::array kKinds = {
-    Kind{"demo", "", [](const Path&, const DataOptions&) { return open_demo(); }},
-    Kind{"mnist", "DIR", [](const Path& place, const DataOptions&) { return open_mnist(place); }},
-    Kind{"cifar10", "DIR",
-         [](const Path& place, const DataOptions&) { return open_cifar10(place); }},
-    Kind{"images", "DIR", open_images},
-    Kind{"pack", "FILE", [](const Path& place, const DataOptions&) { return open_pack(place); }},
-    Kind{"random", "SIDE", [](const Path& side, const DataOptions&) { return open_random(side); }},
+constexpr std::array kDataKinds = {
+    DataKind{"demo", "",
+             [](const Path&, const DataOptions&) -> Result<Data> { return open_demo(); }},
+    DataKind{"mnist", "DIR",
+             [](const Path& argument, const DataOptions&) { return open_mnist(argument); }},
+    DataKind{"cifar10", "DIR",
+             [](const Path& argument, const DataOptions&) { return open_cifar10(argument); }},
+    DataKind{"images", "DIR", open_images},
+    DataKind{"pack", "FILE",
+             [](const Path& argument, const DataOptions&) { return open_pack(argument); }},
+    DataKind{"random", "SIDE",
+             [](const Path& side, const DataOptions&) { return open_random(side); }},
 };
 
 Status refuse(std::string why) { return {Code::InvalidArgument, std::move(why)}; }
 
-std::string usage(const Kind& kind) {
-  return kind.place.empty() ? std::string{kind.name} : base::format("{}:{}", kind.name, kind.place);
+std::string usage(const DataKind& kind) {
+  return kind.argument.empty() ? std::string{kind.name}
+                               : base::format("{}:{}", kind.name, kind.argument);
 }
 
 Status unknown(std::string_view spec, std::string_view name) {
   std::error_code ignored;
   if (std::filesystem::is_directory(Path{spec}, ignored)) {
     return refuse(
-        base::format("{} says where the data is, not what: images:{}?", base::quote(spec), spec));
+        base::format("{} is a folder without the kind of its data: did you mean images:{}?",
+                     base::quote(spec), spec));
   }
   std::vector<std::string_view> names;
   std::vector<std::string> usages;
-  for (const Kind& kind : kKinds) {
+  for (const DataKind& kind : kDataKinds) {
     names.push_back(kind.name);
     usages.push_back(usage(kind));
   }
@@ -80,14 +66,15 @@ Status unknown(std::string_view spec, std::string_view name) {
 Result<Data> open_data(std::string_view spec, const DataOptions& options) {
   const std::size_t colon = spec.find(':');
   const std::string_view name = spec.substr(0, colon);
-  const std::string_view place = colon == spec.npos ? "" : spec.substr(colon + 1);
-  const auto* const kind = std::find_if(kKinds.begin(), kKinds.end(),
-                                        [name](const Kind& one) { return one.name == name; });
-  if (kind == kKinds.end()) return unknown(spec, name);
-  if (kind->place.empty() != place.empty() || (kind->place.empty() && colon != spec.npos)) {
+  const std::string_view argument = colon == spec.npos ? "" : spec.substr(colon + 1);
+  const auto* const kind = std::find_if(kDataKinds.begin(), kDataKinds.end(),
+                                        [name](const DataKind& one) { return one.name == name; });
+  if (kind == kDataKinds.end()) return unknown(spec, name);
+  if (kind->argument.empty() != argument.empty() ||
+      (kind->argument.empty() && colon != spec.npos)) {
     return refuse(base::format("the data {} must be given as {}", base::quote(spec), usage(*kind)));
   }
-  return kind->open(Path{place}, options);
+  return kind->open(Path{argument}, options);
 }
 
 }  // namespace sluice::data

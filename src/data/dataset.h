@@ -1,48 +1,22 @@
-// dataset.h - labelled images, by number.
+// dataset.h - labelled images, by number: the interface, and the one that keeps them in memory.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <string>
 #include <vector>
 
+#include "data/image/image.h"
 #include "sluice/status.h"
 
 namespace sluice::data {
 
-// 8 bits a value, plane after plane, rows from the top.
-struct Image {
-  int channels = 0;
-  int height = 0;
-  int width = 0;
-  std::vector<std::uint8_t> pixels;
-
-  std::size_t plane() const {
-    return static_cast<std::size_t>(height) * static_cast<std::size_t>(width);
-  }
-  std::size_t size() const { return plane() * static_cast<std::size_t>(channels); }
+// A sample of one epoch. The epoch selects its augmentation.
+struct SampleRef {
+  std::uint64_t epoch = 0;
+  std::size_t sample = 0;
+  bool operator==(const SampleRef&) const = default;
 };
-
-enum class Storage : std::uint8_t {
-  Planes,       // as in Image
-  Interleaved,  // pixel after pixel, all channels of each
-  File,         // the bytes of a JPEG or PNG file: its sizes are not known yet
-};
-
-// An image as its set keeps it.
-struct StoredImage {
-  Storage storage = Storage::Planes;
-  int channels = 0;
-  int height = 0;
-  int width = 0;
-  std::span<const std::uint8_t> bytes;
-};
-
-inline StoredImage planes_of(const Image& image) {
-  return {Storage::Planes, image.channels, image.height, image.width,
-          std::span{image.pixels}.first(image.size())};
-}
 
 // Thread-safety: const functions from any thread.
 class Dataset {
@@ -52,15 +26,55 @@ class Dataset {
   virtual std::size_t size() const = 0;
   virtual int classes() const = 0;
   virtual int label(std::size_t sample) const = 0;
-  // The whole image into `image`, whose memory is used again. What is wrong with it names its file.
+  // Decodes the whole image into planes. Reuses the memory of `image`. An error names the file.
   virtual Status decode(std::size_t sample, Image& image) const = 0;
 
-  // As it is kept: in the set's own memory, or in `buffer`. Who needs only a part of it, or a
-  // smaller one, spares work by decoding it himself.
+  // The image as it is stored: in the memory of the data set, or in `buffer`. A caller that needs
+  // only a part of the image, or a smaller one, saves work when it decodes the bytes itself.
   virtual Status read(std::size_t sample, std::vector<std::uint8_t>& buffer,
-                      StoredImage& stored) const;
-  // What messages call it.
+                      ImageView& stored) const;
+  // The name of the sample in messages.
   virtual std::string name(std::size_t sample) const;
+};
+
+// Small images of one size, decoded once and kept in memory.
+class MemoryDataset final : public Dataset {
+ public:
+  explicit MemoryDataset(int classes) : classes_{classes} {}
+  // Takes all images at once. REQUIRES: `pixels` holds labels.size() images of that size, as
+  // planes; labels are in range.
+  MemoryDataset(int classes, int channels, int height, int width, std::vector<std::uint8_t> pixels,
+                std::vector<int> labels);
+
+  // The first image sets the size of all; an image of another size is an error.
+  // REQUIRES: the image is stored as planes.
+  Status add(const Image& image, int label);
+
+  std::size_t size() const override { return labels_.size(); }
+  int classes() const override { return classes_; }
+  int label(std::size_t sample) const override { return labels_.at(sample); }
+  Status decode(std::size_t sample, Image& image) const override;
+  Status read(std::size_t sample, std::vector<std::uint8_t>& buffer,
+              ImageView& stored) const override;
+
+  int channels() const { return channels_; }
+  int height() const { return height_; }
+  int width() const { return width_; }
+  // One image after the other, as planes.
+  const std::vector<std::uint8_t>& pixels() const { return pixels_; }
+  // Over the pixels of all images.
+  Normalization statistics() const;
+
+ private:
+  ImageView stored(std::size_t sample) const;
+  std::size_t image_size() const;
+
+  int classes_;
+  int channels_ = 0;
+  int height_ = 0;
+  int width_ = 0;
+  std::vector<std::uint8_t> pixels_;
+  std::vector<int> labels_;
 };
 
 }  // namespace sluice::data

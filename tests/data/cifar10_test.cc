@@ -1,5 +1,4 @@
-#include "data/formats/cifar10.h"
-
+#include "data/formats/formats.h"
 #include "tests/data/files.h"
 
 namespace sluice::data {

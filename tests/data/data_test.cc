@@ -21,7 +21,8 @@ TEST(Data, SaysWhatIsWrongWithItsWord) {
   EXPECT_EQ(refusal("pack:"), "the data \"pack:\" must be given as pack:FILE");
   EXPECT_EQ(refusal("demo:5"), "the data \"demo:5\" must be given as demo");
   EXPECT_EQ(refusal("demo:"), "the data \"demo:\" must be given as demo");
-  EXPECT_EQ(refusal("/tmp"), "\"/tmp\" says where the data is, not what: images:/tmp?");
+  EXPECT_EQ(refusal("/tmp"),
+            "\"/tmp\" is a folder without the kind of its data: did you mean images:/tmp?");
 }
 
 TEST(Data, NamesWhatIsNotThere) {

@@ -1,5 +1,3 @@
-#include "data/formats/demo.h"
-
 #include <gtest/gtest.h>
 #include <xxhash.h>
 
@@ -8,6 +6,7 @@
 #include <numeric>
 
 #include "base/random.h"
+#include "data/formats/formats.h"
 
 namespace sluice::data {
 namespace {

@@ -1,9 +1,8 @@
-#include "data/formats/gzip.h"
-
 #include <zlib.h>
 
 #include <algorithm>
 
+#include "data/formats/file_bytes.h"
 #include "tests/data/files.h"
 
 namespace sluice::data {

@@ -10,11 +10,11 @@ std::vector<std::uint8_t> decoded(const std::string& file, int divisor = 1) {
   const std::vector<std::uint8_t> bytes = bytes_of(file);
   const Status begun = decoder.begin(bytes);
   EXPECT_TRUE(begun.ok()) << begun.message();
-  PixelView pixels;
+  ImageView pixels;
   const Status finished = decoder.finish(divisor, pixels);
   EXPECT_TRUE(finished.ok()) << finished.message();
   EXPECT_EQ(pixels.channels, 3);
-  return {pixels.data, pixels.data + pixels.bytes()};
+  return {pixels.bytes.begin(), pixels.bytes.end()};
 }
 
 std::string refusal(const std::string& file) {

@@ -1,5 +1,6 @@
-#include "data/formats/image_files.h"
+#include <cstdlib>
 
+#include "data/formats/formats.h"
 #include "data/image/viewer.h"
 #include "tests/data/files.h"
 #include "tests/data/image_bytes.h"
@@ -7,9 +8,12 @@
 namespace sluice::data {
 namespace {
 
+namespace fs = std::filesystem;
+using bench::TemporaryFolder;
+
 class Photographs : public WithFiles {
  protected:
-  // Sizes differ; one file is a PNG by another name.
+  // Sizes differ; one file is a PNG file named .jpg.
   void write_large() const {
     const auto pixels = noise(std::size_t{90} * 70 * 3);
     write("train/cat/0.jpg", jpeg_of(gradient(100, 80), 100, 80));
@@ -28,7 +32,7 @@ TEST_F(Photographs, AreReadFromTheirFiles) {
   EXPECT_EQ(data.height, 0);
   EXPECT_EQ(data.width, 0);
   EXPECT_NEAR(data.normalization.mean.at(0), 123.675, 1e-9);  // ImageNet's
-  StoredImage stored;
+  ImageView stored;
   std::vector<std::uint8_t> buffer;
   ASSERT_TRUE(data.train->read(1, buffer, stored).ok());
   EXPECT_EQ(stored.storage, Storage::File);
@@ -49,7 +53,7 @@ TEST_F(Photographs, DifferentClassesAreAnError) {
             root_.string() +
                 ": the images to learn from and to validate have different classes: only train "
                 "has dog; only the other has eel");
-  std::filesystem::remove_all(root_ / "test/eel");
+  fs::remove_all(root_ / "test/eel");
   EXPECT_EQ(open().status().message(),
             root_.string() +
                 ": the images to learn from and to validate have different classes: only train "
@@ -57,8 +61,8 @@ TEST_F(Photographs, DifferentClassesAreAnError) {
 }
 
 TEST_F(Photographs, NoImagesAreAnError) {
-  std::filesystem::create_directories(root_ / "train/cat");
-  std::filesystem::create_directories(root_ / "test/cat");
+  fs::create_directories(root_ / "train/cat");
+  fs::create_directories(root_ / "test/cat");
   EXPECT_EQ(open().status().message(), root_.string() + " has no images to learn from");
   write("train/cat/0.jpg", jpeg_of(1, 2, 3));
   EXPECT_EQ(open().status().message(), root_.string() + " has no images to validate");
@@ -74,11 +78,11 @@ TEST_F(Photographs, SmallOnesOfOneSizeAreKept) {
   EXPECT_EQ(data.width, 16);
   EXPECT_NEAR(data.normalization.mean.at(1), 80, 2);
   std::vector<std::uint8_t> buffer;
-  StoredImage first;
+  ImageView first;
   ASSERT_TRUE(data.train->read(2, buffer, first).ok());
   const std::vector<std::uint8_t> pixels{first.bytes.begin(), first.bytes.end()};
-  std::filesystem::remove_all(root_ / "train");  // from here on it is in memory
-  StoredImage again;
+  fs::remove_all(root_ / "train");  // the image is in memory now
+  ImageView again;
   ASSERT_TRUE(data.train->read(2, buffer, again).ok());
   EXPECT_EQ(again.storage, Storage::Planes);
   EXPECT_TRUE(std::ranges::equal(again.bytes, pixels));
@@ -97,7 +101,7 @@ TEST_F(Photographs, AViewIsCutFromTheMiddleOrFromARandomPart) {
   // Red grows to the right, green downwards.
   const std::string file = jpeg_of(gradient(640, 480), 640, 480);
   const std::vector<std::uint8_t> bytes = bytes_of(file);
-  const StoredImage stored{.storage = Storage::File, .bytes = bytes};
+  const ImageView stored{.storage = Storage::File, .bytes = bytes};
   const Normalization plain{.mean = {0, 0, 0}, .deviation = {1, 1, 1}};
   std::vector<float> out(std::size_t{3} * 32 * 32);
   Viewer centre{{.kind = ViewKind::CentreCrop}, plain, 32, 1};
@@ -124,19 +128,103 @@ TEST_F(Photographs, AViewIsCutFromTheMiddleOrFromARandomPart) {
   EXPECT_TRUE(mirrored && upright);
 }
 
-// A grey image in memory, for a network that takes larger ones.
-TEST(Viewer, BringsImagesToSize) {
-  const std::vector<std::uint8_t> pixels(28 * 28, 200);
-  const StoredImage stored{Storage::Planes, 1, 28, 28, pixels};
-  std::vector<float> out(64 * 64);
-  for (const ViewKind kind :
-       {ViewKind::Whole, ViewKind::Shifted, ViewKind::CentreCrop, ViewKind::ResizedCrop}) {
-    Viewer viewer{{.kind = kind, .padding = 4}, {.mean = {100}, .deviation = {50}}, 64, 3};
-    ASSERT_TRUE(viewer.view(stored, {1, 2}, out.data()).ok());
-    EXPECT_NEAR(out[32 * 64 + 32], 2, 1e-5);
+class ImageFolders : public WithFiles {};
+
+TEST_F(ImageFolders, NumberClassesAndImagesByTheirNames) {
+  write("train/dog/b.jpg", jpeg_of(10, 20, 30));
+  write("train/dog/a.jpg", jpeg_of(40, 50, 60));
+  write("train/cat/z.jpeg", jpeg_of(70, 80, 90));
+  write("train/cat/.hidden", "x");
+  write("train/README", "not a class");
+  write("val/cat/a.jpg", jpeg_of(1, 2, 3));
+  const ImageFolder train = list_images(root_, Split::Train).value();
+  EXPECT_EQ(train.classes, (std::vector<std::string>{"cat", "dog"}));
+  ASSERT_EQ(train.files.size(), 3U);
+  EXPECT_EQ(train.files[0].path, root_ / "train/cat/z.jpeg");
+  EXPECT_EQ(train.files[1].path, root_ / "train/dog/a.jpg");
+  EXPECT_EQ(train.files[1].label, 1);
+  EXPECT_EQ(list_images(root_, Split::Test).value().files.size(), 1U);
+  EXPECT_EQ(list_images(root_, Split::Train, 1).value().files.size(), 2U);
+
+  const LoadedImages loaded = load_images(train).value();
+  EXPECT_TRUE(loaded.skipped.empty());
+  ASSERT_EQ(loaded.images.size(), 3U);
+  EXPECT_EQ(loaded.images.classes(), 2);
+  Image image;
+  ASSERT_TRUE(loaded.images.decode(2, image).ok());
+  EXPECT_EQ(loaded.images.label(2), 1);
+  EXPECT_EQ(image.channels, 3);
+  EXPECT_EQ(image.height, 8);
+  EXPECT_EQ(image.width, 16);
+  for (std::size_t channel = 0; channel < 3; ++channel) {
+    for (std::size_t i = 0; i < image.plane(); ++i) {
+      ASSERT_NEAR(image.pixels[channel * image.plane() + i],
+                  10.0 * (1 + static_cast<double>(channel)), 2);
+    }
   }
-  Viewer coloured{{}, {.mean = {0, 0, 0}, .deviation = {1, 1, 1}}, 28, 3};
-  EXPECT_EQ(coloured.view(stored, {}, out.data()).message(), "has 1 channels where 3 are expected");
+}
+
+TEST_F(ImageFolders, LeaveBrokenImagesOutAndNameThem) {
+  const std::string good = noisy_jpeg();
+  write("train/a/0.jpg", good.substr(0, good.size() - 100));
+  write("train/a/1.jpg", good);
+  write("train/a/2.jpg", "");
+  write("train/b/3.jpg", "GIF89a");
+  write("train/b/4.jpg", good);
+  write("train/b/6.jpg", good.substr(0, 200));
+  write("train/b/7.jpg", good);
+  fs::create_directory(root_ / "train/b/5.jpg");
+  const LoadedImages loaded = load_images(list_images(root_, Split::Train).value()).value();
+  ASSERT_EQ(loaded.images.size(), 3U) << testing::PrintToString(loaded.skipped);
+  EXPECT_EQ(loaded.images.label(0), 0);
+  EXPECT_EQ(loaded.images.label(1), 1);
+  ASSERT_EQ(loaded.skipped.size(), 5U);
+  const std::string train = (root_ / "train").string();
+  EXPECT_EQ(loaded.skipped[0],
+            train + "/a/0.jpg is a broken JPEG image: Premature end of JPEG file");
+  EXPECT_EQ(loaded.skipped[1], train + "/a/2.jpg is empty");
+  EXPECT_EQ(loaded.skipped[2], train + "/b/3.jpg is neither a JPEG nor a PNG image");
+  EXPECT_EQ(loaded.skipped[3], train + "/b/5.jpg cannot be read: Is a directory");
+  EXPECT_EQ(loaded.skipped[4], train + "/b/6.jpg is a broken JPEG image: it has no header");
+}
+
+TEST_F(ImageFolders, SayWhatIsMissing) {
+  EXPECT_EQ(list_images(root_, Split::Test).status().message(),
+            root_.string() + " has no folder test or val with a folder of images for each class");
+  write("train/a/0.jpg", "nothing");
+  EXPECT_EQ(load_images(list_images(root_, Split::Train).value()).status().message(),
+            "none of 1 images can be used: " + (root_ / "train/a/0.jpg").string() +
+                " is neither a JPEG nor a PNG image");
+  write("train/a/1.jpg", jpeg_of(1, 2, 3));
+  write("train/a/2.jpg", jpeg_of(1, 2, 3, 8, 8));
+  EXPECT_EQ(load_images(list_images(root_, Split::Train).value()).status().message(),
+            (root_ / "train/a/2.jpg").string() +
+                " is 8x8 where others are 16x8: bring all images to one size");
+}
+
+TEST(Cifar10, IsReadFromJpegFiles) {
+  const char* const data = std::getenv("SLUICE_TEST_DATA");
+  const fs::path archive = fs::path{data == nullptr ? "" : data} / "cifar10-jpeg.tar.xz";
+  if (data == nullptr || !fs::exists(archive)) {
+    GTEST_SKIP() << "SLUICE_TEST_DATA names no folder with cifar10-jpeg.tar.xz";
+  }
+  const TemporaryFolder folder;
+  const std::string root = folder.make("cifar10");
+  const std::string unpack = "tar -xJf '" + archive.string() + "' -C '" + root + "' test";
+  ASSERT_EQ(std::system(unpack.c_str()), 0) << unpack;
+  const LoadedImages loaded = load_images(list_images(root, Split::Test).value()).value();
+  EXPECT_TRUE(loaded.skipped.empty());
+  EXPECT_EQ(loaded.images.size(), 10000U);
+  EXPECT_EQ(loaded.classes,
+            (std::vector<std::string>{"airplane", "automobile", "bird", "cat", "deer", "dog",
+                                      "frog", "horse", "ship", "truck"}));
+  EXPECT_EQ(loaded.images.height(), 32);
+  EXPECT_EQ(loaded.images.width(), 32);
+  // The published mean of the test images is (0.494, 0.485, 0.450) of 255.
+  const Normalization statistics = loaded.images.statistics();
+  EXPECT_NEAR(statistics.mean[0] / 255, 0.494, 0.002);
+  EXPECT_NEAR(statistics.mean[1] / 255, 0.485, 0.002);
+  EXPECT_NEAR(statistics.mean[2] / 255, 0.450, 0.002);
 }
 
 }  // namespace

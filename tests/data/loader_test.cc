@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "base/random.h"
-#include "data/formats/memory_dataset.h"
+#include "data/dataset.h"
 
 namespace sluice::data {
 namespace {

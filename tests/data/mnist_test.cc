@@ -1,5 +1,4 @@
-#include "data/formats/mnist.h"
-
+#include "data/formats/formats.h"
 #include "tests/data/files.h"
 
 namespace sluice::data {

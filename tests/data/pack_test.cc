@@ -1,6 +1,7 @@
 #include "data/formats/pack.h"
 
-#include "data/formats/pack_images.h"
+#include <cmath>
+
 #include "tests/cli/shell.h"
 #include "tests/data/files.h"
 #include "tests/data/image_bytes.h"

@@ -8,18 +8,76 @@
 namespace sluice::data {
 namespace {
 
-Pixels noise(int channels, int height, int width) {
-  Pixels pixels;
-  pixels.resize(channels, height, width);
+TEST(RandomCrop, LiesInTheImageAndInItsRanges) {
+  base::Random random{5};
+  double least = 1;
+  double most = 0;
+  double mean_top = 0;
+  constexpr int kDraws = 4000;
+  for (int i = 0; i < kDraws; ++i) {
+    const Crop crop = random_crop({}, 375, 500, random);
+    ASSERT_GE(crop.top, 0);
+    ASSERT_GE(crop.left, 0);
+    ASSERT_LE(crop.top + crop.height, 375);
+    ASSERT_LE(crop.left + crop.width, 500);
+    const double area = crop.height * crop.width / (375.0 * 500);
+    // Sides are whole pixels: at least 1 in 100 of them here.
+    ASSERT_GE(area, 0.08 * 0.97);
+    ASSERT_GE(crop.width / crop.height, 0.75 * 0.98);
+    ASSERT_LE(crop.width / crop.height, 4.0 / 3 * 1.02);
+    least = std::min(least, area);
+    most = std::max(most, area);
+    mean_top += (crop.top + crop.height / 2) / kDraws;
+  }
+  EXPECT_LT(least, 0.1);
+  EXPECT_GT(most, 0.9);
+  EXPECT_NEAR(mean_top, 375 / 2.0, 5);
+}
+
+TEST(RandomCrop, OfAStripIsItsMiddle) {
+  base::Random random{5};
+  const Crop crop = random_crop({.least_area = 0.5}, 10, 1000, random);
+  EXPECT_EQ(crop.top, 0);
+  EXPECT_EQ(crop.height, 10);
+  EXPECT_EQ(crop.width, 13);
+  EXPECT_NEAR(crop.left, 493.5, 0.51);
+  const Crop dot = random_crop({}, 1, 1, random);
+  EXPECT_EQ(dot.height, 1);
+  EXPECT_EQ(dot.width, 1);
+}
+
+TEST(CentreCrop, IsTheMiddleSquare) {
+  const Crop crop = centre_crop(0.875, 256, 320);
+  EXPECT_DOUBLE_EQ(crop.height, 224);
+  EXPECT_DOUBLE_EQ(crop.width, 224);
+  EXPECT_DOUBLE_EQ(crop.top, 16);
+  EXPECT_DOUBLE_EQ(crop.left, 48);
+}
+
+TEST(LargestDivisor, LeavesAsManyPixelsAsAreNeeded) {
+  const auto of = [](double height, double width) {
+    return largest_divisor({0, 0, height, width}, 224);
+  };
+  EXPECT_EQ(of(100, 100), 1);
+  EXPECT_EQ(of(447, 5000), 1);
+  EXPECT_EQ(of(448, 448), 2);
+  EXPECT_EQ(of(895, 1000), 2);
+  EXPECT_EQ(of(896, 1000), 4);
+  EXPECT_EQ(of(1792, 1792), 8);
+  EXPECT_EQ(of(1e5, 1e5), 8);
+}
+
+Image noise(int channels, int height, int width) {
+  Image pixels;
+  pixels.resize(Storage::Interleaved, channels, height, width);
   base::Random random{static_cast<std::uint64_t>(height * 1000 + width)};
-  for (std::uint8_t& value : pixels.values) value = static_cast<std::uint8_t>(random.below(256));
+  for (std::uint8_t& value : pixels.pixels) value = static_cast<std::uint8_t>(random.below(256));
   return pixels;
 }
 
 // The definition, pixel by pixel: a triangle over the crop, two output pixels wide or two input
 // pixels, whichever is wider.
-double expected(const Pixels& pixels, const Crop& crop, TargetSize size, int channel, int y,
-                int x) {
+double expected(const Image& pixels, const Crop& crop, TargetSize size, int channel, int y, int x) {
   const auto weight = [](double begin, double length, int outputs, int out, int in, int inputs) {
     if (in < std::max(0.0, std::floor(begin)) ||
         in >= std::min<double>(inputs, std::ceil(begin + length))) {
@@ -40,7 +98,7 @@ double expected(const Pixels& pixels, const Crop& crop, TargetSize size, int cha
                        static_cast<std::size_t>(column)) *
                           static_cast<std::size_t>(pixels.channels) +
                       static_cast<std::size_t>(channel);
-      sum += down * across * pixels.values[at];
+      sum += down * across * pixels.pixels[at];
       total += down * across;
     }
   }
@@ -58,7 +116,7 @@ TEST(Resizer, TakesTheMeanUnderEveryPixel) {
         Case{3, 20, 20, {2.25, 1.5, 14.5, 17.25}, {16, 9}}, Case{3, 8, 9, {0, 0, 8, 9}, {21, 20}},
         Case{1, 28, 28, {0, 0, 28, 28}, {10, 40}}, Case{3, 500, 40, {0, 0, 500, 40}, {3, 3}},
         Case{3, 1, 1, {0, 0, 1, 1}, {4, 4}}, Case{3, 64, 64, {63, 63, 1, 1}, {2, 2}}}) {
-    const Pixels pixels = noise(one.channels, one.height, one.width);
+    const Image pixels = noise(one.channels, one.height, one.width);
     const auto channels = static_cast<std::size_t>(one.channels);
     const Normalization normalization{std::vector<double>(channels, 100),
                                       std::vector<double>(channels, 50)};
@@ -84,19 +142,19 @@ TEST(Resizer, TakesTheMeanUnderEveryPixel) {
 }
 
 TEST(Resizer, LeavesAnImageOfTheRightSizeAlone) {
-  const Pixels pixels = noise(3, 16, 24);
-  Pixels out;
+  const Image pixels = noise(3, 16, 24);
+  Image out;
   Resizer{}.resize(pixels.view(), {16, 24}, out);
-  EXPECT_EQ(out.values, pixels.values);
+  EXPECT_EQ(out.pixels, pixels.pixels);
 }
 
 TEST(Resizer, RoundsPixels) {
-  Pixels pixels;
-  pixels.resize(1, 1, 2);
-  pixels.values = {10, 13};
-  Pixels out;
+  Image pixels;
+  pixels.resize(Storage::Interleaved, 1, 1, 2);
+  pixels.pixels = {10, 13};
+  Image out;
   Resizer{}.resize(pixels.view(), {1, 1}, out);
-  EXPECT_EQ(out.values, std::vector<std::uint8_t>{12});
+  EXPECT_EQ(out.pixels, std::vector<std::uint8_t>{12});
 }
 
 }  // namespace

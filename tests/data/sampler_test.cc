@@ -52,7 +52,7 @@ TEST(Sampler, RanksShareAnEpochWithoutOverlapInEqualParts) {
   }
 }
 
-// However a global batch of 12 is shared: by 1, 2, 3 or 6 ranks, at once or in parts.
+// 1, 2, 3 or 6 ranks share a global batch of 12, in one backward or several.
 TEST(Sampler, AStepDependsOnTheGlobalBatchAlone) {
   for (const recipe::EpochEnd end :
        {recipe::EpochEnd::Drop, recipe::EpochEnd::Fill, recipe::EpochEnd::RunOn}) {
@@ -109,7 +109,7 @@ TEST(Sampler, EveryEpochAndSeedHasItsOwnOrder) {
   EXPECT_FALSE(std::ranges::is_sorted(order(5, 0)));
 }
 
-// A resumed training starts in the middle; nothing is asked of the steps before.
+// A resumed training starts in the middle and never asks for the steps before.
 TEST(Sampler, StepsMayComeInAnyOrder) {
   const recipe::EpochTable plan =
       recipe::make_epoch_table(recipe(8, 5, recipe::EpochEnd::RunOn), 1, 30).value();
@@ -124,6 +124,21 @@ TEST(Sampler, StepsMayComeInAnyOrder) {
     EXPECT_TRUE(
         std::ranges::equal(backward.samples(step, 0), expected[static_cast<std::size_t>(step)]));
   }
+}
+
+// 6000 shuffles of 3 samples: each of the 6 orders is expected 1000 times, with deviation 29.
+TEST(Sampler, AllOrdersAreEquallyLikely) {
+  const recipe::EpochTable plan =
+      recipe::make_epoch_table(recipe(3, 6000, recipe::EpochEnd::Drop), 1, 3).value();
+  Sampler sampler{plan, 0, 0};
+  std::map<std::vector<std::size_t>, int> counts;
+  for (std::int64_t step = 0; step < plan.steps; ++step) {
+    std::vector<std::size_t> order;
+    for (const SampleRef& one : sampler.samples(step, 0)) order.push_back(one.sample);
+    ++counts[order];
+  }
+  EXPECT_EQ(counts.size(), 6U);
+  for (const auto& [order, count] : counts) EXPECT_NEAR(count, 1000, 145);
 }
 
 }  // namespace

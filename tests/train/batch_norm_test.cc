@@ -5,7 +5,6 @@
 #include <torch/torch.h>
 
 #include "tests/libtorch/torch_ranks.h"
-#include "train/loop/averaged_statistics.h"
 #include "train/models/models.h"
 
 namespace sluice::train {

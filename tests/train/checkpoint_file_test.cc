@@ -73,7 +73,7 @@ TEST_F(CheckpointFile, IsReadAsItWasWritten) {
   EXPECT_EQ(read_part_header(file_).value().accuracy, 81.5);
 }
 
-TEST_F(CheckpointFile, DataBeginAtMultiplesOf64Bytes) {
+TEST_F(CheckpointFile, DataBeginsAtMultiplesOf64Bytes) {
   ASSERT_TRUE(write().ok());
   const std::string all = bytes();
   EXPECT_EQ(all.size() % 64, 0U);
@@ -82,7 +82,7 @@ TEST_F(CheckpointFile, DataBeginAtMultiplesOf64Bytes) {
   EXPECT_EQ(all.find(wanted) % 64, 0U);
 }
 
-TEST_F(CheckpointFile, CutOffAnywhereItIsTorn) {
+TEST_F(CheckpointFile, ATruncatedFileIsTorn) {
   ASSERT_TRUE(write().ok());
   const std::string whole = bytes();
   for (std::size_t length = 0; length < whole.size(); ++length) {
@@ -93,18 +93,18 @@ TEST_F(CheckpointFile, CutOffAnywhereItIsTorn) {
   EXPECT_NE(refusal(), "");
 }
 
-TEST_F(CheckpointFile, AnyByteThatIsAnotherIsNoticed) {
+TEST_F(CheckpointFile, AChangedByteIsNoticed) {
   ASSERT_TRUE(write().ok());
   const std::string whole = bytes();
-  for (std::size_t place = 0; place < whole.size(); ++place) {
+  for (std::size_t at = 0; at < whole.size(); ++at) {
     std::string other = whole;
-    other[place] = static_cast<char>(other[place] ^ (place % 2 == 0 ? 0x80 : 1));
+    other[at] = static_cast<char>(other[at] ^ (at % 2 == 0 ? 0x80 : 1));
     replace(other);
-    ASSERT_NE(refusal(), "") << "byte " << place;
+    ASSERT_NE(refusal(), "") << "byte " << at;
   }
 }
 
-TEST_F(CheckpointFile, SaysWhatIsWrong) {
+TEST_F(CheckpointFile, AnErrorNamesTheReason) {
   EXPECT_EQ(refusal(), "it is missing");
   ASSERT_TRUE(write().ok());
   const std::string whole = bytes();
@@ -113,7 +113,7 @@ TEST_F(CheckpointFile, SaysWhatIsWrong) {
   replace(other);
   EXPECT_EQ(refusal(), "it is of version 2, and this Sluice reads version 1");
   replace(std::string(1000, 'x'));
-  EXPECT_EQ(refusal(), "it is no checkpoint of Sluice's");
+  EXPECT_EQ(refusal(), "it is no checkpoint of Sluice");
   other = whole;
   other[20] ^= 1;
   replace(other);
@@ -127,13 +127,13 @@ TEST_F(CheckpointFile, SaysWhatIsWrong) {
   EXPECT_EQ(refusal(), "it is no file");
 }
 
-TEST_F(CheckpointFile, NothingButTheFileIsLeft) {
+TEST_F(CheckpointFile, NoTemporaryFileIsLeft) {
   ASSERT_TRUE(write().ok());
   ASSERT_TRUE(write().ok());
   EXPECT_EQ(std::distance(fs::directory_iterator{file_.parent_path()}, {}), 1);
 }
 
-TEST_F(CheckpointFile, AFolderThatIsNotThereIsAnErrorThatNamesIt) {
+TEST_F(CheckpointFile, AnErrorNamesAMissingFolder) {
   const Status status = write_part("/nowhere/at/all", kHeader, list_.sections());
   EXPECT_NE(status.message().find("/nowhere/at/"), std::string::npos) << status.message();
 }

@@ -7,7 +7,6 @@
 
 #include "base/file.h"
 #include "bench/allreduce/temporary_folder.h"
-#include "train/checkpoint/mean_part.h"
 #include "train/checkpoint/sections.h"
 
 namespace sluice::train {
@@ -19,7 +18,7 @@ constexpr int kRanks = 2;
 
 class CheckpointFolder : public testing::Test {
  protected:
-  // Files without `missing`, an owner.
+  // Writes the files of all owners but `missing`.
   void write(std::int64_t step, double accuracy = -1, std::optional<int> missing = {},
              std::uint64_t run = 1) {
     const fs::path checkpoint = checkpoint_path(path_, step);
@@ -41,7 +40,7 @@ class CheckpointFolder : public testing::Test {
     const std::vector<std::int64_t> all = checkpoint_steps(path_);
     return {all.begin(), all.end()};
   }
-  // Why step 9 is not taken, when step 5 is there too and good.
+  // The reason why step 9 is refused, with a valid step 5.
   std::string refusal() const {
     const NewestCheckpoint newest = newest_checkpoint(path_);
     EXPECT_EQ(newest.step, 5);
@@ -55,7 +54,7 @@ class CheckpointFolder : public testing::Test {
   fs::path path_ = folder_.make("checkpoints");
 };
 
-TEST_F(CheckpointFolder, TheNewestGoodOneIsFound) {
+TEST_F(CheckpointFolder, TheNewestValidCheckpointIsFound) {
   EXPECT_FALSE(newest_checkpoint(path_).path);
   EXPECT_FALSE(newest_checkpoint(path_ / "none").path);
   write(9);
@@ -68,7 +67,7 @@ TEST_F(CheckpointFolder, TheNewestGoodOneIsFound) {
   EXPECT_TRUE(newest.refused.empty());
 }
 
-TEST_F(CheckpointFolder, EveryFileOfACheckpointCounts) {
+TEST_F(CheckpointFolder, ACheckpointNeedsAllItsFiles) {
   write(5);
   write(9, -1, CheckpointHeader::kCommon);
   EXPECT_EQ(refusal(), "common: it is missing");
@@ -76,25 +75,25 @@ TEST_F(CheckpointFolder, EveryFileOfACheckpointCounts) {
   write(9, -1, 1);
   EXPECT_EQ(refusal(), "rank-1: it is missing");
   write(9);
-  write(9, -1, 1, 2);  // rank 1's is of the run before
+  write(9, -1, 1, 2);  // the file of rank 1 comes from an earlier run
   EXPECT_EQ(refusal(), "rank-1: it was written by another run than common");
   write(9);
   const fs::path file = part_path(checkpoint_path(path_, 9), 0);
   fs::copy_file(part_path(checkpoint_path(path_, 9), 1), file,
                 fs::copy_options::overwrite_existing);
-  EXPECT_EQ(refusal(), "rank-0: it is another file of a checkpoint");
+  EXPECT_EQ(refusal(), "rank-0: it is the file of another rank");
   std::ofstream{file} << "# a recipe";
-  EXPECT_EQ(refusal(), "rank-0: it is no checkpoint of Sluice's");
+  EXPECT_EQ(refusal(), "rank-0: it is no checkpoint of Sluice");
   base::remove_folder(checkpoint_path(path_, 9));
   fs::copy(checkpoint_path(path_, 5), checkpoint_path(path_, 9));
   EXPECT_EQ(refusal(), "it is of step 5");
 }
 
-TEST_F(CheckpointFolder, TheLastOnesAndTheBestAreKept) {
+TEST_F(CheckpointFolder, PruningKeepsTheNewestAndTheBest) {
   for (int step = 1; step <= 7; ++step) write(step, step == 2 || step == 3 ? 90 : 50 + step);
   write(8, -1, 0);
   prune_checkpoints(path_, 3);
-  EXPECT_EQ(steps(), (std::set<std::int64_t>{2, 5, 6, 7, 8})) << "8 may be under way";
+  EXPECT_EQ(steps(), (std::set<std::int64_t>{2, 5, 6, 7, 8})) << "step 8 may still be written";
   write(9);
   prune_checkpoints(path_, 3);
   EXPECT_EQ(steps(), (std::set<std::int64_t>{2, 6, 7, 9}));
@@ -103,13 +102,13 @@ TEST_F(CheckpointFolder, TheLastOnesAndTheBestAreKept) {
   EXPECT_EQ(steps(), (std::set<std::int64_t>{2, 10, 11, 12}));
 }
 
-TEST_F(CheckpointFolder, WithoutAnyAccuracyOnlyTheLastAreKept) {
+TEST_F(CheckpointFolder, PruningWithoutAccuraciesKeepsTheNewest) {
   for (int step = 1; step <= 5; ++step) write(step);
   prune_checkpoints(path_, 3);
   EXPECT_EQ(steps(), (std::set<std::int64_t>{3, 4, 5}));
 }
 
-TEST_F(CheckpointFolder, TheMeanOfFloatsIsOverAllRanks) {
+TEST_F(CheckpointFolder, FloatsAreAveragedOverAllRanks) {
   write(4);
   const fs::path checkpoint = checkpoint_path(path_, 4);
   const CheckpointHeader header = check_checkpoint(checkpoint).value();

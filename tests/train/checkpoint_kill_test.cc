@@ -1,4 +1,4 @@
-// Whoever is killed while writing checkpoints leaves one that can be gone on with.
+// A process that is killed while it writes checkpoints leaves one that can be resumed.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -23,14 +23,14 @@ namespace fs = std::filesystem;
 constexpr int kRanks = 2;
 constexpr int kKills = 50;
 
-// Weights that tell their step.
+// All weights have the number of the step.
 void set_weights(CheckpointTraining& training, std::int64_t step) {
   const torch::NoGradGuard no_grad;
   for (torch::Tensor& each : training.network->parameters()) each.fill_(static_cast<double>(step));
 }
 
-// Goes on from where it was, without end. Tells every step that is on the disk at both ranks.
-[[noreturn]] void write_without_end(const fs::path& folder, int told) {
+// Resumes and then writes checkpoints forever. Sends every step that is on the disk at both ranks.
+[[noreturn]] void write_without_end(const fs::path& folder, int reported) {
   libtorch::run_torch_ranks(kRanks, [&](Communicator& comm) {
     CheckpointTraining training{comm, {.double_buffering = true}};
     const FoundCheckpoint found = load_latest(folder, comm).value();
@@ -44,18 +44,18 @@ void set_weights(CheckpointTraining& training, std::int64_t step) {
     while (true) {
       set_weights(training, ++step);
       if (!writer.save({.step = step}, training.objects()).ok()) _exit(4);
-      // Every third is written while the next is under way.
+      // Every third checkpoint is still being written when the next step begins.
       if (step % 3 == 0) continue;
       if (!writer.finish().ok()) _exit(5);
       comm.barrier();
-      if (comm.rank() == 0 && write(told, &step, sizeof step) != sizeof step) _exit(6);
+      if (comm.rank() == 0 && write(reported, &step, sizeof step) != sizeof step) _exit(6);
     }
   });
   _exit(7);
 }
 
-TEST(CheckpointKill, ThereIsAlwaysOneThatCanBeLoaded) {
-  at::set_num_threads(1);  // threads would not be there after a fork
+TEST(CheckpointKill, AValidCheckpointIsAlwaysLeft) {
+  at::set_num_threads(1);  // threads would not exist after a fork
   const bench::TemporaryFolder temporary;
   const fs::path folder = temporary.make("checkpoints");
   base::Random random{static_cast<std::uint64_t>(getpid())};
@@ -70,27 +70,27 @@ TEST(CheckpointKill, ThereIsAlwaysOneThatCanBeLoaded) {
       close(pipe_ends[0]);
       prctl(PR_SET_PDEATHSIG, SIGKILL);
       alarm(60);
-      // After a fork libtorch makes its pool of threads anew, which two threads at once must not
-      // ask.
+      // After a fork libtorch creates its thread pool again. Two threads must not do this at once.
       at::set_num_threads(1);
       write_without_end(folder, pipe_ends[1]);
     }
     close(pipe_ends[1]);
-    // Not before it has written one.
-    std::int64_t told = 0;
-    ASSERT_EQ(read(pipe_ends[0], &told, sizeof told), static_cast<ssize_t>(sizeof told));
+    // Wait until the child has written one.
+    std::int64_t reported = 0;
+    ASSERT_EQ(read(pipe_ends[0], &reported, sizeof reported),
+              static_cast<ssize_t>(sizeof reported));
     std::this_thread::sleep_for(std::chrono::microseconds{random.below(20'000)});
     ASSERT_EQ(kill(child, SIGKILL), 0);
     int status = 0;
     ASSERT_EQ(waitpid(child, &status, 0), child);
     ASSERT_TRUE(WIFSIGNALED(status)) << "it ended by itself, with " << WEXITSTATUS(status);
-    do last = std::max(last, told);
-    while (read(pipe_ends[0], &told, sizeof told) == static_cast<ssize_t>(sizeof told));
+    do last = std::max(last, reported);
+    while (read(pipe_ends[0], &reported, sizeof reported) == static_cast<ssize_t>(sizeof reported));
     close(pipe_ends[0]);
 
     const NewestCheckpoint newest = newest_checkpoint(folder);
     ASSERT_TRUE(newest.path);
-    ASSERT_GE(newest.step, last) << "one that was on the disk is gone";
+    ASSERT_GE(newest.step, last) << "a checkpoint that was on the disk is gone";
     last = newest.step;
     refused += newest.refused.empty() ? 0 : 1;
     const Result<LoadedCheckpoint> loaded = load_checkpoint(*newest.path);

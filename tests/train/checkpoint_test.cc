@@ -1,4 +1,4 @@
-// Trainings that go on from a checkpoint, against those that were never interrupted.
+// Compares resumed trainings with trainings that were never interrupted.
 #include "train/checkpoint/checkpoint.h"
 
 #include <gtest/gtest.h>
@@ -43,12 +43,12 @@ void train_half(Communicator& comm, Training& training, const fs::path& folder) 
   comm.barrier();
 }
 
-void go_on(Training& training) {
+void continue_training(Training& training) {
   for (int step = kHalf; step < kWhole; ++step) training.step(step);
   if (!training.parallel->flush().empty) training.optimizer->step();
 }
 
-// Applies the newest one.
+// Applies the newest checkpoint.
 FoundCheckpoint resume(Communicator& comm, Training& training, const fs::path& folder) {
   FoundCheckpoint found = load_latest(folder, comm).value();
   if (!found.checkpoint) throw std::runtime_error{"no checkpoint"};
@@ -69,18 +69,18 @@ TEST(Checkpoint, AResumedTrainingHasTheBitsOfOneThatWasNotInterrupted) {
         libtorch::run_torch_ranks(ranks, [&, &options = options](Communicator& comm) {
           Training undisturbed{comm, options, way};
           for (int step = 0; step < kHalf; ++step) undisturbed.step(step);
-          go_on(undisturbed);
+          continue_training(undisturbed);
 
           Training saved{comm, options, way};
           train_half(comm, saved, path);
-          go_on(saved);
+          continue_training(saved);
           EXPECT_TRUE(libtorch::same_bits(saved.everything(), undisturbed.everything())) << "saved";
 
           Training resumed{comm, options, way};
           const FoundCheckpoint found = resume(comm, resumed, path);
           EXPECT_EQ(found.checkpoint->ranks(), ranks);
           EXPECT_TRUE(found.refused.empty());
-          go_on(resumed);
+          continue_training(resumed);
           EXPECT_TRUE(libtorch::same_bits(resumed.everything(), undisturbed.everything()))
               << "resumed";
         });
@@ -90,7 +90,7 @@ TEST(Checkpoint, AResumedTrainingHasTheBitsOfOneThatWasNotInterrupted) {
   }
 }
 
-TEST(Checkpoint, RemembersWhatItWasTold) {
+TEST(Checkpoint, KeepsTheStateOfTheCaller) {
   const bench::TemporaryFolder folder;
   const fs::path path = folder.make("run");
   libtorch::run_torch_ranks(2, [&](Communicator& comm) {
@@ -125,7 +125,7 @@ Values own_values(Training& training) {
   return values;
 }
 
-TEST(Checkpoint, AnotherNumberOfRanksGoesOnWithTheMeanOfTheOldOnes) {
+TEST(Checkpoint, AnotherNumberOfRanksResumesWithTheMeanOfTheOldOnes) {
   const GradientOptions options = ways_to_travel().at("sparse, two buffers");
   for (const int ranks : {1, 2, 4}) {
     const bench::TemporaryFolder folder;
@@ -170,7 +170,7 @@ TEST(Checkpoint, AnotherNumberOfRanksGoesOnWithTheMeanOfTheOldOnes) {
   }
 }
 
-TEST(Checkpoint, ADamagedOneIsRefusedByNameAndTheOneBeforeIsUsed) {
+TEST(Checkpoint, ADamagedOneIsReportedAndAnOlderOneIsUsed) {
   const bench::TemporaryFolder folder;
   const fs::path path = folder.make("run");
   libtorch::run_torch_ranks(2, [&](Communicator& comm) {
@@ -202,7 +202,7 @@ TEST(Checkpoint, ADamagedOneIsRefusedByNameAndTheOneBeforeIsUsed) {
   });
 }
 
-TEST(Checkpoint, OfAnotherNetworkItIsRefused) {
+TEST(Checkpoint, OfAnotherNetworkIsRefused) {
   const bench::TemporaryFolder folder;
   const fs::path path = folder.make("run");
   libtorch::run_torch_ranks(1, [&](Communicator& comm) {
@@ -218,7 +218,7 @@ TEST(Checkpoint, OfAnotherNetworkItIsRefused) {
   });
 }
 
-TEST(Checkpoint, WithNoneThereIsNothingToGoOnFrom) {
+TEST(Checkpoint, AnEmptyFolderHasNone) {
   const bench::TemporaryFolder folder;
   libtorch::run_torch_ranks(2, [&](Communicator& comm) {
     const FoundCheckpoint found = load_latest(fs::path{folder.make("run")} / "none", comm).value();
@@ -227,7 +227,7 @@ TEST(Checkpoint, WithNoneThereIsNothingToGoOnFrom) {
   });
 }
 
-TEST(Checkpoint, AFullOrMissingDiskIsToldAtTheNextSave) {
+TEST(Checkpoint, AFailedWriteIsReportedByTheNextSave) {
   libtorch::run_torch_ranks(1, [&](Communicator& comm) {
     Training training{comm, {}};
     training.step(0);

@@ -1,4 +1,4 @@
-// checkpoint_training.h - a small training that can be saved at any step and gone on with.
+// checkpoint_training.h - a small training that can be saved and resumed at any step.
 #pragma once
 
 #include <map>
@@ -13,7 +13,7 @@
 
 namespace sluice::train {
 
-// With plain batch norm, whose running statistics differ from rank to rank.
+// Has plain batch norms: their running statistics differ from rank to rank.
 class CheckpointTraining {
  public:
   enum class Way : std::uint8_t { Sgd, Lars, Rmsprop };
@@ -21,7 +21,7 @@ class CheckpointTraining {
 
   void step(int number);
   TrainingObjects objects() { return {*network, *optimizer, *parallel}; }
-  // Weights, running statistics, velocities: all that a step leaves.
+  // Everything that a step changes: weights, running statistics, velocities.
   libtorch::NamedTensors everything() const;
 
   libtorch::Network network;
@@ -33,7 +33,7 @@ class CheckpointTraining {
   int ranks_;
 };
 
-// Every way in which gradients travel, by name.
+// All gradient options, by name.
 std::map<std::string, GradientOptions> ways_to_travel();
 
 }  // namespace sluice::train

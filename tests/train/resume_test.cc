@@ -181,12 +181,12 @@ TEST(Init, StartsFromWeightsWithANewHeadWhereClassesDiffer) {
     next.options.recipe.epochs = 1;
     const TrainingSummary same = train_tiny(next);
     EXPECT_EQ(same.last->right, first.last->right) << from;
-    Heard heard;
-    next.heard = &heard;
+    RecordedEvents events;
+    next.events = &events;
     next.data.classes = 6;
     train_tiny(next);
-    ASSERT_EQ(heard.notes.size(), 1U);
-    EXPECT_NE(heard.notes[0].find("4 classes"), std::string::npos) << heard.notes[0];
+    ASSERT_EQ(events.notes.size(), 1U);
+    EXPECT_NE(events.notes[0].find("4 classes"), std::string::npos) << events.notes[0];
   }
 }
 

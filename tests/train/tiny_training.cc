@@ -7,9 +7,8 @@
 #include <optional>
 
 #include "base/random.h"
-#include "data/formats/memory_dataset.h"
+#include "data/dataset.h"
 #include "tests/libtorch/torch_ranks.h"
-#include "train/loop/train_on.h"
 
 namespace sluice::train {
 namespace {
@@ -63,7 +62,7 @@ recipe::Recipe tiny_recipe() {
   return recipe;
 }
 
-void Heard::stepped(const StepReport& report) {
+void RecordedEvents::stepped(const StepReport& report) {
   steps.push_back(report);
   if (on_step) on_step(report);
 }
@@ -75,7 +74,7 @@ std::vector<Result<TrainingSummary>> try_tiny(const TinyRun& run) {
     const auto rank = static_cast<std::size_t>(communicator.rank());
     ends[rank] =
         train_on([&]() -> Result<data::Data> { return tiny_data(run.data); },
-                 [&] { return communicator; }, run.options, rank == 0 ? run.heard : nullptr,
+                 [&] { return communicator; }, run.options, rank == 0 ? run.events : nullptr,
                  run.stops == nullptr ? no_stop : (*run.stops)[rank]);
   });
   std::vector<Result<TrainingSummary>> results;

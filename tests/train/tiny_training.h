@@ -1,4 +1,4 @@
-// tiny_training.h - trainings of seconds: images drawn here, ranks as threads.
+// tiny_training.h - trainings that take seconds, with generated images and ranks as threads.
 #pragma once
 
 #include <functional>
@@ -19,16 +19,16 @@ struct TinyData {
   int side = 28;
 };
 
-// A class is where the image is bright, under noise; a function of the numbers alone.
+// The class is the position of a bright band, under noise. An image is a function of its number.
 data::Data tiny_data(const TinyData& wanted = {});
 
-// lenet on tiny_data(), a rank's batch 8, two epochs of 12 global steps of 8 at one rank.
+// lenet on tiny_data(), batch 8 for each rank, two epochs; one rank takes 12 steps in an epoch.
 recipe::Recipe tiny_recipe();
 
 using bench::TemporaryFolder;
 
-// What a run told.
-struct Heard final : TrainingEvents {
+// Records the events of a run.
+struct RecordedEvents final : TrainingEvents {
   void started(const StartUp& start_up) override { start_ups.push_back(start_up); }
   void stepped(const StepReport& report) override;
   void evaluated(const EvaluationReport& report) override { evaluations.push_back(report); }
@@ -47,13 +47,13 @@ struct TinyRun {
   TrainerOptions options;
   int ranks = 1;
   TinyData data;
-  Heard* heard = nullptr;
+  RecordedEvents* events = nullptr;
   std::vector<std::atomic<int>>* stops = nullptr;  // by rank
 };
 
-// Of every rank.
+// The results of all ranks.
 std::vector<Result<TrainingSummary>> try_tiny(const TinyRun& run);
-// Rank 0's; fails the test unless every rank's training went well.
+// The result of rank 0. Fails the test unless all ranks succeed.
 TrainingSummary train_tiny(const TinyRun& run);
 
 }  // namespace sluice::train

@@ -6,7 +6,7 @@
 
 #include "tests/libtorch/torch_ranks.h"
 #include "tests/train/tiny_training.h"
-#include "train/loop/train_on.h"
+#include "train/loop/trainer.h"
 
 namespace sluice::train {
 namespace {
@@ -37,7 +37,7 @@ TEST(TrainerProcesses, EndWithTheSameWeights) {
   expect_same_at_all_ranks(summary.weights_hash);
 }
 
-TEST(TrainerProcesses, EndWithTheSameWeightsWhenGradientsAreSparseAndLate) {
+TEST(TrainerProcesses, EndWithTheSameWeightsWithSparseDoubleBufferedGradients) {
   recipe::Recipe recipe = tiny_recipe();
   recipe.sparsity = 0.6;
   recipe.sparse_chunk = 128;

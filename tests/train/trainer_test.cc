@@ -13,10 +13,10 @@ namespace sluice::train {
 namespace {
 
 TEST(Trainer, TwoRanksLearnSomethingAndSayWhatTheyDid) {
-  Heard heard;
+  RecordedEvents events;
   TrainerOptions options{.recipe = tiny_recipe()};
   options.recipe.epochs = 4;
-  const TrainingSummary summary = train_tiny({.options = options, .ranks = 2, .heard = &heard});
+  const TrainingSummary summary = train_tiny({.options = options, .ranks = 2, .events = &events});
   EXPECT_EQ(summary.end, TrainingEnd::Done);
   EXPECT_EQ(summary.steps, 4 * (96 / 16));
   EXPECT_DOUBLE_EQ(summary.epochs, 4);
@@ -27,14 +27,14 @@ TEST(Trainer, TwoRanksLearnSomethingAndSayWhatTheyDid) {
   EXPECT_LT(summary.exposed_comm_fraction, 1);
   EXPECT_LE(summary.startup_s, summary.total_s);
 
-  ASSERT_EQ(heard.start_ups.size(), 1U);
-  EXPECT_EQ(heard.start_ups[0].ranks, 2);
-  EXPECT_EQ(heard.start_ups[0].samples, 96);
-  EXPECT_EQ(heard.start_ups[0].steps, 24);
-  EXPECT_EQ(heard.start_ups[0].tensors, 10);
-  ASSERT_EQ(heard.evaluations.size(), 4U);
-  for (const EvaluationReport& evaluation : heard.evaluations) EXPECT_EQ(evaluation.samples, 37);
-  EXPECT_FALSE(heard.steps.empty());
+  ASSERT_EQ(events.start_ups.size(), 1U);
+  EXPECT_EQ(events.start_ups[0].ranks, 2);
+  EXPECT_EQ(events.start_ups[0].samples, 96);
+  EXPECT_EQ(events.start_ups[0].steps, 24);
+  EXPECT_EQ(events.start_ups[0].tensors, 10);
+  ASSERT_EQ(events.evaluations.size(), 4U);
+  for (const EvaluationReport& evaluation : events.evaluations) EXPECT_EQ(evaluation.samples, 37);
+  EXPECT_FALSE(events.steps.empty());
 }
 
 // The same samples make up a step, whoever computes on them.
@@ -102,10 +102,10 @@ TEST(Trainer, TopFiveIsCountedFromAHundredClassesOn) {
 }
 
 TEST(Trainer, StopsAtItsTarget) {
-  Heard heard;
+  RecordedEvents events;
   TrainerOptions options{.recipe = tiny_recipe(), .target = 60};
   options.recipe.epochs = 50;
-  const TrainingSummary summary = train_tiny({.options = options, .ranks = 2, .heard = &heard});
+  const TrainingSummary summary = train_tiny({.options = options, .ranks = 2, .events = &events});
   EXPECT_EQ(summary.end, TrainingEnd::Target);
   EXPECT_TRUE(summary.target_met);
   EXPECT_GE(summary.accuracy, 60);
@@ -135,13 +135,13 @@ TEST(Trainer, ALossThatIsNotFiniteEndsTheRunWithASentence) {
 
 TEST(Trainer, ARankThatIsToldToStopStopsAll) {
   std::vector<std::atomic<int>> stops(2);
-  Heard heard;
-  heard.on_step = [&](const StepReport& report) {
+  RecordedEvents events;
+  events.on_step = [&](const StepReport& report) {
     if (report.step > 5) stops[1] = 15;
   };
   TrainerOptions options{.recipe = tiny_recipe()};
   options.recipe.epochs = 1e6;
-  const auto ends = try_tiny({.options = options, .ranks = 2, .heard = &heard, .stops = &stops});
+  const auto ends = try_tiny({.options = options, .ranks = 2, .events = &events, .stops = &stops});
   for (const Result<TrainingSummary>& end : ends) {
     ASSERT_TRUE(end.ok()) << end.status().message();
     EXPECT_EQ(end.value().end, TrainingEnd::Signal);
@@ -151,14 +151,14 @@ TEST(Trainer, ARankThatIsToldToStopStopsAll) {
 }
 
 TEST(Trainer, TellsOnceThatTheProcessorComputesInF32) {
-  Heard heard;
+  RecordedEvents events;
   TrainerOptions options{.recipe = tiny_recipe(), .step_limit = 3};
   options.recipe.compute = recipe::Compute::F16;
-  const TrainingSummary summary = train_tiny({.options = options, .ranks = 2, .heard = &heard});
+  const TrainingSummary summary = train_tiny({.options = options, .ranks = 2, .events = &events});
   EXPECT_EQ(summary.end, TrainingEnd::StepLimit);
   EXPECT_EQ(summary.steps, 3);
-  ASSERT_EQ(heard.notes.size(), 1U);
-  EXPECT_NE(heard.notes[0].find("f16"), std::string::npos);
+  ASSERT_EQ(events.notes.size(), 1U);
+  EXPECT_NE(events.notes[0].find("f16"), std::string::npos);
 }
 
 TEST(Trainer, LeavesItsRecordMetricsAndTimeline) {

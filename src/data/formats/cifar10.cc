@@ -1,11 +1,9 @@
-#include "data/formats/cifar10.h"
-
 #include <array>
 #include <utility>
 
 #include "base/format.h"
 #include "data/formats/file_bytes.h"
-#include "data/formats/memory_dataset.h"
+#include "data/formats/formats.h"
 
 namespace sluice::data {
 namespace {

@@ -31,11 +31,17 @@ Status read_bytes(const std::filesystem::path& path, std::vector<std::uint8_t>& 
     const ssize_t count = ::read(file.number(), bytes.data() + done, bytes.size() - done);
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) return refuse(errno);
-    if (count == 0) break;  // it was cut while it was read
+    if (count == 0) break;  // the file was truncated in the meantime
     done += static_cast<std::size_t>(count);
   }
   bytes.resize(done);
   return {};
+}
+
+Status read_maybe_gzipped(const std::filesystem::path& path, std::vector<std::uint8_t>& bytes) {
+  Status status = read_bytes(path, bytes);
+  if (!status.ok() || bytes.size() < 2 || bytes[0] != 0x1f || bytes[1] != 0x8b) return status;
+  return gunzip(bytes);
 }
 
 }  // namespace sluice::data

@@ -1,4 +1,4 @@
-// file_bytes.h - a file as bytes in memory.
+// file_bytes.h - a file as bytes in memory, also a compressed one. No message names the file.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,15 @@
 
 namespace sluice::data {
 
-// Into `bytes`, whose memory is used again. The message does not name the file: "cannot be read:
-// No such file or directory".
+// Reads a file into `bytes`, whose memory is reused. An error reads "cannot be read: No such file
+// or directory".
 Status read_bytes(const std::filesystem::path& path, std::vector<std::uint8_t>& bytes);
+
+// Replaces the bytes of a gzip file by their content. Refuses a file that ends early or has a wrong
+// checksum. gzip.cc has it, by zlib; no_gzip.cc refuses every file.
+Status gunzip(std::vector<std::uint8_t>& bytes);
+
+// Reads a file that may be a gzip file, by its first bytes, not its name.
+Status read_maybe_gzipped(const std::filesystem::path& path, std::vector<std::uint8_t>& bytes);
 
 }  // namespace sluice::data

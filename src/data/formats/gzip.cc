@@ -1,5 +1,3 @@
-#include "data/formats/gzip.h"
-
 #include <zlib.h>
 
 #include <memory>
@@ -43,9 +41,7 @@ Status inflate_all(std::vector<std::uint8_t>& packed, std::vector<std::uint8_t>&
 
 }  // namespace
 
-Status read_maybe_gzipped(const std::filesystem::path& path, std::vector<std::uint8_t>& bytes) {
-  Status status = read_bytes(path, bytes);
-  if (!status.ok() || bytes.size() < 2 || bytes[0] != 0x1f || bytes[1] != 0x8b) return status;
+Status gunzip(std::vector<std::uint8_t>& bytes) {
   if (bytes.size() > std::size_t{1} << 31U) {
     return {Code::InvalidInput, "is larger than 2 GiB: unpack it first"};
   }

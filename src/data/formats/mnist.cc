@@ -1,13 +1,14 @@
-// mnist.cc - an IDX file is a magic number that says how many sizes follow (0x0801: one, 0x0803:
-// three), those as big-endian 32-bit numbers, and the bytes.
-#include "data/formats/mnist.h"
+// mnist.cc - reads IDX files.
+//
+// An IDX file has a magic number (0x0801: one size follows, 0x0803: three), the sizes, as
+// big-endian 32-bit numbers, and the bytes.
 
 #include <algorithm>
 #include <utility>
 
 #include "base/format.h"
-#include "data/formats/gzip.h"
-#include "data/formats/memory_dataset.h"
+#include "data/formats/file_bytes.h"
+#include "data/formats/formats.h"
 
 namespace sluice::data {
 namespace {

@@ -49,8 +49,8 @@ struct PackFile {
   std::vector<PackRecord> records;
   Normalization normalization;
   std::vector<std::string> classes;
-  // Records whose checksum was found right. Threads that find out at the same time agree.
-  std::unique_ptr<std::atomic<bool>[]> proven;
+  // Whether a record had the right checksum. Threads that check one at the same time agree.
+  std::unique_ptr<std::atomic<bool>[]> verified;
 };
 
 class PackedImages final : public Dataset {
@@ -66,15 +66,15 @@ class PackedImages final : public Dataset {
   }
 
   Status read(std::size_t sample, std::vector<std::uint8_t>& /*buffer*/,
-              StoredImage& stored) const override {
+              ImageView& stored) const override {
     const PackRecord& about = record(sample);
     const auto bytes = file_->mapping->bytes().subspan(about.offset, about.bytes);
-    std::atomic<bool>& proven = file_->proven[first_ + sample];
-    if (!proven.load(std::memory_order_relaxed)) {
+    std::atomic<bool>& verified = file_->verified[first_ + sample];
+    if (!verified.load(std::memory_order_relaxed)) {
       if (pack_checksum(bytes) != about.checksum) {
         return {Code::InvalidInput, name(sample) + " is damaged: its checksum is wrong"};
       }
-      proven.store(true, std::memory_order_relaxed);
+      verified.store(true, std::memory_order_relaxed);
     }
     stored = {static_cast<Storage>(file_->header.storage), static_cast<int>(file_->header.channels),
               static_cast<int>(about.height), static_cast<int>(about.width), bytes};
@@ -84,7 +84,7 @@ class PackedImages final : public Dataset {
   Status decode(std::size_t sample, Image& image) const override {
     thread_local ImageDecoder decoder;
     std::vector<std::uint8_t> unused;
-    StoredImage stored;
+    ImageView stored;
     Status status = read(sample, unused, stored);
     if (!status.ok()) return status;
     if (stored.storage == Storage::File) {
@@ -92,15 +92,7 @@ class PackedImages final : public Dataset {
       if (status.ok()) return status;
       return {status.code(), base::format("{} {}", name(sample), status.message())};
     }
-    image.channels = stored.channels;
-    image.height = stored.height;
-    image.width = stored.width;
-    image.pixels.resize(image.size());
-    const std::size_t plane = image.plane();
-    const auto channels = static_cast<std::size_t>(image.channels);
-    for (std::size_t i = 0; i < image.size(); ++i) {
-      image.pixels[i % channels * plane + i / channels] = stored.bytes[i];
-    }
+    copy_as(Storage::Planes, stored, image);
     return {};
   }
 
@@ -112,7 +104,8 @@ class PackedImages final : public Dataset {
   std::size_t count_;
 };
 
-// Takes values off the front of the index; once there are too few, all are zero and it is not ok().
+// Takes values from the front of the index. Once the index is too short, all are zero and ok() is
+// false.
 class IndexReader {
  public:
   explicit IndexReader(std::span<const std::uint8_t> bytes) : left_{bytes} {}
@@ -175,7 +168,7 @@ Status check_header(const fs::path& path, const PackHeader& header, std::size_t 
   return {};
 }
 
-// What the checksum cannot know: whether the one who wrote it wrote sense.
+// A checksum does not say whether the index makes sense.
 Status check_records(const PackFile& file) {
   const bool pixels = file.header.storage == static_cast<std::uint32_t>(Storage::Interleaved);
   for (std::size_t i = 0; i < file.records.size(); ++i) {
@@ -185,7 +178,7 @@ Status check_records(const PackFile& file) {
                         record.bytes <= file.header.index_offset - record.offset;
     const std::uint64_t size = std::uint64_t{record.height} * record.width * file.header.channels;
     if (!inside || record.label >= file.classes.size() || (pixels && size != record.bytes)) {
-      return refuse(file.path, base::format("has a wrong index: record {} cannot be", i));
+      return refuse(file.path, base::format("has a wrong index: record {} is impossible", i));
     }
   }
   return {};
@@ -199,10 +192,10 @@ Status read_index(PackFile& file) {
   }
   IndexReader reader{index};
   const std::uint64_t count = file.header.train + file.header.validation;
-  Status wrong = refuse(file.path, "has a wrong index: it is too short for what it names");
+  Status wrong = refuse(file.path, "has a wrong index: it is too short for its content");
   if (count < file.header.train || count > reader.left() / sizeof(PackRecord)) return wrong;
   file.records.resize(count);
-  file.proven = std::make_unique<std::atomic<bool>[]>(count);
+  file.verified = std::make_unique<std::atomic<bool>[]>(count);
   reader.take(file.records.data(), count * sizeof(PackRecord));
   if (file.header.channels == 0 || file.header.channels > 4) return wrong;
   if (file.header.storage != static_cast<std::uint32_t>(Storage::File) &&

@@ -23,28 +23,18 @@ Status ImageDecoder::begin(std::span<const std::uint8_t> file) {
   return {Code::InvalidInput, file.empty() ? "is empty" : "is neither a JPEG nor a PNG image"};
 }
 
-Status ImageDecoder::finish(int divisor, PixelView& pixels) {
+Status ImageDecoder::finish(int divisor, ImageView& pixels) {
   Status status = is_png_ ? png_.finish(pixels_) : jpeg_.finish(divisor, pixels_);
   pixels = pixels_.view();
   return status;
 }
 
 Status ImageDecoder::decode(std::span<const std::uint8_t> file, Image& image) {
-  PixelView pixels;
+  ImageView pixels;
   Status status = begin(file);
   if (status.ok()) status = finish(1, pixels);
   if (!status.ok()) return status;
-  image.channels = pixels.channels;
-  image.height = pixels.height;
-  image.width = pixels.width;
-  image.pixels.resize(image.size());
-  const std::size_t plane = image.plane();
-  const auto channels = static_cast<std::size_t>(image.channels);
-  for (std::size_t channel = 0; channel < channels; ++channel) {
-    std::uint8_t* const out = image.pixels.data() + channel * plane;
-    const std::uint8_t* const from = pixels.data + channel;
-    for (std::size_t i = 0; i < plane; ++i) out[i] = from[i * channels];
-  }
+  copy_as(Storage::Planes, pixels, image);
   return {};
 }
 

@@ -1,5 +1,3 @@
-#include "data/image/jpeg.h"
-
 #include <turbojpeg.h>
 
 #include <algorithm>
@@ -7,13 +5,14 @@
 #include <utility>
 
 #include "base/format.h"
+#include "data/image/image_decoder.h"
 
 namespace sluice::data {
 namespace {
 
 constexpr std::int64_t kMostPixels = 1 << 28;
 
-// Adobe's programs write CMYK upside down, and say that it was they in a segment of their own.
+// Programs of Adobe invert CMYK values and mark the file with a segment of their own.
 bool written_by_adobe(std::span<const std::uint8_t> file) {
   constexpr std::string_view kName = "Adobe";
   for (std::size_t at = 2; at + 4 + kName.size() < file.size() && file[at] == 0xff;) {
@@ -27,7 +26,8 @@ bool written_by_adobe(std::span<const std::uint8_t> file) {
   return false;
 }
 
-void mix_inks(std::span<const std::uint8_t> inks, bool inverted, std::vector<std::uint8_t>& out) {
+void convert_inks(std::span<const std::uint8_t> inks, bool inverted,
+                  std::vector<std::uint8_t>& out) {
   const unsigned flip = inverted ? 0U : 255U;
   for (std::size_t i = 0, next = 0; i + 3 < inks.size(); i += 4) {
     const unsigned black = inks[i + 3] ^ flip;
@@ -45,7 +45,7 @@ JpegDecoder::JpegDecoder() : handle_{tjInitDecompress()} {
 
 JpegDecoder::~JpegDecoder() { tjDestroy(handle_); }
 
-// A handle that has failed may fail again at the next file, be it good.
+// A handle that has failed may fail again at the next file, even at a good one: replace it.
 Status JpegDecoder::refuse(std::string why) {
   void* const fresh = tjInitDecompress();
   if (fresh != nullptr) {
@@ -73,23 +73,23 @@ Status JpegDecoder::begin(std::span<const std::uint8_t> file, int& height, int& 
   return {};
 }
 
-Status JpegDecoder::finish(int divisor, Pixels& pixels) {
+Status JpegDecoder::finish(int divisor, Image& pixels) {
   const tjscalingfactor factor{1, divisor};
   const int width = TJSCALED(width_, factor);
   const int height = TJSCALED(height_, factor);
-  pixels.resize(3, height, width);
-  if (cmyk_) inks_.resize(pixels.values.size() / 3 * 4);
+  pixels.resize(Storage::Interleaved, 3, height, width);
+  if (cmyk_) inks_.resize(pixels.pixels.size() / 3 * 4);
   if (tjDecompress2(handle_, file_.data(), static_cast<unsigned long>(file_.size()),
-                    cmyk_ ? inks_.data() : pixels.values.data(), width, 0, height,
+                    cmyk_ ? inks_.data() : pixels.pixels.data(), width, 0, height,
                     cmyk_ ? TJPF_CMYK : TJPF_RGB, TJFLAG_ACCURATEDCT) != 0) {
-    // Stray bytes and the like are warnings, and common; pixels that are not there are an error.
+    // Stray bytes are common, and only warnings. Missing pixels are an error.
     const std::string_view why = tjGetErrorStr2(handle_);
     const bool cut = why.find("Premature end") != std::string_view::npos;
     if (tjGetErrorCode(handle_) == TJERR_FATAL || cut) {
       return refuse(base::format("is a broken JPEG image: {}", why));
     }
   }
-  if (cmyk_) mix_inks(inks_, written_by_adobe(file_), pixels.values);
+  if (cmyk_) convert_inks(inks_, written_by_adobe(file_), pixels.pixels);
   return {};
 }
 
@@ -99,12 +99,12 @@ JpegEncoder::JpegEncoder() : handle_{tjInitCompress()} {
 
 JpegEncoder::~JpegEncoder() { tjDestroy(handle_); }
 
-Status JpegEncoder::encode(const PixelView& pixels, int quality, std::vector<std::uint8_t>& file) {
+Status JpegEncoder::encode(const ImageView& pixels, int quality, std::vector<std::uint8_t>& file) {
   file.resize(tjBufSize(pixels.width, pixels.height, TJSAMP_420));
   auto* bytes = file.data();
   auto size = static_cast<unsigned long>(file.size());
-  if (tjCompress2(handle_, pixels.data, pixels.width, 0, pixels.height, TJPF_RGB, &bytes, &size,
-                  TJSAMP_420, quality, TJFLAG_ACCURATEDCT | TJFLAG_NOREALLOC) != 0) {
+  if (tjCompress2(handle_, pixels.bytes.data(), pixels.width, 0, pixels.height, TJPF_RGB, &bytes,
+                  &size, TJSAMP_420, quality, TJFLAG_ACCURATEDCT | TJFLAG_NOREALLOC) != 0) {
     return {Code::InvalidInput, base::format("cannot be compressed: {}", tjGetErrorStr2(handle_))};
   }
   file.resize(size);

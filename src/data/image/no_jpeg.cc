@@ -1,5 +1,5 @@
-// no_jpeg.cc - stands in for jpeg.cc where libjpeg-turbo was not found.
-#include "data/image/jpeg.h"
+// no_jpeg.cc - replaces jpeg.cc in a build without libjpeg-turbo.
+#include "data/image/image_decoder.h"
 
 namespace sluice::data {
 namespace {
@@ -17,11 +17,11 @@ JpegDecoder::~JpegDecoder() = default;
 Status JpegDecoder::begin(std::span<const std::uint8_t>, int&, int&) {
   return without_jpeg("cannot be read");
 }
-Status JpegDecoder::finish(int, Pixels&) { return without_jpeg("cannot be read"); }
+Status JpegDecoder::finish(int, Image&) { return without_jpeg("cannot be read"); }
 
 JpegEncoder::JpegEncoder() : handle_{nullptr} {}
 JpegEncoder::~JpegEncoder() = default;
-Status JpegEncoder::encode(const PixelView&, int, std::vector<std::uint8_t>&) {
+Status JpegEncoder::encode(const ImageView&, int, std::vector<std::uint8_t>&) {
   return without_jpeg("cannot be written as JPEG");
 }
 

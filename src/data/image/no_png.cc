@@ -1,5 +1,5 @@
-// no_png.cc - stands in for png.cc where libpng was not found.
-#include "data/image/png.h"
+// no_png.cc - replaces png.cc in a build without libpng.
+#include "data/image/image_decoder.h"
 
 namespace sluice::data {
 namespace {
@@ -16,6 +16,6 @@ struct PngDecoder::State {};
 PngDecoder::PngDecoder() = default;
 PngDecoder::~PngDecoder() = default;
 Status PngDecoder::begin(std::span<const std::uint8_t>, int&, int&) { return refuse(); }
-Status PngDecoder::finish(Pixels&) { return refuse(); }
+Status PngDecoder::finish(Image&) { return refuse(); }
 
 }  // namespace sluice::data

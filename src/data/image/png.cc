@@ -1,8 +1,7 @@
-#include "data/image/png.h"
-
 #include <png.h>
 
 #include "base/format.h"
+#include "data/image/image_decoder.h"
 
 namespace sluice::data {
 namespace {
@@ -30,7 +29,7 @@ Status PngDecoder::begin(std::span<const std::uint8_t> file, int& height, int& w
     return {Code::InvalidInput,
             base::format("claims to be {}x{} pixels", image.width, image.height)};
   }
-  // 16 bits a value without a gamma are taken as 8 are, not as light.
+  // Values of 16 bits without a gamma are sRGB as well, not linear light.
   image.flags |= PNG_IMAGE_FLAG_16BIT_sRGB;
   image.format = PNG_FORMAT_RGB;
   height = static_cast<int>(image.height);
@@ -38,11 +37,12 @@ Status PngDecoder::begin(std::span<const std::uint8_t> file, int& height, int& w
   return {};
 }
 
-Status PngDecoder::finish(Pixels& pixels) {
+Status PngDecoder::finish(Image& pixels) {
   png_image& image = state_->image;
-  pixels.resize(3, static_cast<int>(image.height), static_cast<int>(image.width));
+  pixels.resize(Storage::Interleaved, 3, static_cast<int>(image.height),
+                static_cast<int>(image.width));
   const png_color white{255, 255, 255};
-  if (png_image_finish_read(&image, &white, pixels.values.data(), 0, nullptr) == 0) {
+  if (png_image_finish_read(&image, &white, pixels.pixels.data(), 0, nullptr) == 0) {
     return {Code::InvalidInput, base::format("is a broken PNG image: {}", image.message)};
   }
   return {};

@@ -11,7 +11,7 @@ namespace {
 constexpr std::size_t kColours = 3;
 constexpr std::size_t kMostChannels = 4;
 
-// Weights of `size` outputs that share input pixels [begin, begin + length) of `inputs` evenly.
+// Sets the weights of `size` outputs that cover input pixels [begin, begin + length) of `inputs`.
 void set_taps(double begin, double length, int inputs, int size, bool mirrored,
               kernels::Taps& taps) {
   const double scale = length / size;
@@ -40,7 +40,45 @@ void set_taps(double begin, double length, int inputs, int size, bool mirrored,
   }
 }
 
+double uniform(base::Random& random, double least, double most) {
+  return least + (most - least) * static_cast<double>(random.next() >> 11U) * 0x1p-53;
+}
+
 }  // namespace
+
+Crop random_crop(const CropRange& range, int height, int width, base::Random& random) {
+  const double area = static_cast<double>(height) * width;
+  for (int attempt = 0; attempt < 10; ++attempt) {
+    const double wanted = area * uniform(random, range.least_area, range.most_area);
+    const double aspect =
+        std::exp(uniform(random, std::log(range.least_aspect), std::log(range.most_aspect)));
+    const double w = std::round(std::sqrt(wanted * aspect));
+    const double h = std::round(std::sqrt(wanted / aspect));
+    if (w < 1 || h < 1 || w > width || h > height) continue;
+    const auto position = [&random](double room) {
+      return static_cast<double>(random.below(static_cast<std::uint64_t>(room) + 1));
+    };
+    const double top = position(height - h);
+    const double left = position(width - w);
+    return {top, left, h, w};
+  }
+  const double aspect =
+      std::clamp(static_cast<double>(width) / height, range.least_aspect, range.most_aspect);
+  const double w = std::clamp(std::floor(height * aspect), 1.0, static_cast<double>(width));
+  const double h = std::clamp(std::floor(width / aspect), 1.0, static_cast<double>(height));
+  return {(height - h) / 2, (width - w) / 2, h, w};
+}
+
+Crop centre_crop(double part, int height, int width) {
+  const double side = std::max(1.0, part * std::min(height, width));
+  return {(height - side) / 2, (width - side) / 2, side, side};
+}
+
+int largest_divisor(const Crop& crop, int side) {
+  int divisor = 1;
+  while (divisor < 8 && std::min(crop.height, crop.width) >= 2.0 * divisor * side) divisor *= 2;
+  return divisor;
+}
 
 void Resizer::blend_row(const kernels::Taps& taps, int channels, float* const* out) {
   if (channels == static_cast<int>(kColours)) {
@@ -59,12 +97,12 @@ void Resizer::blend_row(const kernels::Taps& taps, int channels, float* const* o
   }
 }
 
-void Resizer::resize(const PixelView& image, const Crop& crop, TargetSize size, bool flipped,
+void Resizer::resize(const ImageView& image, const Crop& crop, TargetSize size, bool flipped,
                      const Normalization& normalization, float* out) {
   const auto channels = static_cast<std::size_t>(image.channels);
   assert(normalization.mean.size() == channels && channels <= kMostChannels);
-  set_taps(crop.top, crop.height, image.height, size.height, false, down_);
-  set_taps(crop.left, crop.width, image.width, size.width, flipped, across_);
+  set_taps(crop.top, crop.height, image.height, size.height, false, vertical_);
+  set_taps(crop.left, crop.width, image.width, size.width, flipped, horizontal_);
   scale_.resize(channels);
   shift_.resize(channels);
   for (std::size_t channel = 0; channel < channels; ++channel) {
@@ -72,38 +110,39 @@ void Resizer::resize(const PixelView& image, const Crop& crop, TargetSize size, 
     shift_[channel] =
         static_cast<float>(-normalization.mean[channel] / normalization.deviation[channel]);
   }
-  // Down first: rows are long and contiguous, and fewer are left for the way across. Only columns
-  // that some output takes are blended.
-  const auto [least, most] = std::minmax_element(across_.first.begin(), across_.first.end());
+  // Vertically first: rows are contiguous, and the horizontal pass then has fewer of them. Only
+  // columns that some output needs are blended.
+  const auto [least, most] =
+      std::minmax_element(horizontal_.first.begin(), horizontal_.first.end());
   const std::size_t left = *least * channels;
-  const std::size_t count = (*most + across_.count) * channels - left;
+  const std::size_t count = (*most + horizontal_.count) * channels - left;
   row_.resize(image.row_bytes() + kColours);
   const auto width = static_cast<std::size_t>(size.width);
   const std::size_t plane = width * static_cast<std::size_t>(size.height);
-  for (std::size_t y = 0; y < down_.first.size(); ++y) {
-    kernels::blend_rows(image.data + down_.first[y] * image.row_bytes() + left, image.row_bytes(),
-                        down_.weights.data() + y * down_.count, down_.count, count,
-                        row_.data() + left);
+  for (std::size_t y = 0; y < vertical_.first.size(); ++y) {
+    kernels::blend_rows(image.bytes.data() + vertical_.first[y] * image.row_bytes() + left,
+                        image.row_bytes(), vertical_.weights.data() + y * vertical_.count,
+                        vertical_.count, count, row_.data() + left);
     std::array<float*, kMostChannels> rows{};
     for (std::size_t channel = 0; channel < channels; ++channel) {
       rows[channel] = out + channel * plane + y * width;
     }
-    blend_row(across_, image.channels, rows.data());
+    blend_row(horizontal_, image.channels, rows.data());
   }
 }
 
-void Resizer::resize(const PixelView& image, TargetSize size, Pixels& out) {
+void Resizer::resize(const ImageView& image, TargetSize size, Image& out) {
   const auto channels = static_cast<std::size_t>(image.channels);
-  out.resize(image.channels, size.height, size.width);
-  planes_.resize(out.values.size());
+  out.resize(Storage::Interleaved, image.channels, size.height, size.width);
+  planes_.resize(out.pixels.size());
   const Normalization none{std::vector<double>(channels, 0), std::vector<double>(channels, 1)};
   resize(image, {0, 0, static_cast<double>(image.height), static_cast<double>(image.width)}, size,
          false, none, planes_.data());
-  const std::size_t plane = out.values.size() / channels;
+  const std::size_t plane = out.pixels.size() / channels;
   for (std::size_t i = 0; i < plane; ++i) {
     for (std::size_t channel = 0; channel < channels; ++channel) {
       const float value = std::clamp(planes_[channel * plane + i] + 0.5F, 0.0F, 255.0F);
-      out.values[i * channels + channel] = static_cast<std::uint8_t>(value);
+      out.pixels[i * channels + channel] = static_cast<std::uint8_t>(value);
     }
   }
 }

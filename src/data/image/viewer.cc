@@ -6,40 +6,57 @@
 
 #include "base/format.h"
 #include "base/random.h"
-#include "data/image/augment.h"
 
 namespace sluice::data {
 namespace {
 
-void interleave(const StoredImage& stored, Pixels& out) {
-  out.resize(stored.channels, stored.height, stored.width);
-  const auto channels = static_cast<std::size_t>(stored.channels);
-  const std::size_t plane = out.values.size() / channels;
-  for (std::size_t channel = 0; channel < channels; ++channel) {
-    const std::uint8_t* const from = stored.bytes.data() + channel * plane;
-    for (std::size_t i = 0; i < plane; ++i) out.values[i * channels + channel] = from[i];
-  }
-}
-
-// What lies outside is the mean, 0.
-void move(const std::vector<float>& from, int side, int padding, const View& view, float* out) {
-  const int right = view.left - padding;
-  const std::size_t rows = from.size() / static_cast<std::size_t>(side);
-  for (std::size_t row = 0; row < rows; ++row, out += side) {
-    const int y = static_cast<int>(row % static_cast<std::size_t>(side)) + view.top - padding;
-    std::fill_n(out, side, 0.0F);
-    if (y < 0 || y >= side) continue;
-    const std::size_t plane = row / static_cast<std::size_t>(side);
-    const float* const line =
-        from.data() + (plane * static_cast<std::size_t>(side) + static_cast<std::size_t>(y)) *
-                          static_cast<std::size_t>(side);
-    for (int x = std::max(0, -right); x < std::min(side, side - right); ++x)
-      out[x] = line[x + right];
-    if (view.flipped) std::reverse(out, out + side);
+// Writes one plane, shifted. Pixels become numbers by `convert`.
+template <class Pixel, class Convert>
+void shift_plane(const Pixel* plane, int height, int width, const Shift& shift,
+                 const Convert& convert, float* out) {
+  // Columns of the view, before it is mirrored, that lie in the image.
+  const int first = std::clamp(-shift.right, 0, width);
+  const int last = std::clamp(width - shift.right, first, width);
+  for (int y = 0; y < height; ++y, out += width) {
+    const int row = y + shift.down;
+    if (row < 0 || row >= height) {
+      std::fill_n(out, width, 0.0F);
+      continue;
+    }
+    const Pixel* const pixels = plane + std::ptrdiff_t{row} * width + shift.right;
+    std::fill_n(out, first, 0.0F);
+    for (int x = first; x < last; ++x) out[x] = convert(pixels[x]);
+    std::fill_n(out + last, width - last, 0.0F);
+    if (shift.flipped) std::reverse(out, out + width);
   }
 }
 
 }  // namespace
+
+Shift random_shift(int padding, bool flip, std::uint64_t seed, const SampleRef& which) {
+  base::Random random{base::mixed({seed, which.epoch, which.sample})};
+  const std::uint64_t offsets = 2 * static_cast<std::uint64_t>(padding) + 1;
+  Shift shift;
+  shift.down = static_cast<int>(random.below(offsets)) - padding;
+  shift.right = static_cast<int>(random.below(offsets)) - padding;
+  shift.flipped = flip && random.below(2) == 1;
+  return shift;
+}
+
+void render(const ImageView& image, const Normalization& normalization, const Shift& shift,
+            float* out) {
+  const auto channels = static_cast<std::size_t>(image.channels);
+  assert(image.storage == Storage::Planes && normalization.mean.size() == channels);
+  const std::size_t plane = image.bytes.size() / channels;
+  for (std::size_t channel = 0; channel < channels; ++channel) {
+    const auto mean = static_cast<float>(normalization.mean[channel]);
+    const auto scale = static_cast<float>(1 / normalization.deviation[channel]);
+    shift_plane(
+        image.bytes.data() + channel * plane, image.height, image.width, shift,
+        [mean, scale](std::uint8_t pixel) { return (static_cast<float>(pixel) - mean) * scale; },
+        out + channel * plane);
+  }
+}
 
 Viewer::Viewer(const ViewOptions& options, Normalization normalization, int image,
                std::uint64_t seed)
@@ -47,20 +64,14 @@ Viewer::Viewer(const ViewOptions& options, Normalization normalization, int imag
   assert(image > 0);
 }
 
-Status Viewer::pixels_of(const StoredImage& stored, const Crop& crop, PixelView& pixels) {
-  switch (stored.storage) {
-    case Storage::File: {
-      Status status = decoder_.finish(largest_divisor(crop, image_), pixels);
-      if (!status.ok()) return status;
-      break;
-    }
-    case Storage::Planes:
-      interleave(stored, interleaved_);
-      pixels = interleaved_.view();
-      break;
-    case Storage::Interleaved:
-      pixels = {stored.bytes.data(), stored.channels, stored.height, stored.width};
-      break;
+Status Viewer::decode_pixels(const ImageView& stored, const Crop& crop, ImageView& pixels) {
+  pixels = stored;
+  if (stored.storage == Storage::File) {
+    Status status = decoder_.finish(largest_divisor(crop, image_), pixels);
+    if (!status.ok()) return status;
+  } else if (stored.storage == Storage::Planes) {
+    copy_as(Storage::Interleaved, stored, interleaved_);
+    pixels = interleaved_.view();
   }
   if (static_cast<std::size_t>(pixels.channels) != normalization_.mean.size()) {
     return {Code::InvalidInput, base::format("has {} channels where {} are expected",
@@ -69,38 +80,40 @@ Status Viewer::pixels_of(const StoredImage& stored, const Crop& crop, PixelView&
   return {};
 }
 
-Status Viewer::shifted(const StoredImage& stored, const SampleRef& which, float* out) {
-  View view;
-  int padding = 0;
+Status Viewer::view_shifted(const ImageView& stored, const SampleRef& which, float* out) {
+  const bool shifted = options_.kind == ViewKind::Shifted && options_.padding > 0;
+  Shift shift;
   if (options_.kind == ViewKind::Shifted) {
-    padding = options_.padding;
-    view =
-        random_view({.padding = padding, .flip = options_.flip}, seed_, which.epoch, which.sample);
+    shift = random_shift(options_.padding, options_.flip, seed_, which);
   }
-  // Sets that are kept in memory come this way: it must cost next to nothing.
+  // Data sets in memory take this path: it must cost next to nothing.
   if (stored.storage == Storage::Planes && stored.height == image_ && stored.width == image_ &&
       static_cast<std::size_t>(stored.channels) == normalization_.mean.size()) {
-    render(stored, normalization_, padding, view, out);
+    render(stored, normalization_, shift, out);
     return {};
   }
-  const Crop square = centre_crop(1, stored.height, stored.width);
-  PixelView pixels;
-  Status status = pixels_of(stored, square, pixels);
+  ImageView pixels;
+  Status status = decode_pixels(stored, centre_crop(1, stored.height, stored.width), pixels);
   if (!status.ok()) return status;
   const Crop crop = centre_crop(1, pixels.height, pixels.width);
-  if (padding == 0) {
-    resizer_.resize(pixels, crop, {image_, image_}, view.flipped, normalization_, out);
+  if (!shifted) {
+    resizer_.resize(pixels, crop, {image_, image_}, shift.flipped, normalization_, out);
     return {};
   }
-  const auto side = static_cast<std::size_t>(image_);
-  unmoved_.resize(normalization_.mean.size() * side * side);
-  resizer_.resize(pixels, crop, {image_, image_}, false, normalization_, unmoved_.data());
-  move(unmoved_, image_, padding, view, out);
+  const std::size_t channels = normalization_.mean.size();
+  const std::size_t plane = static_cast<std::size_t>(image_) * static_cast<std::size_t>(image_);
+  resized_.resize(channels * plane);
+  resizer_.resize(pixels, crop, {image_, image_}, false, normalization_, resized_.data());
+  for (std::size_t channel = 0; channel < channels; ++channel) {
+    shift_plane(
+        resized_.data() + channel * plane, image_, image_, shift, [](float value) { return value; },
+        out + channel * plane);
+  }
   return {};
 }
 
-Status Viewer::view(const StoredImage& stored, const SampleRef& which, float* out) {
-  StoredImage sized = stored;
+Status Viewer::view(const ImageView& stored, const SampleRef& which, float* out) {
+  ImageView sized = stored;
   if (stored.storage == Storage::File) {
     Status status = decoder_.begin(stored.bytes);
     if (!status.ok()) return status;
@@ -108,7 +121,7 @@ Status Viewer::view(const StoredImage& stored, const SampleRef& which, float* ou
     sized.width = decoder_.width();
   }
   if (options_.kind == ViewKind::Whole || options_.kind == ViewKind::Shifted) {
-    return shifted(sized, which, out);
+    return view_shifted(sized, which, out);
   }
   Crop crop;
   bool flipped = false;
@@ -119,13 +132,14 @@ Status Viewer::view(const StoredImage& stored, const SampleRef& which, float* ou
   } else {
     crop = centre_crop(options_.centre, sized.height, sized.width);
   }
-  PixelView pixels;
-  Status status = pixels_of(sized, crop, pixels);
+  ImageView pixels;
+  Status status = decode_pixels(sized, crop, pixels);
   if (!status.ok()) return status;
-  // A JPEG may have come at a part of its size.
-  const double down = static_cast<double>(pixels.height) / sized.height;
-  const double across = static_cast<double>(pixels.width) / sized.width;
-  crop = {crop.top * down, crop.left * across, crop.height * down, crop.width * across};
+  // A JPEG file may have been decoded at a fraction of its size.
+  const double vertical = static_cast<double>(pixels.height) / sized.height;
+  const double horizontal = static_cast<double>(pixels.width) / sized.width;
+  crop = {crop.top * vertical, crop.left * horizontal, crop.height * vertical,
+          crop.width * horizontal};
   resizer_.resize(pixels, crop, {image_, image_}, flipped, normalization_, out);
   return {};
 }

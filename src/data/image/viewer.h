@@ -1,29 +1,25 @@
-// viewer.h - a stored image as the numbers a network takes: decoded, cropped, brought to size,
-// mirrored, normalised.
+// viewer.h - a stored image as the numbers that a network takes: decoded, cropped, resized,
+// mirrored and normalised.
 //
-// What is random is a function of (seed, epoch, sample): any rank and thread, at any time, sees a
-// sample of an epoch the same way.
+// Every random choice is a function of (seed, epoch, sample): any rank and any thread, at any time,
+// sees a sample of an epoch the same way.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <vector>
 
 #include "data/dataset.h"
-#include "data/image/crop.h"
 #include "data/image/image_decoder.h"
-#include "data/image/normalization.h"
 #include "data/image/resizer.h"
-#include "data/loader/sample_ref.h"
 #include "sluice/status.h"
 
 namespace sluice::data {
 
 enum class ViewKind : std::uint8_t {
-  Whole,        // as it is; where its size is another, its middle square brought to size
-  Shifted,      // the same, moved by up to `padding` pixels and mirrored
-  ResizedCrop,  // a random part, brought to size, and mirrored: training on photographs
-  CentreCrop,   // `centre` of the middle square, brought to size: their validation
+  Whole,        // the image; one of another size has its middle square resized
+  Shifted,      // the same, shifted by up to `padding` pixels and mirrored at random
+  ResizedCrop,  // a random crop, resized and mirrored at random: training on photographs
+  CentreCrop,   // `centre` of the middle square, resized: validation on photographs
 };
 
 struct ViewOptions {
@@ -34,18 +30,34 @@ struct ViewOptions {
   double centre = 0.875;  // 224 of 256
 };
 
-// Thread-safety: one thread at a time; make one for each.
+// Row y of the view is row y + down of the image, column x is column x + right. The view is then
+// mirrored if `flipped`.
+struct Shift {
+  int down = 0;
+  int right = 0;
+  bool flipped = false;
+};
+
+// Draws each offset from -padding to padding.
+Shift random_shift(int padding, bool flip, std::uint64_t seed, const SampleRef& which);
+
+// Writes normalised planes of the size of the image. Outside the image they are 0, the mean.
+// REQUIRES: the image is stored as planes.
+void render(const ImageView& image, const Normalization& normalization, const Shift& shift,
+            float* out);
+
+// Thread-safety: one thread at a time; make one object for each thread.
 class Viewer {
  public:
   // Views are image x image, with as many channels as `normalization` has.
   Viewer(const ViewOptions& options, Normalization normalization, int image, std::uint64_t seed);
 
   // Writes channels x image x image values. A status does not name the image.
-  Status view(const StoredImage& stored, const SampleRef& which, float* out);
+  Status view(const ImageView& stored, const SampleRef& which, float* out);
 
  private:
-  Status pixels_of(const StoredImage& stored, const Crop& crop, PixelView& pixels);
-  Status shifted(const StoredImage& stored, const SampleRef& which, float* out);
+  Status decode_pixels(const ImageView& stored, const Crop& crop, ImageView& pixels);
+  Status view_shifted(const ImageView& stored, const SampleRef& which, float* out);
 
   ViewOptions options_;
   Normalization normalization_;
@@ -53,8 +65,8 @@ class Viewer {
   std::uint64_t seed_;
   ImageDecoder decoder_;
   Resizer resizer_;
-  Pixels interleaved_;
-  std::vector<float> unmoved_;
+  Image interleaved_;
+  std::vector<float> resized_;  // before the shift
 };
 
 }  // namespace sluice::data

@@ -9,8 +9,8 @@
 namespace sluice::data {
 namespace {
 
-// Samples that a worker takes at once: few enough to share a batch evenly, enough that taking them
-// does not show.
+// Samples that a worker claims at once: few enough to share a batch evenly, enough to make the cost
+// of claiming them negligible.
 constexpr std::size_t kPortion = 4;
 
 }  // namespace
@@ -61,10 +61,10 @@ void Loader::prepare(std::int64_t batch) {
   slot.batch.labels.resize(samples.size());
 }
 
-void Loader::make(Slot& slot, std::size_t first, std::size_t count, Worker& worker) {
+void Loader::load(Slot& slot, std::size_t first, std::size_t count, Worker& worker) {
   for (std::size_t i = first; i < first + count; ++i) {
     const SampleRef& which = slot.samples[i];
-    StoredImage stored;
+    ImageView stored;
     Status status = dataset_->read(which.sample, worker.buffer, stored);
     if (!status.ok()) {
       slot.problems[i] = status.message();
@@ -96,7 +96,7 @@ void Loader::work(Worker& worker) {
 void Loader::work_until_stopped(Worker& worker, std::unique_lock<std::mutex>& lock) {
   std::int64_t mine = oldest_;
   while (!stopped_) {
-    // The oldest batch first: it is wanted first.
+    // The oldest batch is needed first.
     mine = std::max(mine, oldest_);
     while (mine < prepared_ && slot_of(mine).claimed == slot_of(mine).samples.size()) ++mine;
     if (mine < prepared_) {
@@ -105,7 +105,7 @@ void Loader::work_until_stopped(Worker& worker, std::unique_lock<std::mutex>& lo
       const std::size_t count = std::min(kPortion, slot.samples.size() - first);
       slot.claimed += count;
       lock.unlock();
-      make(slot, first, count, worker);
+      load(slot, first, count, worker);
       lock.lock();
       slot.done += count;
       if (slot.done == slot.samples.size()) batch_done_.notify_all();
@@ -118,14 +118,14 @@ void Loader::work_until_stopped(Worker& worker, std::unique_lock<std::mutex>& lo
       preparing_ = false;
       ++prepared_;
       more_work_.notify_all();
-      batch_done_.notify_all();  // it may have no samples
+      batch_done_.notify_all();  // a batch without samples is done
     } else {
       more_work_.wait(lock);
     }
   }
 }
 
-Status Loader::take_out_broken(Slot& slot) {
+Status Loader::remove_broken(Slot& slot) {
   Batch& batch = slot.batch;
   const std::size_t size = batch.image_size();
   batch.count = 0;
@@ -159,12 +159,12 @@ Result<const Batch*> Loader::next() {
   Slot& slot = slot_of(batch);
   {
     std::unique_lock lock{mutex_};
-    oldest_ = batch;  // what was handed out last is free
+    oldest_ = batch;  // the batch before is free
     if (!failure_.ok()) return failure_;
     if (batch == last_) return nullptr;
     if (threads_.empty()) {
       prepare(batch);
-      make(slot, 0, slot.samples.size(), workers_.front());
+      load(slot, 0, slot.samples.size(), workers_.front());
     } else {
       more_work_.notify_all();
       batch_done_.wait(lock, [&] {
@@ -174,7 +174,7 @@ Result<const Batch*> Loader::next() {
     }
   }
   ++next_;
-  Status status = take_out_broken(slot);
+  Status status = remove_broken(slot);
   if (!status.ok()) {
     const std::lock_guard lock{mutex_};
     failure_ = status;

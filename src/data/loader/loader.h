@@ -1,7 +1,7 @@
-// loader.h - batches ahead of the training that takes them.
+// loader.h - worker threads that prepare the next few batches while training goes on.
 //
-// Worker threads share the samples of the next few batches; batches come in order, and hold the
-// same bits for any number of threads. Beyond the last batch of one epoch they go on with the next.
+// The threads share the samples of these batches. Batches come in order, and have the same bits
+// with any number of threads. The end of an epoch is no boundary: loading goes on with the next.
 //
 //   Loader loader{*data.train, {.threads = 2, .image = 28, ...}, which, 0, plan.steps};
 //   while (const Batch* batch = loader.next().value()) train(*batch);
@@ -20,51 +20,65 @@
 #include <vector>
 
 #include "data/dataset.h"
-#include "data/image/normalization.h"
 #include "data/image/viewer.h"
-#include "data/loader/batcher.h"
-#include "data/loader/sample_ref.h"
 #include "sluice/status.h"
 
 namespace sluice::data {
 
+// Samples as a network takes them. The next batch reuses the memory.
+struct Batch {
+  std::size_t count = 0;  // samples
+  int channels = 0;
+  int height = 0;
+  int width = 0;
+  std::vector<float> images;  // count x channels x height x width
+  std::vector<std::int64_t> labels;
+
+  std::size_t image_size() const {
+    return static_cast<std::size_t>(channels) * static_cast<std::size_t>(height) *
+           static_cast<std::size_t>(width);
+  }
+};
+
 struct LoaderOptions {
   int threads = 1;  // 0: next() does the work itself, which is best for images in memory
-  int ahead = 4;    // batches that are made beyond the one in use
+  int ahead = 4;    // batches prepared beyond the one in use
   ViewOptions view;
   Normalization normalization;
   std::uint64_t seed = 0;
-  int image = 0;              // the side of what the network takes
-  int most_broken = 100;      // images, each counted once; one more is an error
-  bool may_be_empty = false;  // evaluation: a batch of broken images alone is no error
+  int image = 0;              // height and width that the network takes
+  int most_broken = 100;      // broken images, each counted once; one more is an error
+  bool may_be_empty = false;  // for evaluation: accept a batch of which every image is broken
 };
 
 // Thread-safety: next() and skipped() from one thread.
 class Loader {
  public:
-  // Batches `first` to `last` - 1. `which` is called once for each, in order, by one thread at a
-  // time; what it returns need not outlive its next call. `dataset` must outlive the loader.
+  // Prepares batches `first` to `last` - 1. `which` returns the samples of a batch. It is called
+  // once for each batch, in order, by one thread at a time; its result must live until its next
+  // call. `dataset` must outlive the loader.
   // REQUIRES: image > 0, ahead > 0.
   Loader(const Dataset& dataset, const LoaderOptions& options,
          std::function<std::span<const SampleRef>(std::int64_t batch)> which, std::int64_t first,
          std::int64_t last);
-  // Waits for at most the few images that are being decoded.
+  // Waits only for the few images that are being decoded.
   ~Loader();
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;
 
   // The next batch, valid until the next call; null after the last. Blocks until it is ready.
-  // Broken images are left out of it, so it may be shorter. After an error every call returns it.
+  // Broken images are left out of it, so it may be shorter. After an error every call returns that
+  // error.
   Result<const Batch*> next();
 
-  // Images that were left out so far, a sentence each, each image once.
+  // One sentence for each image left out so far.
   const std::vector<std::string>& skipped() const { return skipped_; }
 
  private:
-  // A batch in the making. Workers write disjoint parts of it; the counts are under the mutex.
+  // A batch in preparation. Workers write disjoint parts of it; the mutex guards the counts.
   struct Slot {
     std::vector<SampleRef> samples;
-    std::vector<std::string> problems;  // one a sample; "" for none
+    std::vector<std::string> problems;  // one for each sample; "" for none
     std::size_t claimed = 0;
     std::size_t done = 0;
     Batch batch;
@@ -80,10 +94,10 @@ class Loader {
     return slots_[static_cast<std::size_t>(batch) % slots_.size()];
   }
   void prepare(std::int64_t batch);
-  void make(Slot& slot, std::size_t first, std::size_t count, Worker& worker);
+  void load(Slot& slot, std::size_t first, std::size_t count, Worker& worker);
   void work(Worker& worker);
   void work_until_stopped(Worker& worker, std::unique_lock<std::mutex>& lock);
-  Status take_out_broken(Slot& slot);
+  Status remove_broken(Slot& slot);
 
   const Dataset* dataset_;
   LoaderOptions options_;
@@ -93,13 +107,13 @@ class Loader {
   std::deque<Worker> workers_;  // at least one; next() uses it where there are no threads
   std::vector<std::string> skipped_;
   std::set<std::size_t> broken_;
-  std::int64_t next_;  // to be handed out
+  std::int64_t next_;  // the batch that next() returns
 
   std::mutex mutex_;
   std::condition_variable more_work_;
   std::condition_variable batch_done_;
   bool stopped_ = false;
-  bool preparing_ = false;  // a worker asks `which`, without the mutex
+  bool preparing_ = false;  // a worker calls `which`, without the mutex
   std::int64_t oldest_;     // slots of batches before it are free
   std::int64_t prepared_;   // batches before it have their samples
   Status failure_;

@@ -1,9 +1,9 @@
-// sampler.h - which samples a rank learns from at which step.
+// sampler.h - which samples a rank trains on at which step.
 //
-// All samples are shuffled for each epoch, the same at every rank; a step takes the next global
-// batch of the stream of shuffles, where the plan says. So a step's samples depend neither on how
-// many ranks share it nor in how many parts each takes its share, and no two ranks see the same one
-// at a step.
+// All samples are shuffled for each epoch, in the same way at every rank. A step takes the next
+// global batch of this stream of shuffles; the epoch table says where it begins. So the samples of
+// a step depend neither on the number of ranks nor on the number of backwards, and no two ranks get
+// the same sample in a step.
 #pragma once
 
 #include <array>
@@ -11,7 +11,7 @@
 #include <span>
 #include <vector>
 
-#include "data/loader/sample_ref.h"
+#include "data/dataset.h"
 #include "recipe/epoch_table.h"
 
 namespace sluice::data {
@@ -22,8 +22,8 @@ class Sampler {
   // REQUIRES: the plan has steps; 0 <= rank < plan.ranks.
   Sampler(recipe::EpochTable plan, int rank, std::uint64_t seed);
 
-  // What the rank takes in part `micro` of a step; valid until the next call. Steps may come in any
-  // order; an epoch that was not among the last two is shuffled anew.
+  // The samples of this rank in backward `micro` of a step; valid until the next call. Steps may
+  // come in any order; an epoch that is not one of the last two is shuffled again.
   // REQUIRES: 0 <= step < plan.steps, 0 <= micro < accumulate of its epoch.
   std::span<const SampleRef> samples(std::int64_t step, int micro);
 

@@ -9,7 +9,6 @@
 
 #include "base/format.h"
 #include "train/checkpoint/checkpoint_folder.h"
-#include "train/checkpoint/mean_part.h"
 #include "train/checkpoint/training_snapshot.h"
 
 namespace sluice::train {
@@ -51,18 +50,18 @@ Result<LoadedCheckpoint> load_checkpoint(const std::filesystem::path& checkpoint
 Result<FoundCheckpoint> load_latest(const std::filesystem::path& folder,
                                     Communicator& communicator) {
   FoundCheckpoint found;
-  std::array<std::int64_t, 2> told = {-1, 0};  // step, run
+  std::array<std::int64_t, 2> decided = {-1, 0};  // step, run
   if (communicator.rank() == 0) {
     NewestCheckpoint newest = newest_checkpoint(folder);
     found.refused = std::move(newest.refused);
-    if (newest.path) told[0] = newest.step;
-    told[1] = std::bit_cast<std::int64_t>(random_number());
+    if (newest.path) decided[0] = newest.step;
+    decided[1] = std::bit_cast<std::int64_t>(random_number());
   }
-  communicator.broadcast(told.data(), told.size(), {.type = DataType::I64}).wait();
-  found.run = std::bit_cast<std::uint64_t>(told[1]);
-  if (told[0] < 0) return found;
+  communicator.broadcast(decided.data(), decided.size(), {.type = DataType::I64}).wait();
+  found.run = std::bit_cast<std::uint64_t>(decided[1]);
+  if (decided[0] < 0) return found;
 
-  const std::filesystem::path path = checkpoint_path(folder, told[0]);
+  const std::filesystem::path path = checkpoint_path(folder, decided[0]);
   const Result<CheckpointHeader> header =
       read_part_header(part_path(path, CheckpointHeader::kCommon));
   const bool same_ranks = header.ok() && header.value().ranks == communicator.size();

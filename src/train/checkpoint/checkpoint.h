@@ -1,15 +1,15 @@
-// checkpoint.h - a training that goes on later, with the same bits or on another number of ranks.
+// checkpoint.h - saves a training and resumes it, also on another number of ranks.
 //
-//   writer.save(state, objects);                    // quick; written beside training
+//   writer.save(state, objects);                    // copies; a thread writes
 //   ...
-//   auto found = load_latest(folder, communicator); // the newest good one, at every rank
+//   auto found = load_latest(folder, communicator); // the newest valid one, at every rank
 //   if (found.value().checkpoint) found.value().checkpoint->apply(objects);
 //
-// The same number of ranks goes on with the same bits. Another one goes on with the mean of the old
-// ranks' residuals and running statistics at every rank; what was in flight stays as it is. Global
-// batch and data are the caller's.
+// The same number of ranks resumes with the same bits. On another number, every rank gets the mean
+// of the old ranks' residuals and running statistics; the mean in flight stays as it is. The caller
+// keeps the global batch and the data.
 //
-// What is written: docs/checkpoints.md.
+// docs/checkpoints.md describes the files.
 #pragma once
 
 #include <torch/nn/module.h>
@@ -29,19 +29,18 @@
 
 namespace sluice::train {
 
-// What the caller knows, the same at all ranks.
+// State that the caller provides, the same at all ranks.
 struct TrainingState {
   std::int64_t step = 0;  // steps done
   std::uint64_t seed = 0;
-  std::map<std::string, std::string> settings;  // what a resumed run must not change
-  std::map<std::string, std::string> notes;     // what else it wants to know
-  double accuracy = -1;  // percent, of these very weights; negative: not evaluated
+  std::map<std::string, std::string> settings;  // a resumed run must have the same
+  std::map<std::string, std::string> notes;     // other values for the resumed run
+  double accuracy = -1;  // of these weights, in percent; negative: not evaluated
   double best_accuracy = -1;
   std::int64_t best_step = 0;
 };
 
-// What changes in a step: weights and running statistics; velocities and the like; and what
-// travels.
+// The objects that a step changes.
 struct TrainingObjects {
   torch::nn::Module& network;
   torch::optim::Optimizer& optimizer;
@@ -54,11 +53,11 @@ class LoadedCheckpoint {
       : state_{std::move(state)}, common_{std::move(common)}, own_{std::move(own)} {}
 
   const TrainingState& state() const { return state_; }
-  int ranks() const { return common_.header().ranks; }  // that wrote it
+  int ranks() const { return common_.header().ranks; }  // the number that wrote it
 
-  // All of it. REQUIRES: `objects` are as made, and have done no step.
+  // Restores everything. REQUIRES: `objects` have done no step.
   Status apply(const TrainingObjects& objects) const;
-  // Weights and running statistics alone.
+  // Restores only weights and running statistics.
   Status apply_weights(torch::nn::Module& network) const;
 
  private:
@@ -67,25 +66,25 @@ class LoadedCheckpoint {
   CheckpointPart own_;
 };
 
-// Of one checkpoint, for a rank; without: running statistics and residual are the mean over all
-// ranks that wrote it. Other ranks' files are not looked at unless they are needed.
+// Loads one checkpoint for the rank `own`. Without a rank, running statistics and residual are the
+// mean over all ranks that wrote it. Reads the files of other ranks only for that mean.
 Result<LoadedCheckpoint> load_checkpoint(const std::filesystem::path& checkpoint,
                                          std::optional<Rank> own = std::nullopt);
 
 struct FoundCheckpoint {
-  std::optional<LoadedCheckpoint> checkpoint;  // none: none is good
+  std::optional<LoadedCheckpoint> checkpoint;  // the newest valid one, if any
   std::vector<std::string> refused;            // at rank 0: a sentence for each newer one
   std::uint64_t run = 0;                       // for CheckpointWriter
 };
 
-// Every rank must call it; all get the same checkpoint, or all an error. Rank 0 looks for it.
+// Every rank must call it. All get the same checkpoint, or all get an error. Rank 0 searches.
 Result<FoundCheckpoint> load_latest(const std::filesystem::path& folder,
                                     Communicator& communicator);
 
-// A number that no other run has, the same at every rank; every rank must call it.
+// Draws a number for a run, the same at every rank. Every rank must call it.
 std::uint64_t draw_run(Communicator& communicator);
 
-// For torch::load() of the same network; atomic.
+// Writes weights for torch::load() of the same network. Replaces the file atomically.
 Status export_weights(const torch::nn::Module& network, const std::filesystem::path& file);
 
 }  // namespace sluice::train

@@ -37,11 +37,11 @@ struct FileHeader {
   std::uint32_t sections = 0;
   std::uint64_t bytes = 0;  // of the file
   double accuracy = 0;
-  std::uint64_t checksum = 0;  // of what is before it
+  std::uint64_t checksum = 0;  // of the members above
 };
 static_assert(sizeof(FileHeader) == 64);
 
-// Behind it: the shape, the name, zeros up to a multiple of 64 bytes, the data, zeros likewise.
+// Followed by the shape, the name, zeros up to a multiple of 64 bytes, the data, zeros likewise.
 struct SectionHeader {
   std::uint64_t checksum = 0;  // of the rest of the section, seeded with the file header's
   std::uint64_t bytes = 0;     // of data
@@ -72,7 +72,7 @@ Status failure(const std::filesystem::path& file, const char* what) {
 
 Status refused(std::string reason) { return {Code::InvalidInput, std::move(reason)}; }
 
-// All of a section before its data, with the checksum of the whole.
+// The bytes of a section before its data, with the checksum of the whole section.
 std::vector<std::byte> head_of(const Section& section, std::uint64_t seed) {
   SectionHeader header{.bytes = section.data.size(),
                        .name_bytes = static_cast<std::uint32_t>(section.name.size()),
@@ -128,11 +128,11 @@ bool write_sections(int fd, const FileHeader& header, std::span<const Section> s
 Result<FileHeader> check(const FileHeader& header, std::uint64_t bytes) {
   if (bytes < sizeof header) {
     if (bytes >= kMagic.size() && header.magic != kMagic)
-      return refused("it is no checkpoint of Sluice's");
+      return refused("it is no checkpoint of Sluice");
     return refused(base::format("it is torn: it ends after {} bytes", bytes));
   }
-  if (header.magic != kMagic) return refused("it is no checkpoint of Sluice's");
-  // First of all, for other versions may have other headers.
+  if (header.magic != kMagic) return refused("it is no checkpoint of Sluice");
+  // Before the checksum: another version may have another header.
   if (header.version != kVersion)
     return refused(base::format("it is of version {}, and this Sluice reads version {}",
                                 header.version, kVersion));
@@ -153,7 +153,7 @@ CheckpointHeader part_header(const FileHeader& header) {
           .accuracy = header.accuracy};
 }
 
-// Moves on from `at` to what follows the section.
+// Reads the section at `at` and moves `at` behind it.
 Result<Section> read_section(std::span<const std::byte> file, std::uint64_t& at, std::uint64_t seed,
                              std::size_t number) {
   const auto damaged = [&] { return refused(base::format("its array {} is damaged", number)); };
@@ -191,7 +191,7 @@ Status unreadable() {
                                  : base::format("it cannot be read: {}", std::strerror(errno)));
 }
 
-// From the file's beginning, as much as there is.
+// Reads from the beginning of the file as much as there is.
 Status read_front(int fd, std::span<std::byte> into) {
   std::size_t done = 0;
   while (done < into.size()) {
@@ -226,7 +226,7 @@ const Section* CheckpointPart::find(std::string_view name) const {
 
 Status sync_folder(const std::filesystem::path& folder) {
   const base::Fd fd{open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
-  if (!fd.open() || fsync(fd.number()) != 0) return failure(folder, "brought to the disk");
+  if (!fd.open() || fsync(fd.number()) != 0) return failure(folder, "synced to the disk");
   return {};
 }
 
@@ -245,12 +245,12 @@ Status write_part(const std::filesystem::path& file, const CheckpointHeader& hea
   const std::filesystem::path folder = file.parent_path();
   const std::filesystem::path temporary = folder / ("." + file.filename().string() + ".part");
   const base::Fd fd{open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644)};
-  if (!fd.open()) return failure(temporary, "made");
+  if (!fd.open()) return failure(temporary, "created");
   Status status;
   if (!write_sections(fd.number(), own, sections) || fsync(fd.number()) != 0) {
     status = failure(temporary, "written");
   } else if (rename(temporary.c_str(), file.c_str()) != 0) {
-    status = failure(file, "put in its place");
+    status = failure(file, "renamed to this name");
   } else {
     return sync_folder(folder);
   }

@@ -1,7 +1,7 @@
 // checkpoint_file.h - one file of a checkpoint: a header and named arrays, all checksummed.
 //
-// docs/checkpoints.md has the format. A file appears under its name only when it is whole and on
-// the disk, so one that was interrupted leaves the file that was there before, or none.
+// docs/checkpoints.md has the format. A file gets its name only when it is complete and on the
+// disk, so an interrupted write leaves the old file, or none.
 //
 // Thread-safety: plain values and functions.
 #pragma once
@@ -23,13 +23,13 @@ namespace sluice::train {
 struct CheckpointHeader {
   static constexpr int kCommon = -1;
   std::int64_t step = 0;
-  std::uint64_t run = 0;  // drawn anew whenever a training is started or resumed
+  std::uint64_t run = 0;  // drawn whenever a training starts or resumes
   int ranks = 1;
   int owner = kCommon;   // a rank, or kCommon
   double accuracy = -1;  // percent; negative: not known
 };
 
-// A named array. The name and what `data` refers to are somebody else's.
+// A named array. Somebody else owns the memory of `data`.
 struct Section {
   std::string name;
   std::optional<DataType> type;     // none: bytes
@@ -37,7 +37,7 @@ struct Section {
   std::span<const std::byte> data;
 };
 
-// What was read from a file, and its memory.
+// The content of a file, and its memory.
 class CheckpointPart {
  public:
   CheckpointPart(CheckpointHeader header, std::vector<std::byte> memory,
@@ -50,7 +50,7 @@ class CheckpointPart {
 
   const CheckpointHeader& header() const { return header_; }
   const std::vector<Section>& sections() const { return sections_; }
-  // Null where there is none of that name.
+  // Null if there is no section of that name.
   const Section* find(std::string_view name) const;
 
  private:
@@ -59,17 +59,17 @@ class CheckpointPart {
   std::vector<Section> sections_;
 };
 
-// Writes `file` by way of a temporary file beside it, whose name begins with a dot. When it
-// returns Ok the file is on the disk, and so is its name.
+// Writes a temporary file beside `file`, with a dot before its name, and renames it. When it
+// returns Ok, the file and its name are on the disk.
 Status write_part(const std::filesystem::path& file, const CheckpointHeader& header,
                   std::span<const Section> sections);
 
-// Names that were made in it are on the disk.
+// Brings new names in a folder to the disk.
 Status sync_folder(const std::filesystem::path& folder);
 
-// The reason why a file is refused is what its message says, without the file's name.
+// An error has the reason why the file is refused, without the name of the file.
 Result<CheckpointPart> read_part(const std::filesystem::path& file);
-// Of the header alone, which may be followed by nothing of use.
+// Reads only the header and does not check what follows.
 Result<CheckpointHeader> read_part_header(const std::filesystem::path& file);
 
 }  // namespace sluice::train

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <charconv>
 #include <functional>
+#include <span>
 #include <string_view>
 #include <system_error>
+#include <utility>
 
 #include "base/file.h"
 #include "base/format.h"
@@ -31,8 +33,8 @@ Status refusal(int owner, const std::string& reason) {
   return {Code::InvalidInput, base::format("{}: {}", name_of(owner), reason)};
 }
 
-// Of a checkpoint all of whose files are there, by name.
-std::optional<CheckpointHeader> whole(const std::filesystem::path& checkpoint) {
+// The header of a checkpoint, if files of all its ranks exist.
+std::optional<CheckpointHeader> complete_header(const std::filesystem::path& checkpoint) {
   const Result<CheckpointHeader> common =
       read_part_header(part_path(checkpoint, CheckpointHeader::kCommon));
   if (!common.ok()) return std::nullopt;
@@ -43,12 +45,29 @@ std::optional<CheckpointHeader> whole(const std::filesystem::path& checkpoint) {
   return common.value();
 }
 
-// First what it is nothing without: who is interrupted here leaves no half of a checkpoint that
-// looks whole.
+// Removes the common file first. If this is interrupted, the rest is not taken for a complete
+// checkpoint.
 void discard(const std::filesystem::path& checkpoint) {
   std::error_code error;
   std::filesystem::remove(part_path(checkpoint, CheckpointHeader::kCommon), error);
   base::remove_folder(checkpoint);
+}
+
+template <class T>
+void add(std::vector<double>& sums, const Section& section) {
+  const std::span values{reinterpret_cast<const T*>(section.data.data()), sums.size()};
+  for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += double{values[i]};
+}
+
+template <class T>
+void store_mean(const std::vector<double>& sums, int ranks, const Section& section) {
+  // The memory belongs to the part and is not const.
+  auto* const to = reinterpret_cast<T*>(const_cast<std::byte*>(section.data.data()));
+  for (std::size_t i = 0; i < sums.size(); ++i) to[i] = static_cast<T>(sums[i] / ranks);
+}
+
+bool is_averaged(const Section& section) {
+  return section.type == DataType::F32 || section.type == DataType::F64;
 }
 
 }  // namespace
@@ -76,12 +95,12 @@ Result<CheckpointHeader> check_checkpoint(const std::filesystem::path& checkpoin
   const Result<CheckpointPart> common = read_part(part_path(checkpoint, kCommon));
   if (!common.ok()) return refusal(kCommon, common.status().message());
   const CheckpointHeader expected = common.value().header();
-  if (expected.owner != kCommon) return refusal(kCommon, "it is another file of a checkpoint");
+  if (expected.owner != kCommon) return refusal(kCommon, "it is the file of another rank");
   for (int rank = 0; rank < expected.ranks; ++rank) {
     const Result<CheckpointPart> part = read_part(part_path(checkpoint, rank));
     if (!part.ok()) return refusal(rank, part.status().message());
     const CheckpointHeader& header = part.value().header();
-    if (header.owner != rank) return refusal(rank, "it is another file of a checkpoint");
+    if (header.owner != rank) return refusal(rank, "it is the file of another rank");
     if (header.step != expected.step || header.run != expected.run ||
         header.ranks != expected.ranks)
       return refusal(rank, "it was written by another run than common");
@@ -108,31 +127,79 @@ NewestCheckpoint newest_checkpoint(const std::filesystem::path& folder) {
 }
 
 void prune_checkpoints(const std::filesystem::path& folder, int keep) {
-  struct Whole {
+  struct Complete {
     std::int64_t step;
     double accuracy;
   };
   const std::vector<std::int64_t> steps = checkpoint_steps(folder);
-  std::vector<Whole> all;
+  std::vector<Complete> all;
   for (const std::int64_t step : steps) {
-    if (const auto header = whole(checkpoint_path(folder, step)))
+    if (const auto header = complete_header(checkpoint_path(folder, step)))
       all.push_back({step, header->accuracy});
   }
   if (all.empty()) return;
   std::vector<std::int64_t> kept;
-  for (const Whole& each : all) {
+  for (const Complete& each : all) {
     if (std::ssize(kept) < keep) kept.push_back(each.step);
   }
-  // max_element takes the first of equals, and the first here is the oldest.
-  const auto best = std::max_element(all.rbegin(), all.rend(), [](const Whole& a, const Whole& b) {
-    return a.accuracy < b.accuracy;
-  });
+  // max_element returns the first of equal elements, and reversed the first is the oldest.
+  const auto best = std::max_element(
+      all.rbegin(), all.rend(),
+      [](const Complete& a, const Complete& b) { return a.accuracy < b.accuracy; });
   if (best->accuracy >= 0) kept.push_back(best->step);
   for (const std::int64_t step : steps) {
     const bool stays =
         step > all.front().step || std::find(kept.begin(), kept.end(), step) != kept.end();
     if (!stays) discard(checkpoint_path(folder, step));
   }
+}
+
+Result<CheckpointPart> own_part(const std::filesystem::path& checkpoint,
+                                const CheckpointHeader& common, int rank) {
+  const std::filesystem::path file = part_path(checkpoint, rank);
+  Result<CheckpointPart> part = read_part(file);
+  if (!part.ok())
+    return Status{part.status().code(),
+                  base::format("{} is refused: {}", file.string(), part.status().message())};
+  const CheckpointHeader& header = part.value().header();
+  if (header.step != common.step || header.run != common.run || header.ranks != common.ranks ||
+      header.owner != rank)
+    return Status{Code::InvalidInput,
+                  base::format("{} is refused: it was written by another run", file.string())};
+  return part;
+}
+
+Result<CheckpointPart> mean_part(const std::filesystem::path& checkpoint,
+                                 const CheckpointHeader& common) {
+  Result<CheckpointPart> first = own_part(checkpoint, common, 0);
+  if (!first.ok() || common.ranks == 1) return first;
+  const std::vector<Section>& sections = first.value().sections();
+  std::vector<std::vector<double>> sums(sections.size());
+  for (int rank = 0; rank < common.ranks; ++rank) {
+    const Result<CheckpointPart> part = own_part(checkpoint, common, rank);
+    if (!part.ok()) return part.status();
+    for (std::size_t i = 0; i < sections.size(); ++i) {
+      if (!is_averaged(sections[i])) continue;
+      const Section* const theirs = part.value().find(sections[i].name);
+      if (theirs == nullptr || theirs->type != sections[i].type ||
+          theirs->data.size() != sections[i].data.size())
+        return Status{
+            Code::InvalidInput,
+            base::format("{}: rank {} lacks the '{}' that rank 0 has, or has another type or size",
+                         checkpoint.string(), rank, sections[i].name)};
+      sums[i].resize(theirs->data.size() / size_of(*theirs->type));
+      if (theirs->type == DataType::F32) {
+        add<float>(sums[i], *theirs);
+      } else {
+        add<double>(sums[i], *theirs);
+      }
+    }
+  }
+  for (std::size_t i = 0; i < sections.size(); ++i) {
+    if (sections[i].type == DataType::F32) store_mean<float>(sums[i], common.ranks, sections[i]);
+    if (sections[i].type == DataType::F64) store_mean<double>(sums[i], common.ranks, sections[i]);
+  }
+  return first;
 }
 
 }  // namespace sluice::train

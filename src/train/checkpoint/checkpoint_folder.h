@@ -1,10 +1,10 @@
-// checkpoint_folder.h - the checkpoints of a run: a folder each, named by its step.
+// checkpoint_folder.h - the checkpoints of a run: one folder for each, named by its step.
 //
-//   step-00001250/common       what is the same at all ranks, written by rank 0
-//   step-00001250/rank-0 ...   what each rank has of its own
+//   step-00001250/common       the state that is the same at all ranks, written by rank 0
+//   step-00001250/rank-0 ...   the state of each rank
 //
-// Ranks write without asking each other, so a checkpoint counts only when all its files are there,
-// whole, and of one run. All ranks must see the same folder.
+// Ranks write without synchronisation, so a checkpoint is valid only when all its files exist, are
+// complete and come from one run. All ranks must see the same folder.
 #pragma once
 
 #include <cstdint>
@@ -19,26 +19,38 @@
 
 namespace sluice::train {
 
+// The folder of the checkpoints in the folder of a run.
+inline constexpr const char* kCheckpoints = "checkpoints";
+
 std::filesystem::path checkpoint_path(const std::filesystem::path& folder, std::int64_t step);
 // `owner`: a rank, or CheckpointHeader::kCommon.
 std::filesystem::path part_path(const std::filesystem::path& checkpoint, int owner);
 
-// Of all checkpoints in a folder, whatever they hold, the newest first. None where there is none.
+// The steps of all checkpoints in a folder, valid or not, the newest first.
 std::vector<std::int64_t> checkpoint_steps(const std::filesystem::path& folder);
 
-// Reads all files of a checkpoint; the message is the reason why it is refused: the first file that
-// is wrong, and how.
+// Reads all files of a checkpoint. An error names the first bad file and the reason.
 Result<CheckpointHeader> check_checkpoint(const std::filesystem::path& checkpoint);
 
 struct NewestCheckpoint {
   std::optional<std::filesystem::path> path;
   std::int64_t step = -1;
-  std::vector<std::string> refused;  // a sentence for each newer one
+  std::vector<std::string> refused;  // a sentence for each newer one that is not valid
 };
 NewestCheckpoint newest_checkpoint(const std::filesystem::path& folder);
 
-// Removes all but the newest `keep` whole ones, the one of the highest accuracy (of equals the
-// first), and those that are newer than any whole one. Only headers are looked at.
+// Keeps the newest `keep` complete checkpoints, the one with the highest accuracy (the first of
+// equal ones), and those newer than any complete one; removes all others. Reads only headers.
 void prune_checkpoints(const std::filesystem::path& folder, int keep);
+
+// Reads the file of a rank, which must belong to `common`.
+Result<CheckpointPart> own_part(const std::filesystem::path& checkpoint,
+                                const CheckpointHeader& common, int rank);
+
+// Combines the files of all ranks, for another number of ranks. Every f32 and f64 becomes its mean
+// over the ranks, summed in f64 in the order of ranks; the rest is that of rank 0. Only one file at
+// a time is in memory.
+Result<CheckpointPart> mean_part(const std::filesystem::path& checkpoint,
+                                 const CheckpointHeader& common);
 
 }  // namespace sluice::train

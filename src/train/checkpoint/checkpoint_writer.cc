@@ -1,48 +1,23 @@
 #include "train/checkpoint/checkpoint_writer.h"
 
-#include <condition_variable>
 #include <exception>
-#include <mutex>
 #include <system_error>
-#include <thread>
 #include <utility>
 
 #include "base/format.h"
 #include "train/checkpoint/checkpoint_folder.h"
-#include "train/checkpoint/training_snapshot.h"
 
 namespace sluice::train {
 
-class CheckpointWriter::Impl {
- public:
-  explicit Impl(Options options) : options_{std::move(options)} {}
+CheckpointWriter::CheckpointWriter(Options options) : options_{std::move(options)} {}
 
-  Status save(const TrainingState& state, const TrainingObjects& objects);
-  Status finish();
-
- private:
-  void run(const std::stop_token& stop);
-  Status write() const;
-
-  const Options options_;
-  // The thread's while `busy_`, else the caller's.
-  TrainingSnapshot snapshot_;
-  CheckpointHeader header_;
-
-  std::mutex mutex_;
-  std::condition_variable_any changed_;
-  bool busy_ = false;
-  Status failed_;
-  std::jthread thread_;  // last: it uses the others
-};
-
-Status CheckpointWriter::Impl::finish() {
+Status CheckpointWriter::finish() {
   std::unique_lock lock{mutex_};
   changed_.wait(lock, [&] { return !busy_; });
   return std::exchange(failed_, Status{});
 }
 
-Status CheckpointWriter::Impl::save(const TrainingState& state, const TrainingObjects& objects) {
+Status CheckpointWriter::save(const TrainingState& state, const TrainingObjects& objects) {
   Status before = finish();
   try {
     snapshot_.take(state, objects, options_.rank == 0);
@@ -67,7 +42,7 @@ Status CheckpointWriter::Impl::save(const TrainingState& state, const TrainingOb
   return before;
 }
 
-void CheckpointWriter::Impl::run(const std::stop_token& stop) {
+void CheckpointWriter::run(const std::stop_token& stop) {
   std::unique_lock lock{mutex_};
   while (changed_.wait(lock, stop, [&] { return busy_; }) || busy_) {
     lock.unlock();
@@ -79,15 +54,15 @@ void CheckpointWriter::Impl::run(const std::stop_token& stop) {
   }
 }
 
-Status CheckpointWriter::Impl::write() const {
+Status CheckpointWriter::write() const {
   const std::filesystem::path checkpoint = checkpoint_path(options_.folder, header_.step);
   std::error_code error;
   std::filesystem::create_directories(checkpoint, error);
   if (error)
     return {Code::InvalidInput,
-            base::format("{} could not be made: {}", checkpoint.string(), error.message())};
+            base::format("{} could not be created: {}", checkpoint.string(), error.message())};
   if (Status synced = sync_folder(options_.folder); !synced.ok()) return synced;
-  // The common file last: where it is there, rank 0 is done.
+  // The common file comes last: once it exists, rank 0 is done.
   if (Status own = write_part(part_path(checkpoint, options_.rank), header_, snapshot_.own());
       !own.ok())
     return own;
@@ -100,13 +75,5 @@ Status CheckpointWriter::Impl::write() const {
   prune_checkpoints(options_.folder, options_.keep);
   return {};
 }
-
-CheckpointWriter::CheckpointWriter(Options options)
-    : impl_{std::make_unique<Impl>(std::move(options))} {}
-CheckpointWriter::~CheckpointWriter() = default;
-Status CheckpointWriter::save(const TrainingState& state, const TrainingObjects& objects) {
-  return impl_->save(state, objects);
-}
-Status CheckpointWriter::finish() { return impl_->finish(); }
 
 }  // namespace sluice::train

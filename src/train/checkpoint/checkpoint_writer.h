@@ -1,45 +1,57 @@
-// checkpoint_writer.h - checkpoints that are written while training goes on.
+// checkpoint_writer.h - writes checkpoints while training goes on.
 //
-// One is written at a time: save() copies into memory that is reused, and waits only where the one
-// before is not on the disk yet. So when a rank saves, every other rank has written the checkpoint
-// before the last, and what rank 0 removes is never the last good one.
+// One checkpoint is written at a time. save() copies the state into memory that is reused, and
+// waits only if the last checkpoint is not on the disk yet. So when a rank saves, every other rank
+// has written the checkpoint before the last, and rank 0 never removes the last valid one.
 //
 // Thread-safety: one thread at a time; a thread of its own writes.
 #pragma once
 
+#include <condition_variable>
 #include <cstdint>
 #include <filesystem>
-#include <memory>
+#include <mutex>
+#include <thread>
 
 #include "sluice/status.h"
 #include "sluice/types.h"
 #include "train/checkpoint/checkpoint.h"
+#include "train/checkpoint/training_snapshot.h"
 
 namespace sluice::train {
 
 class CheckpointWriter {
  public:
   struct Options {
-    std::filesystem::path folder;  // made when it is needed
+    std::filesystem::path folder;  // created when it is needed
     Rank rank = 0;
     int ranks = 1;
     std::uint64_t run = 0;  // from load_latest() or draw_run()
-    int keep = 3;           // whole ones, besides that of the highest accuracy
+    int keep = 3;           // complete ones, besides the one with the highest accuracy
   };
   explicit CheckpointWriter(Options options);
-  // Waits until all is written.
-  ~CheckpointWriter();
 
-  // Every rank must call it, after the same step and before its next backward. With double
-  // buffering it waits for the mean in flight. Returns what went wrong with the one before, or
-  // while copying; a failure to write is no reason to end a training.
+  // Every rank must call it, after the same step and before the next backward. With double
+  // buffering it waits for the mean in flight. Returns the error of the last checkpoint, or of
+  // copying this one. An error need not end the training.
   Status save(const TrainingState& state, const TrainingObjects& objects);
-  // Waits until all is written. Returns what went wrong and has not been told yet.
+  // Waits until everything is written. Returns the error that no call has returned yet.
   Status finish();
 
  private:
-  class Impl;
-  std::unique_ptr<Impl> impl_;
+  void run(const std::stop_token& stop);
+  Status write() const;
+
+  const Options options_;
+  // Used by the thread while `busy_`, else by the caller.
+  TrainingSnapshot snapshot_;
+  CheckpointHeader header_;
+
+  std::mutex mutex_;
+  std::condition_variable_any changed_;
+  bool busy_ = false;
+  Status failed_;
+  std::jthread thread_;  // last: it uses the members above; its end waits until all is written
 };
 
 }  // namespace sluice::train

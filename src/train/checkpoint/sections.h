@@ -1,4 +1,4 @@
-// sections.h - values as named arrays of a checkpoint, and back.
+// sections.h - writes values as named arrays of a checkpoint, and reads them.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@
 
 namespace sluice::train {
 
-// None: bytes. 32 bits without a sign are stored as with one.
+// The type in the file; none: bytes. Unsigned integers are stored as signed ones.
 template <class T>
 constexpr std::optional<DataType> stored_as() {
   if constexpr (std::is_same_v<T, float>) return DataType::F32;
@@ -41,7 +41,7 @@ class SectionWriter {
   std::span<const Section> sections() const { return sections_; }
 
   void add(Section section) { sections_.push_back(std::move(section)); }
-  // `values` must stay as they are until the sections have been written.
+  // `values` must not change until the sections have been written.
   template <class T>
   void add_view(std::string name, std::span<const T> values) {
     sections_.push_back({.name = std::move(name),
@@ -69,8 +69,8 @@ class SectionWriter {
   std::deque<std::vector<std::byte>> copies_;
 };
 
-// Takes arrays out of a part; the first that is not as expected is remembered, and what follows is
-// empty or zero.
+// Reads arrays of a part. status() has the first that is not as expected; a bad array is empty or
+// zero.
 class SectionReader {
  public:
   explicit SectionReader(const CheckpointPart& part) : part_{&part} {}

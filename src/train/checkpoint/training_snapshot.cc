@@ -6,13 +6,13 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <string_view>
 #include <utility>
 
 #include "base/format.h"
 #include "gradient/reducer.h"
 #include "libtorch/scalar_type.h"
 #include "sluice/torch/momentum_optimizer.h"
-#include "train/checkpoint/reducer_sections.h"
 
 namespace sluice::train {
 namespace {
@@ -24,32 +24,41 @@ constexpr const char* kParameters = "parameters/";
 constexpr const char* kBuffers = "buffers/";
 constexpr const char* kOptimizer = "optimizer/";
 constexpr const char* kArchive = "optimizer";
+constexpr const char* kResidual = "residual";
 
 std::span<const std::byte> bytes_of(const Tensor& tensor) {
   return {static_cast<const std::byte*>(tensor.data_ptr()), tensor.nbytes()};
 }
 
-// Key and value by turns, each with a zero behind it.
-std::string joined(const std::map<std::string, std::string>& pairs) {
+// Every line ends with this character, and may hold any other.
+constexpr char kSeparator = '\0';
+
+std::string join_lines(const std::vector<std::string>& lines) {
   std::string text;
-  for (const auto& [key, value] : pairs) {
-    for (const std::string& each : {key, value}) (text += each) += '\0';
-  }
+  for (const std::string& line : lines) (text += line) += kSeparator;
   return text;
 }
 
-std::map<std::string, std::string> parted(std::string_view text) {
-  std::map<std::string, std::string> pairs;
-  const auto next = [&] {
-    const std::size_t end = std::min(text.find('\0'), text.size());
-    std::string word{text.substr(0, end)};
-    text.remove_prefix(std::min(end + 1, text.size()));
-    return word;
-  };
-  while (!text.empty()) {
-    std::string key = next();
-    pairs.emplace(std::move(key), next());
+std::vector<std::string> split_lines(std::string_view text) {
+  std::vector<std::string> lines;
+  for (std::size_t end = 0; (end = text.find(kSeparator)) != std::string_view::npos;) {
+    lines.emplace_back(text.substr(0, end));
+    text.remove_prefix(end + 1);
   }
+  return lines;
+}
+
+// Keys and values are alternating lines.
+std::string join_pairs(const std::map<std::string, std::string>& pairs) {
+  std::vector<std::string> lines;
+  for (const auto& [key, value] : pairs) lines.insert(lines.end(), {key, value});
+  return join_lines(lines);
+}
+
+std::map<std::string, std::string> split_pairs(std::string_view text) {
+  const std::vector<std::string> lines = split_lines(text);
+  std::map<std::string, std::string> pairs;
+  for (std::size_t i = 0; i + 1 < lines.size(); i += 2) pairs.emplace(lines[i], lines[i + 1]);
   return pairs;
 }
 
@@ -57,8 +66,8 @@ Tensor tensor_over(const Section& section, const torch::TensorOptions& options) 
   return torch::from_blob(const_cast<std::byte*>(section.data.data()), section.shape, options);
 }
 
-// In memory that is reused.
-void pack(torch::serialize::OutputArchive& archive, std::vector<std::byte>& to) {
+// Reuses the memory of `to`.
+void save_to_memory(torch::serialize::OutputArchive& archive, std::vector<std::byte>& to) {
   to.clear();
   archive.save_to([&](const void* data, std::size_t bytes) {
     const auto* const begin = static_cast<const std::byte*>(data);
@@ -75,7 +84,7 @@ torch::ScalarType scalar_type(DataType type) {
   return torch::kByte;
 }
 
-// What an optimizer of Sluice's remembers, as load() wants it.
+// The memory of one of Sluice's optimizers, as an archive for load().
 std::vector<std::byte> archive_of(const CheckpointPart& part) {
   torch::serialize::OutputArchive archive;
   for (const Section& section : part.sections()) {
@@ -84,7 +93,7 @@ std::vector<std::byte> archive_of(const CheckpointPart& part) {
                   tensor_over(section, scalar_type(*section.type)), true);
   }
   std::vector<std::byte> bytes;
-  pack(archive, bytes);
+  save_to_memory(archive, bytes);
   return bytes;
 }
 
@@ -127,6 +136,103 @@ Status restore(const CheckpointPart& part, const char* prefix, const NamedDict& 
   return {};
 }
 
+std::uint8_t flag(bool value) { return value ? 1 : 0; }
+
+void add_in_flight(const gradient::MeanInFlight& mean, SectionWriter& to) {
+  to.add_view<std::byte>("in_flight/pool", mean.pool);
+  to.add_view<std::uint8_t>("in_flight/used", mean.used);
+  to.add_view<float>("in_flight/norms", mean.norms);
+  to.add_value("in_flight/wire_scale", mean.wire_scale);
+  to.add_value("in_flight/loss_scale", mean.loss_scale);
+  to.add_value("in_flight/largest", mean.largest);
+  to.add_value("in_flight/skipped", flag(mean.verdict.skipped));
+  to.add_value("in_flight/lower_wire_scale", flag(mean.verdict.lower_wire_scale));
+  to.add_value("in_flight/lower_loss_scale", flag(mean.verdict.lower_loss_scale));
+  to.add_text("in_flight/warning", mean.verdict.warning);
+}
+
+gradient::MeanInFlight mean_in_flight(SectionReader& from) {
+  return {
+      .pool = from.vector<std::byte>("in_flight/pool"),
+      .used = from.vector<std::uint8_t>("in_flight/used"),
+      .norms = from.vector<float>("in_flight/norms"),
+      .wire_scale = from.value<float>("in_flight/wire_scale"),
+      .loss_scale = from.value<double>("in_flight/loss_scale"),
+      .largest = from.value<float>("in_flight/largest"),
+      .verdict = {.skipped = from.value<std::uint8_t>("in_flight/skipped") != 0,
+                  .lower_wire_scale = from.value<std::uint8_t>("in_flight/lower_wire_scale") != 0,
+                  .lower_loss_scale = from.value<std::uint8_t>("in_flight/lower_loss_scale") != 0,
+                  .warning = std::string{from.text("in_flight/warning")}}};
+}
+
+// `state` must not change until the sections have been written.
+void add_common(const gradient::ReducerState& state, SectionWriter& to) {
+  to.add_text("gradients/description", join_lines(state.description));
+  const std::vector<std::int64_t> order(state.order.begin(), state.order.end());
+  to.add_copy<std::int64_t>("gradients/order", order);
+  to.add_value("gradients/layout_hash", state.layout_hash);
+  to.add_value("gradients/observed", flag(state.observed));
+  to.add_value("gradients/wire_scale", state.wire_scale);
+  to.add_value("gradients/loss_scale", state.loss_scale);
+  to.add_value("gradients/clean_steps", std::int64_t{state.clean_steps});
+  to.add_view<std::uint8_t>("gradients/ever_used", state.ever_used);
+
+  const gradient::SparsityState& sparsity = state.sparsity;
+  to.add_value("sparsity/steps", sparsity.steps);
+  to.add_value("sparsity/has_norms", flag(sparsity.arrived));
+  to.add_view<float>("sparsity/norms", sparsity.norms);
+  to.add_view<std::uint32_t>("sparsity/ages", sparsity.ages);
+  std::vector<std::uint8_t> sparse;
+  std::vector<std::uint8_t> selected;
+  for (const gradient::SparsityState::Planned& planned : sparsity.planned) {
+    sparse.push_back(flag(planned.sparse));
+    selected.insert(selected.end(), planned.selected.begin(), planned.selected.end());
+  }
+  to.add_copy<std::uint8_t>("sparsity/planned", sparse);
+  to.add_copy<std::uint8_t>("sparsity/selected", selected);
+
+  to.add_value("in_flight", flag(state.in_flight));
+  if (state.in_flight) add_in_flight(state.mean, to);
+}
+
+Result<gradient::ReducerState> reducer_state(const CheckpointPart& common,
+                                             const CheckpointPart& own) {
+  SectionReader from{common};
+  gradient::ReducerState state;
+  state.description = split_lines(from.text("gradients/description"));
+  for (const std::int64_t i : from.values<std::int64_t>("gradients/order"))
+    state.order.push_back(static_cast<std::size_t>(i));
+  state.layout_hash = from.value<std::uint64_t>("gradients/layout_hash");
+  state.observed = from.value<std::uint8_t>("gradients/observed") != 0;
+  state.wire_scale = from.value<float>("gradients/wire_scale");
+  state.loss_scale = from.value<double>("gradients/loss_scale");
+  state.clean_steps = static_cast<int>(from.value<std::int64_t>("gradients/clean_steps"));
+  state.ever_used = from.vector<std::uint8_t>("gradients/ever_used");
+
+  gradient::SparsityState& sparsity = state.sparsity;
+  sparsity.steps = from.value<std::int64_t>("sparsity/steps");
+  sparsity.arrived = from.value<std::uint8_t>("sparsity/has_norms") != 0;
+  sparsity.norms = from.vector<float>("sparsity/norms");
+  sparsity.ages = from.vector<std::uint32_t>("sparsity/ages");
+  std::span<const std::uint8_t> selected = from.values<std::uint8_t>("sparsity/selected");
+  const std::size_t chunks = sparsity.norms.size();
+  for (const std::uint8_t sparse : from.values<std::uint8_t>("sparsity/planned")) {
+    if (selected.size() < chunks) break;  // the reducer refuses too few planned steps
+    const auto own_part = selected.first(chunks);
+    sparsity.planned.push_back(
+        {.sparse = sparse != 0, .selected = {own_part.begin(), own_part.end()}});
+    selected = selected.subspan(chunks);
+  }
+
+  state.in_flight = from.value<std::uint8_t>("in_flight") != 0;
+  if (state.in_flight) state.mean = mean_in_flight(from);
+  if (!from.status().ok()) return from.status();
+  SectionReader rest{own};
+  state.residual = rest.vector<float>(kResidual);
+  if (!rest.status().ok()) return rest.status();
+  return state;
+}
+
 }  // namespace
 
 void TrainingSnapshot::copy(const Named& tensors, const char* prefix, std::vector<Tensor>& copies,
@@ -157,7 +263,7 @@ void TrainingSnapshot::copy_optimizer(torch::optim::Optimizer& optimizer) {
   if (own == nullptr) {
     torch::serialize::OutputArchive archive;
     optimizer.save(archive);
-    pack(archive, archive_);
+    save_to_memory(archive, archive_);
     common_.add_view<std::byte>(kArchive, archive_);
     return;
   }
@@ -170,13 +276,13 @@ void TrainingSnapshot::take(const TrainingState& state, const TrainingObjects& o
   own_.clear();
   objects.parallel.reducer().capture(reducer_);
   copy(objects.network.named_buffers().pairs(), kBuffers, buffers_, own_);
-  add_own(reducer_, own_);
+  own_.add_view<float>(kResidual, reducer_.residual);
   if (!with_common) return;
 
   common_.add_value("step", state.step);
   common_.add_value("seed", state.seed);
-  common_.add_text("settings", joined(state.settings));
-  common_.add_text("notes", joined(state.notes));
+  common_.add_text("settings", join_pairs(state.settings));
+  common_.add_text("notes", join_pairs(state.notes));
   common_.add_value("accuracy", state.accuracy);
   common_.add_value("best_accuracy", state.best_accuracy);
   common_.add_value("best_step", state.best_step);
@@ -190,8 +296,8 @@ Result<TrainingState> training_state(const CheckpointPart& common) {
   TrainingState state;
   state.step = from.value<std::int64_t>("step");
   state.seed = from.value<std::uint64_t>("seed");
-  state.settings = parted(from.text("settings"));
-  state.notes = parted(from.text("notes"));
+  state.settings = split_pairs(from.text("settings"));
+  state.notes = split_pairs(from.text("notes"));
   state.accuracy = from.value<double>("accuracy");
   state.best_accuracy = from.value<double>("best_accuracy");
   state.best_step = from.value<std::int64_t>("best_step");

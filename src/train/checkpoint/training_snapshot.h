@@ -1,6 +1,7 @@
-// training_snapshot.h - a rank's part of a training at one moment, copied.
+// training_snapshot.h - a copy of the state of a training at one rank, as sections of a checkpoint.
 //
-// Memory is reused from one take() to the next. Rank 0 has both parts, others their own alone.
+// take() reuses the memory of the last one. Rank 0 copies the common part and its own, other ranks
+// only their own.
 // Thread-safety: one thread at a time.
 #pragma once
 
@@ -38,11 +39,11 @@ class TrainingSnapshot {
   gradient::ReducerState reducer_;
   std::vector<torch::Tensor> parameters_;
   std::vector<torch::Tensor> buffers_;
-  std::vector<torch::Tensor> velocities_;  // and what else an optimizer of Sluice's has
-  std::vector<std::byte> archive_;         // of another optimizer
+  std::vector<torch::Tensor> velocities_;  // and all other memory of Sluice's optimizers
+  std::vector<std::byte> archive_;         // of any other optimizer
 };
 
-// Puts back what was taken. `own` may be made up from several.
+// Restores the state that was copied. `own` may combine the parts of several ranks.
 Status restore(const CheckpointPart& common, const CheckpointPart& own,
                const TrainingObjects& objects);
 Status restore_weights(const CheckpointPart& common, const CheckpointPart& own,

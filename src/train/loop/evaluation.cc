@@ -6,9 +6,8 @@
 #include <algorithm>
 #include <array>
 
-#include "train/loop/averaged_statistics.h"
-#include "train/loop/batch_tensors.h"
-#include "train/loop/loading.h"
+#include "train/loop/training_batches.h"
+#include "train/models/batch_norm.h"
 
 namespace sluice::train {
 namespace {
@@ -54,7 +53,7 @@ Result<EvaluationCounts> count_right(const EvaluationTask& task, data::Loader& l
     if (batch.value()->count == 0) continue;
     const auto [images, labels] = tensors_over(*batch.value());
     count(task.network.forward(images), labels, top5, counts);
-    if (task.tell) task.tell(counts.samples);
+    if (task.report) task.report(counts.samples);
   }
   return counts;
 }

@@ -1,8 +1,8 @@
-// evaluation.h - how often a network is right, counted exactly over all ranks.
+// evaluation.h - the accuracy of a network, counted exactly over all ranks.
 //
-// Every rank takes its own part of the samples, each sample is in one part, and what is summed are
-// whole numbers: the accuracy does not depend on how many ranks there are. Ranks whose parts differ
-// in length wait for each other once, at the end.
+// Every rank takes its own part of the samples, and each sample is in one part. The sums are whole
+// numbers, so the accuracy does not depend on the number of ranks. Ranks wait for each other once,
+// at the end.
 #pragma once
 
 #include <cstdint>
@@ -21,20 +21,20 @@
 
 namespace sluice::train {
 
-// From so many classes on it counts whether the right one is among the five best.
+// The least number of classes for which top-5 accuracy is counted.
 inline constexpr std::size_t kClassesForTop5 = 100;
 
 struct EvaluationCounts {
-  std::int64_t samples = 0;  // broken images are none
+  std::int64_t samples = 0;  // without broken images
   std::int64_t right = 0;
   std::int64_t among_5 = 0;
   double loss = 0;  // summed over samples; cross entropy without smoothing
 };
 
-// Without when and how long.
+// Without step, epoch and times.
 EvaluationReport report_of(const EvaluationCounts& counts, const data::Data& data);
 
-// The part of `samples` that is a rank's: all of them in order, nearly equal, in batches.
+// The part of the samples that a rank evaluates, in order and in batches. Parts are nearly equal.
 class EvaluationSamples {
  public:
   // REQUIRES: batch > 0, 0 <= rank < ranks.
@@ -52,14 +52,14 @@ struct EvaluationTask {
   Model& network;
   const data::Data& data;
   const recipe::Recipe& recipe;
-  int batch = 1;                                // a rank's
-  int loader_threads = -1;                      // below 0: as the data needs
-  std::function<void(std::int64_t done)> tell;  // samples of this rank; may be empty
+  int batch = 1;                                  // of a rank
+  int loader_threads = -1;                        // below 0: none for images in memory, else one
+  std::function<void(std::int64_t done)> report;  // samples of this rank; may be empty
 };
 
-// Of the validation images. The network is in evaluation mode meanwhile, and then in training mode;
-// its running statistics are as they were. Every rank must call it. Throws Error, as Work::wait()
-// does.
+// Evaluates the validation images. The network is in evaluation mode meanwhile, and in training
+// mode afterwards; its running statistics do not change. Every rank must call it. Throws Error, as
+// Work::wait() does.
 Result<EvaluationCounts> evaluate(const EvaluationTask& task, Communicator& communicator);
 
 }  // namespace sluice::train

@@ -1,14 +1,20 @@
 #include "train/loop/start_up.h"
 
 #include <ATen/Parallel.h>
+#include <unistd.h>
 
+#include <ctime>
+#include <fstream>
 #include <future>
+#include <sstream>
 #include <utility>
 
 #include "base/format.h"
-#include "train/checkpoint/initial_weights.h"
+#include "sluice/torch/lars.h"
+#include "sluice/torch/rmsprop_warm_up.h"
+#include "sluice/torch/sgd.h"
+#include "train/checkpoint/checkpoint_folder.h"
 #include "train/checkpoint/resumption.h"
-#include "train/loop/make_optimizer.h"
 #include "train/models/batch_norm.h"
 
 namespace sluice::train {
@@ -18,16 +24,16 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t kTracedEvents = std::size_t{1} << 14U;
 
-struct Joined {
+struct Connected {
   Communicator communicator;
   double seconds;
 };
 
-std::future<Joined> join_beside(const CommunicatorMaker& make_communicator) {
+std::future<Connected> connect_in_background(const CommunicatorMaker& make_communicator) {
   return std::async(std::launch::async, [&make_communicator] {
     const auto begin = Clock::now();
     Communicator communicator = make_communicator();
-    return Joined{std::move(communicator), seconds_since(begin)};
+    return Connected{std::move(communicator), seconds_since(begin)};
   });
 }
 
@@ -51,21 +57,104 @@ std::vector<std::string> fallbacks(const recipe::Recipe& recipe) {
 
 }  // namespace
 
+std::unique_ptr<MomentumOptimizer> make_optimizer(const recipe::Recipe& recipe,
+                                                  std::vector<torch::Tensor> parameters) {
+  if (recipe.optimizer == recipe::OptimizerKind::Lars) {
+    return std::make_unique<Lars>(std::move(parameters),
+                                  LarsOptions{.lr = recipe.rate,
+                                              .momentum = recipe.momentum,
+                                              .nesterov = recipe.nesterov,
+                                              .weight_decay = recipe.weight_decay,
+                                              .eta = recipe.lars_eta,
+                                              .eps = recipe.lars_eps,
+                                              .rate_place = recipe.rate_place,
+                                              .momentum_correction = recipe.momentum_correction});
+  }
+  if (recipe.optimizer == recipe::OptimizerKind::RmspropWarmUp) {
+    return std::make_unique<RmspropWarmUp>(
+        std::move(parameters),
+        RmspropWarmUpOptions{.lr = recipe.rate,
+                             .momentum = recipe.momentum,
+                             .weight_decay = recipe.weight_decay,
+                             .decay_one_dimensional = recipe.decay_one_dimensional,
+                             .rms_lr = recipe.rms_rate,
+                             .rms_decay = recipe.rms_decay,
+                             .eps = recipe.rms_eps,
+                             .center = recipe.rms_center,
+                             .period = recipe.rms_period});
+  }
+  return std::make_unique<Sgd>(std::move(parameters),
+                               SgdOptions{.lr = recipe.rate,
+                                          .momentum = recipe.momentum,
+                                          .nesterov = recipe.nesterov,
+                                          .weight_decay = recipe.weight_decay,
+                                          .decay_one_dimensional = recipe.decay_one_dimensional,
+                                          .rate_place = recipe.rate_place,
+                                          .momentum_correction = recipe.momentum_correction});
+}
+
+GradientOptions gradient_options(const recipe::Recipe& recipe, const recipe::EpochTable& plan) {
+  const std::int64_t dense = plan.step_at(recipe.sparse_dense_epochs);
+  const std::int64_t ramped = plan.step_at(recipe.sparse_dense_epochs + recipe.sparse_ramp_epochs);
+  return {.theta = recipe.theta,
+          .groups = recipe.groups,
+          .wire = recipe.wire,
+          .double_buffering = recipe.double_buffering,
+          .sparse = {.sparsity = recipe.sparsity,
+                     .chunk = recipe.sparse_chunk,
+                     .dense_steps = dense,
+                     .ramp_steps = ramped - dense},
+          .loss_scale = {.enabled = recipe.loss_scaling},
+          .algorithm = recipe.algorithm};
+}
+
 double seconds_since(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+std::chrono::steady_clock::time_point process_start() {
+  const auto now = std::chrono::steady_clock::now();
+  std::ifstream file{"/proc/self/stat"};
+  std::string line;
+  std::getline(file, line);
+  // The second field is the name of the program, which may hold any character. The 22nd is the
+  // start of the process, in ticks since the machine started.
+  const std::size_t name_end = line.rfind(')');
+  if (name_end == std::string::npos) return now;
+  std::istringstream fields{line.substr(name_end + 1)};
+  std::string field;
+  for (int number = 3; number < 22; ++number) fields >> field;
+  double ticks = 0;
+  timespec machine{};
+  const long ticks_per_s = sysconf(_SC_CLK_TCK);
+  if (!(fields >> ticks) || ticks_per_s <= 0 || clock_gettime(CLOCK_BOOTTIME, &machine) != 0) {
+    return now;
+  }
+  const double age = static_cast<double>(machine.tv_sec) +
+                     static_cast<double>(machine.tv_nsec) * 1e-9 -
+                     ticks / static_cast<double>(ticks_per_s);
+  if (!(age >= 0)) return now;
+  return now - std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+                   std::chrono::duration<double>{age});
+}
+
+double processor_s() {
+  timespec used{};
+  if (clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used) != 0) return 0;
+  return static_cast<double>(used.tv_sec) + static_cast<double>(used.tv_nsec) * 1e-9;
 }
 
 Result<TrainingSetup> start_up(const CommunicatorMaker& make_communicator,
                                const DataOpener& open_data, const TrainerOptions& options) {
   const recipe::Recipe& recipe = options.recipe;
   if (options.threads > 0) at::set_num_threads(options.threads);
-  StartUp told;
-  std::future<Joined> joining = join_beside(make_communicator);
+  StartUp report;
+  std::future<Connected> connecting = connect_in_background(make_communicator);
 
   auto begin = Clock::now();
   Result<data::Data> data = open_data();
   if (!data.ok()) return data.status();
-  told.data_s = seconds_since(begin);
+  report.data_s = seconds_since(begin);
 
   begin = Clock::now();
   const auto classes = static_cast<int>(data.value().classes.size());
@@ -81,14 +170,14 @@ Result<TrainingSetup> start_up(const CommunicatorMaker& make_communicator,
     if (!taken.ok()) return taken.status();
     notes.insert(notes.end(), taken.value().begin(), taken.value().end());
   }
-  told.model_s = seconds_since(begin);
+  report.model_s = seconds_since(begin);
 
   begin = Clock::now();
-  Joined joined = joining.get();
-  told.communicator_s = joined.seconds;
-  told.joining_s = seconds_since(begin);
+  Connected connected = connecting.get();
+  report.communicator_s = connected.seconds;
+  report.joining_s = seconds_since(begin);
 
-  Communicator& communicator = joined.communicator;
+  Communicator& communicator = connected.communicator;
   begin = Clock::now();
   recipe::Recipe trained = recipe;
   FoundCheckpoint found;
@@ -106,7 +195,7 @@ Result<TrainingSetup> start_up(const CommunicatorMaker& make_communicator,
     if (!resumed.ok()) return resumed.status();
     trained = std::move(resumed).value();
   }
-  told.checkpoint_s = seconds_since(begin);
+  report.checkpoint_s = seconds_since(begin);
 
   begin = Clock::now();
   const auto samples = static_cast<std::int64_t>(data.value().train->size());
@@ -117,44 +206,44 @@ Result<TrainingSetup> start_up(const CommunicatorMaker& make_communicator,
                                                  gradient_options(trained, plan.value()));
   auto optimizer = make_optimizer(trained, network.value()->parameters());
   optimizer->follow(*parallel);
-  told.gradients_s = seconds_since(begin);
+  report.gradients_s = seconds_since(begin);
 
   if (found.checkpoint) {
     begin = Clock::now();
     const Status applied = found.checkpoint->apply(
         {.network = *network.value(), .optimizer = *optimizer, .parallel = *parallel});
     if (!applied.ok()) return applied;
-    told.checkpoint_s += seconds_since(begin);
-    told.first_step = found.checkpoint->state().step;
+    report.checkpoint_s += seconds_since(begin);
+    report.first_step = found.checkpoint->state().step;
   }
 
-  told.ranks = communicator.size();
-  told.data = data.value().description;
-  told.classes = data.value().classes;
-  told.samples = samples;
-  told.validation_samples = static_cast<std::int64_t>(data.value().validation->size());
+  report.ranks = communicator.size();
+  report.data = data.value().description;
+  report.classes = data.value().classes;
+  report.samples = samples;
+  report.validation_samples = static_cast<std::int64_t>(data.value().validation->size());
   for (const torch::Tensor& parameter : network.value()->parameters()) {
-    told.parameters += parameter.numel();
-    ++told.tensors;
+    report.parameters += parameter.numel();
+    ++report.tensors;
   }
-  told.steps = plan.value().steps;
-  told.epochs = plan.value().epoch_at(plan.value().steps);
-  told.global_batch = plan.value().epochs.front().global_batch;
-  TrainingSetup workshop{.waits = std::make_unique<Timeline>(0),
-                         .traced = std::make_unique<Timeline>(kTracedEvents),
-                         .communicator = std::move(communicator),
-                         .data = std::move(data).value(),
-                         .plan = std::move(plan).value(),
-                         .network = std::move(network).value(),
-                         .optimizer = std::move(optimizer),
-                         .parallel = std::move(parallel),
-                         .recipe = std::move(trained),
-                         .resumed = std::nullopt,
-                         .run = found.run,
-                         .start_up = std::move(told),
-                         .notes = std::move(notes)};
-  if (found.checkpoint) workshop.resumed = found.checkpoint->state();
-  return workshop;
+  report.steps = plan.value().steps;
+  report.epochs = plan.value().epoch_at(plan.value().steps);
+  report.global_batch = plan.value().epochs.front().global_batch;
+  TrainingSetup setup{.waits = std::make_unique<Timeline>(0),
+                      .traced = std::make_unique<Timeline>(kTracedEvents),
+                      .communicator = std::move(communicator),
+                      .data = std::move(data).value(),
+                      .plan = std::move(plan).value(),
+                      .network = std::move(network).value(),
+                      .optimizer = std::move(optimizer),
+                      .parallel = std::move(parallel),
+                      .recipe = std::move(trained),
+                      .resumed = std::nullopt,
+                      .run = found.run,
+                      .start_up = std::move(report),
+                      .notes = std::move(notes)};
+  if (found.checkpoint) setup.resumed = found.checkpoint->state();
+  return setup;
 }
 
 }  // namespace sluice::train

@@ -1,7 +1,7 @@
-// start_up.h - all that one rank trains with, made as quickly as can be.
+// start_up.h - creates everything that one rank trains with, as quickly as possible.
 //
-// The communicator is made on a thread of its own: ranks find each other while each opens the data
-// and makes the network. All start with the weights of the recipe's seed, so none are sent
+// The communicator is created on a thread of its own: ranks connect while each opens the data and
+// builds the network. All start with the weights of the recipe's seed, so no weights are sent
 // (Yamazaki et al. 2019).
 #pragma once
 
@@ -14,8 +14,10 @@
 
 #include "data/data.h"
 #include "recipe/epoch_table.h"
+#include "recipe/recipe.h"
 #include "sluice/analysis/timeline.h"
 #include "sluice/communicator.h"
+#include "sluice/gradients.h"
 #include "sluice/status.h"
 #include "sluice/torch/data_parallel.h"
 #include "sluice/torch/momentum_optimizer.h"
@@ -25,28 +27,34 @@
 
 namespace sluice::train {
 
-using DataOpener = std::function<Result<data::Data>()>;
-
-// In the order in which parts need those before them; they go in the other.
+// Members are declared in dependency order and destroyed in reverse.
 struct TrainingSetup {
-  // Gradients on their way write to these until the last of them is gone.
-  std::unique_ptr<Timeline> waits;   // keeps no event
-  std::unique_ptr<Timeline> traced;  // of the steps of timeline.json
+  // Gradients in flight write to the timelines until the last of them has arrived.
+  std::unique_ptr<Timeline> waits;   // sums waiting times, stores no events
+  std::unique_ptr<Timeline> traced;  // the events of timeline.json
   Communicator communicator;
   data::Data data;
   recipe::EpochTable plan;
   std::shared_ptr<Model> network;
   std::unique_ptr<MomentumOptimizer> optimizer;
   std::unique_ptr<DataParallel> parallel;
-  recipe::Recipe recipe;                 // as it is trained: a resumed run keeps its global batch
-  std::optional<TrainingState> resumed;  // what it goes on from
+  recipe::Recipe recipe;                 // with the global batch of the resumed run
+  std::optional<TrainingState> resumed;  // the state in the checkpoint
   std::uint64_t run = 0;                 // for CheckpointWriter
-  StartUp start_up;                      // all but the total
+  StartUp start_up;                      // without the total
   std::vector<std::string> notes;        // sentences for the user
 };
 
-// Since `begin`, in seconds.
+std::unique_ptr<MomentumOptimizer> make_optimizer(const recipe::Recipe& recipe,
+                                                  std::vector<torch::Tensor> parameters);
+GradientOptions gradient_options(const recipe::Recipe& recipe, const recipe::EpochTable& plan);
+
 double seconds_since(std::chrono::steady_clock::time_point begin);
+// The start of this process, which is before main(), to a hundredth of a second; now, if it cannot
+// be read.
+std::chrono::steady_clock::time_point process_start();
+// The processor time that all threads of this process have used, in seconds.
+double processor_s();
 
 // Every rank must call it. Throws Error, as Communicator does.
 Result<TrainingSetup> start_up(const CommunicatorMaker& make_communicator,

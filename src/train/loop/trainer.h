@@ -4,14 +4,14 @@
 //   const Result<TrainingSummary> summary = sluice::train(
 //       [] { return sluice::Communicator::from_env(); }, options, &events, stop);
 //
-// Every rank calls it with the same options. Weights come from the recipe's seed, so none travel.
-// The communicator is made on a thread of its own, beside model and data. All ranks end at the same
-// step, whichever of them was told to stop; what ends a training early, other than an error, leaves
-// a checkpoint that `resume` goes on from with the same bits.
+// Every rank calls it with the same options. Weights come from the recipe's seed, so none are sent.
+// The communicator is created on a thread of its own, while data and model are opened. All ranks
+// end at the same step, whichever of them got the request to stop. A training that ends early
+// without an error leaves a checkpoint, and `resume` continues from it with the same bits.
 //
-// What is random is a function of (seed, epoch, sample) or (seed, step, rank).
+// Every random number is a function of (seed, epoch, sample) or (seed, step, rank).
 //
-// Thread-safety: events are told on the thread that called train(), at rank 0.
+// Thread-safety: rank 0 reports events on the thread that called train().
 #pragma once
 
 #include <atomic>
@@ -24,6 +24,7 @@
 #include <string_view>
 #include <vector>
 
+#include "data/data.h"
 #include "recipe/recipe.h"
 #include "sluice/communicator.h"
 #include "sluice/status.h"
@@ -33,53 +34,53 @@ namespace sluice::train {
 struct TrainerOptions {
   recipe::Recipe recipe;
   std::string data = "demo";         // as open_data() takes it
-  std::filesystem::path run_folder;  // of this run; made if it is not there. Empty: nothing is kept
-  bool resume = false;               // from the newest good checkpoint in run_folder; none: afresh
+  std::filesystem::path run_folder;  // created if it is missing; empty: nothing is written
+  bool resume = false;               // from the newest good checkpoint in run_folder, if any
   std::optional<std::filesystem::path> init;  // weights to start from instead of the seed's
-  double target = 0;                          // percent; 0: the recipe's
-  std::int64_t step_limit = 0;  // steps in all, a resumed run's before it too; 0: none
-  int threads = 0;              // that compute; 0: as libtorch has them
-  int loader_threads = -1;      // that read images; below 0: none for those in memory, else one
-  // When the clock of startup_s, total_s and seconds_to_target began; none: this process' start.
+  double target = 0;                          // percent; 0: the target of the recipe
+  std::int64_t step_limit = 0;  // steps in all, with those before a resume; 0: no limit
+  int threads = 0;              // threads that compute; 0: the default of libtorch
+  int loader_threads = -1;      // threads that read images; below 0: none for memory, else one
+  // The start of startup_s, total_s and seconds_to_target; none: the start of this process.
   std::optional<std::chrono::steady_clock::time_point> start;
 };
 
-// What a run begins with, and where the seconds before its first step went.
+// The size of a training, and the time that each part of its start-up took.
 struct StartUp {
   int ranks = 0;
-  std::string data;                  // what was opened, in words
+  std::string data;                  // a description for the user
   std::vector<std::string> classes;  // by name
   std::int64_t samples = 0;          // to train with
   std::int64_t validation_samples = 0;
   std::int64_t parameters = 0;
-  std::int64_t tensors = 0;  // that the parameters are in
+  std::int64_t tensors = 0;  // of parameters
   double epochs = 0;
   std::int64_t steps = 0;         // of the whole training
   std::int64_t first_step = 0;    // greater than 0: resumed
   std::int64_t global_batch = 0;  // of the first step
 
   double before_s = 0;        // from the start to train()
-  double data_s = 0;          // opening it
-  double model_s = 0;         // making it
-  double communicator_s = 0;  // beside data and model
-  double joining_s = 0;       // of that, what data and model did not cover
-  double gradients_s = 0;     // pools, and the check that all ranks have the same weights
-  double checkpoint_s = 0;    // reading it
+  double data_s = 0;          // opening the data
+  double model_s = 0;         // building the model
+  double communicator_s = 0;  // connecting, in the background
+  double joining_s = 0;       // the part of it after data and model
+  double gradients_s = 0;     // creating pools, comparing the weights of all ranks
+  double checkpoint_s = 0;    // reading the checkpoint
   double total_s = 0;         // from the start to the first step
-  double processor_s = 0;     // of this rank's processor time until then
+  double processor_s = 0;     // processor time of this rank until then
 };
 
 struct StepReport {
-  std::int64_t step = 0;  // that has been done, from 1
+  std::int64_t step = 0;  // steps done
   std::int64_t steps = 0;
-  double epoch = 0;  // that have passed
+  double epoch = 0;  // epochs done
   double epochs = 0;
-  double rate = 0;
+  double rate = 0;                   // learning rate
   double loss = 0;                   // mean over ranks and the steps since the last report
   double images_per_s = 0;           // of all ranks, since the last report
-  double exposed_comm_fraction = 0;  // likewise, mean over ranks
+  double exposed_comm_fraction = 0;  // mean over ranks, since the last report
   double elapsed_s = 0;              // since the start
-  double left_s = 0;                 // until the last step, at this speed, evaluations apart
+  double left_s = 0;                 // until the last step at this speed, without evaluations
 };
 
 struct EvaluationReport {
@@ -90,7 +91,7 @@ struct EvaluationReport {
   double accuracy = 0;         // percent
   std::optional<double> top5;  // percent; from 100 classes up
   double loss = 0;
-  double seconds = 0;    // it took
+  double seconds = 0;    // duration
   double elapsed_s = 0;  // since the start
   bool best = false;     // so far
 };
@@ -99,21 +100,21 @@ struct CheckpointReport {
   std::int64_t step = 0;
   double epoch = 0;
   std::filesystem::path path;
-  double seconds = 0;  // that training stood still for it; it is written beside training
+  double seconds = 0;  // for which training paused; writing happens in the background
 };
 
-// Told as they happen. None may throw.
+// Called as the events happen. None may throw.
 class TrainingEvents {
  public:
   virtual ~TrainingEvents() = default;
   virtual void started(const StartUp&) {}
   // A few times a second, not every step.
   virtual void stepped(const StepReport&) {}
-  // How far an evaluation is.
+  // The progress of an evaluation.
   virtual void evaluating(std::int64_t /*done*/, std::int64_t /*samples*/) {}
   virtual void evaluated(const EvaluationReport&) {}
   virtual void checkpointed(const CheckpointReport&) {}
-  // A sentence: a fallback, a broken image, a skipped step.
+  // A sentence about a fallback, a broken image or a skipped step.
   virtual void note(const std::string&) {}
 };
 
@@ -121,11 +122,11 @@ enum class TrainingEnd : std::uint8_t {
   Done,       // all epochs
   Target,     // reached
   StepLimit,  // reached
-  Signal,     // some rank was told to stop
-  NotFinite,  // the loss was not, for too long
+  Signal,     // some rank got a request to stop
+  NotFinite,  // the loss was not finite for too many steps
 };
 
-// As files and JSON documents call it.
+// The name in files and JSON documents.
 constexpr std::string_view word_of(TrainingEnd end) {
   switch (end) {
     case TrainingEnd::Done:
@@ -144,14 +145,14 @@ constexpr std::string_view word_of(TrainingEnd end) {
 
 struct TrainingSummary {
   TrainingEnd end = TrainingEnd::Done;
-  std::string why;  // of NotFinite: a sentence
-  int signal = 0;   // of Signal, the largest that any rank got
+  std::string why;  // for NotFinite: a sentence
+  int signal = 0;   // for Signal: the largest that any rank got
 
   int ranks = 0;
-  std::int64_t steps = 0;                // done in all, those before a resume too
-  double epochs = 0;                     // likewise
-  double rate = 0;                       // of the last step
-  double loss = 0;                       // mean over ranks of this run's last ten steps
+  std::int64_t steps = 0;                // steps done, with those before a resume
+  double epochs = 0;                     // epochs done, likewise
+  double rate = 0;                       // learning rate of the last step
+  double loss = 0;                       // mean over ranks and the last ten steps of this run
   std::optional<EvaluationReport> last;  // evaluation
   std::optional<EvaluationReport> best;
   double accuracy = 0;  // of the last evaluation, percent
@@ -159,47 +160,54 @@ struct TrainingSummary {
 
   double target = 0;  // 0: none
   bool target_met = false;
-  double seconds_to_target = 0;  // since the start, where it was met
+  double seconds_to_target = 0;  // since the start, if it was met
 
   StartUp start_up;
   double startup_s = 0;
   double total_s = 0;  // since the start
   double train_s = 0;  // in steps
   double evaluate_s = 0;
-  double checkpoint_s = 0;  // that training stood still for checkpoints
+  double checkpoint_s = 0;  // for which training paused
 
-  // Of the steps of this run after the first 10 (of all, where there are no more), evaluations and
-  // checkpoints apart; of all ranks.
+  // Over the steps of this run after the first 10 (over all, if there are no more), of all ranks,
+  // without evaluations and checkpoints.
   double images_per_s = 0;
   double exposed_comm_fraction = 0;        // mean over ranks
-  std::uint64_t weights_hash = 0;          // of the last weights: the same at all ranks
+  std::uint64_t weights_hash = 0;          // of the final weights; the same at all ranks
   std::int64_t skipped_steps = 0;          // after overflows
   double bytes_sent = 0;                   // for gradients, by this rank
-  bool bytes_counted = false;              // by the engine; else computed from sizes and algorithm
-  std::vector<std::string> broken_images;  // this rank's, a sentence each
-  std::vector<std::string> notes;          // that events were told
+  bool bytes_counted = false;              // measured by the engine, not computed from sizes
+  std::vector<std::string> broken_images;  // a sentence for each, of this rank
+  std::vector<std::string> notes;          // all that were reported
 };
 
 using CommunicatorMaker = std::function<Communicator()>;
 
-// Blocks until training has ended. `stop` is looked at between steps: where it is not 0 at some
-// rank, all write a checkpoint and end. A lost peer, bad data or a run that cannot be resumed is
-// the status; `events` may be null.
+// Blocks until training has ended. `stop` is read between steps: once it is not 0 at some rank, all
+// ranks write a checkpoint and end. Returns an error for a lost peer, bad data or a run that cannot
+// be resumed. `events` may be null.
 Result<TrainingSummary> train(const CommunicatorMaker& make_communicator,
                               const TrainerOptions& options, TrainingEvents* events,
                               const std::atomic<int>& stop);
 
+// As train(), with the data that `open_data` returns instead of TrainerOptions::data.
+using DataOpener = std::function<Result<data::Data>()>;
+Result<TrainingSummary> train_on(const DataOpener& open_data,
+                                 const CommunicatorMaker& make_communicator,
+                                 const TrainerOptions& options, TrainingEvents* events,
+                                 const std::atomic<int>& stop);
+
 struct EvaluatorOptions {
-  std::filesystem::path checkpoint;  // or a run's folder: its newest good one
+  std::filesystem::path checkpoint;  // or the folder of a run: its newest good checkpoint
   std::string data = "demo";
-  int batch = 0;  // a rank's; 0: the recipe's
+  int batch = 0;  // of a rank; 0: the batch of the recipe
   int threads = 0;
   int loader_threads = -1;
   std::optional<std::chrono::steady_clock::time_point> start;
 };
 
-// The accuracy of a checkpoint on the validation images of `data`, over all ranks. Model and recipe
-// are those that the checkpoint was trained with.
+// Measures the accuracy of a checkpoint on the validation images of `data`, over all ranks. Model
+// and recipe come from the checkpoint.
 Result<EvaluationReport> evaluate_checkpoint(const CommunicatorMaker& make_communicator,
                                              const EvaluatorOptions& options,
                                              TrainingEvents* events);

@@ -1,19 +1,20 @@
 #include "train/loop/training_loop.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
+#include <fstream>
 #include <numeric>
 #include <utility>
 
 #include "base/format.h"
+#include "gradient/wire/wire.h"
 #include "libtorch/weights.h"
+#include "sluice/algorithms.h"
 #include "train/checkpoint/checkpoint_folder.h"
-#include "train/checkpoint/initial_weights.h"
 #include "train/checkpoint/resumption.h"
-#include "train/loop/averaged_statistics.h"
 #include "train/loop/evaluation.h"
-#include "train/report/gradient_traffic.h"
-#include "train/report/process_start.h"
+#include "train/models/batch_norm.h"
 
 namespace sluice::train {
 namespace {
@@ -28,24 +29,79 @@ std::uint64_t hash_of_weights(const Model& network) {
   return libtorch::hash_of(weights);
 }
 
+Status write_timeline(const std::filesystem::path& path, const Timeline& timeline, int rank) {
+  std::ofstream file{path, std::ios::trunc};
+  if ((file << timeline.chrome_trace(rank)).flush()) return {};
+  return {Code::InvalidInput, base::format("{} cannot be written", path.string())};
+}
+
+// The share of an all-reduced buffer that this rank sends.
+double sent_share(const Communicator& communicator, std::size_t count,
+                  const std::string& algorithm_name) {
+  if (communicator.size() == 1) return 0;
+  const std::string_view name =
+      communicator.algorithm_for(Collective::AllReduce, count, {.algorithm = algorithm_name});
+  const Result<const Algorithm*> algorithm = find_algorithm(name);
+  if (!algorithm.ok()) return 0;
+  const Result<Shape> shape = complete_shape(*algorithm.value(), {.ranks = communicator.size()});
+  return shape.ok() ? algorithm.value()->sent(shape.value(), communicator.rank()).value() : 0;
+}
+
+// The whole steps that sparsity saves. Each step counts with the sparsity of its position in the
+// ramp.
+double steps_not_sent(const SparseOptions& sparse, std::int64_t first, std::int64_t last) {
+  double steps = 0;
+  for (std::int64_t step = std::max(first, sparse.dense_steps); step < last; ++step) {
+    const auto into = static_cast<double>(step - sparse.dense_steps);
+    steps += into >= static_cast<double>(sparse.ramp_steps)
+                 ? 1
+                 : into / static_cast<double>(sparse.ramp_steps);
+  }
+  return steps * sparse.sparsity;
+}
+
+// The bytes of gradients that a rank sends in steps first .. last - 1, computed from sizes. Every
+// bucket counts as a whole one, sent by the algorithm that such a bucket uses; a sparse step counts
+// with its sparsity. Every rank must call it.
+double gradient_bytes_sent(const recipe::Recipe& recipe, const recipe::EpochTable& plan,
+                           const Model& network, Communicator& communicator, std::int64_t first,
+                           std::int64_t last) {
+  const GradientOptions options = gradient_options(recipe, plan);
+  const bool narrow = gradient::agreed_wire(communicator, options) != WireType::F32;
+  double dense = 0;  // elements that are always sent
+  double others = 0;
+  for (const torch::Tensor& parameter : network.parameters())
+    (parameter.dim() < 2 ? dense : others) += static_cast<double>(parameter.numel());
+  const auto steps = static_cast<double>(last - first);
+  const double not_sent = recipe.sparsity > 0 ? steps_not_sent(options.sparse, first, last) : 0;
+  const double width = narrow ? 2 : 4;
+  const double bytes = width * (dense * steps + others * (steps - not_sent));
+  const double step_bytes = width * (dense + others);
+  const double bucket = options.double_buffering
+                            ? step_bytes
+                            : std::min(step_bytes, static_cast<double>(options.theta));
+  return bytes *
+         sent_share(communicator, static_cast<std::size_t>(bucket / width), options.algorithm);
+}
+
 }  // namespace
 
-TrainingLoop::TrainingLoop(const LoopContext& terms, TrainingSetup workshop)
-    : terms_{terms},
-      workshop_{std::move(workshop)},
-      recipe_{workshop_.recipe},
-      journal_{terms.options, terms.events, workshop_.communicator.rank() == 0},
-      steps_{workshop_, recipe_},
-      pulse_{workshop_.communicator} {
-  summary_.ranks = workshop_.communicator.size();
-  summary_.target = terms.options.target > 0 ? terms.options.target : recipe_.target;
+TrainingLoop::TrainingLoop(const LoopContext& context, TrainingSetup setup)
+    : context_{context},
+      setup_{std::move(setup)},
+      recipe_{setup_.recipe},
+      reporter_{context.options, context.events, setup_.communicator.rank() == 0},
+      steps_{setup_, recipe_},
+      exchange_{setup_.communicator} {
+  summary_.ranks = setup_.communicator.size();
+  summary_.target = context.options.target > 0 ? context.options.target : recipe_.target;
 }
 
 Result<TrainingSummary> TrainingLoop::run() {
   if (Status status = prepare(); !status.ok()) return status;
-  const std::int64_t limit = terms_.options.step_limit;
+  const std::int64_t limit = context_.options.step_limit;
   while (!end_) {
-    if (step_ == workshop_.plan.steps) {
+    if (step_ == setup_.plan.steps) {
       end_ = TrainingEnd::Done;
     } else if (limit > 0 && step_ >= limit) {
       end_ = TrainingEnd::StepLimit;
@@ -53,26 +109,26 @@ Result<TrainingSummary> TrainingLoop::run() {
       return status;
     }
   }
-  hear(pulse_.finish());
-  // A run that was complete when it was resumed still says how good it is.
+  apply_totals(exchange_.finish());
+  // A run that was already complete when it was resumed still reports its accuracy.
   if (end_ == TrainingEnd::Done && !summary_.last) {
     if (Status status = evaluate(); !status.ok()) return status;
   }
   if (end_ != TrainingEnd::NotFinite) {
     if (Status status = save(); !status.ok()) return status;
   }
-  keep_results();
-  conclude();
+  write_results();
+  summarise();
   return summary_;
 }
 
 Status TrainingLoop::prepare() {
-  const recipe::EpochTable& plan = workshop_.plan;
-  const std::filesystem::path& folder = terms_.options.run_folder;
-  step_ = first_step_ = workshop_.start_up.first_step;
-  if (workshop_.resumed) {
+  const recipe::EpochTable& plan = setup_.plan;
+  const std::filesystem::path& folder = context_.options.run_folder;
+  step_ = first_step_ = setup_.start_up.first_step;
+  if (setup_.resumed) {
     saved_step_ = step_;
-    const TrainingState& then = *workshop_.resumed;
+    const TrainingState& then = *setup_.resumed;
     if (then.best_accuracy >= 0)
       summary_.best = EvaluationReport{.step = then.best_step,
                                        .epoch = plan.epoch_at(then.best_step),
@@ -81,77 +137,71 @@ Status TrainingLoop::prepare() {
   if (!folder.empty()) {
     writer_ = std::make_unique<CheckpointWriter>(
         CheckpointWriter::Options{.folder = folder / kCheckpoints,
-                                  .rank = workshop_.communicator.rank(),
-                                  .ranks = workshop_.communicator.size(),
-                                  .run = workshop_.run});
+                                  .rank = setup_.communicator.rank(),
+                                  .ranks = setup_.communicator.size(),
+                                  .run = setup_.run});
   }
   batches_ = std::make_unique<TrainingBatches>(
       TrainingBatchesOptions{.recipe = recipe_,
                              .plan = plan,
-                             .data = workshop_.data,
-                             .rank = workshop_.communicator.rank(),
-                             .loader_threads = terms_.options.loader_threads,
+                             .data = setup_.data,
+                             .rank = setup_.communicator.rank(),
+                             .loader_threads = context_.options.loader_threads,
                              .first_step = step_});
-  trace_ = std::make_unique<StepTrace>(steps_, plan.steps - step_);
-  workshop_.start_up.total_s = elapsed_s();
-  workshop_.start_up.processor_s = processor_s();
-  if (Status status = journal_.begin(workshop_.start_up); !status.ok()) return status;
-  for (const std::string& note : workshop_.notes) journal_.note(note);
+  steps_.trace_some(plan.steps - step_);
+  setup_.start_up.total_s = elapsed_s();
+  setup_.start_up.processor_s = processor_s();
+  if (Status status = reporter_.begin(setup_.start_up); !status.ok()) return status;
+  for (const std::string& note : setup_.notes) reporter_.note(note);
   meter_.begin();
   return {};
 }
 
 Status TrainingLoop::take_step() {
-  trace_->before(step_ - first_step_);
   Result<StepOutcome> taken = steps_.take(step_, *batches_);
   if (!taken.ok()) return taken.status();
   const StepOutcome& outcome = taken.value();
+  StepTotals totals = outcome.totals;
   ++step_;
   summary_.rate = outcome.rate;
   summary_.skipped_steps += outcome.skipped ? 1 : 0;
-  if (!outcome.warning.empty()) journal_.note(outcome.warning);
-  not_finite_ = std::isfinite(outcome.loss) ? 0 : not_finite_ + 1;
-  last_losses_.push_back(outcome.loss);
+  if (!outcome.warning.empty()) reporter_.note(outcome.warning);
+  not_finite_ = std::isfinite(totals.loss) ? 0 : not_finite_ + 1;
+  last_losses_.push_back(totals.loss);
   if (last_losses_.size() > kLastLosses) last_losses_.pop_front();
 
-  const StepSpan span = meter_.end(outcome.images, outcome.waited_s);
-  const std::optional<StepTotals> beat =
-      pulse_.step({.steps = 1,
-                   .images = static_cast<double>(span.images),
-                   .loss = outcome.loss,
-                   .seconds = span.seconds,
-                   .waited_s = span.waited_s,
-                   .told_to_stop = terms_.stop.load(std::memory_order_relaxed) != 0 ? 1.0 : 0.0,
-                   .hopeless = not_finite_ >= kMostNotFinite ? 1.0 : 0.0});
-  if (beat) hear(*beat);
+  meter_.end(totals);
+  totals.stop_requested = context_.stop.load(std::memory_order_relaxed) != 0 ? 1.0 : 0.0;
+  totals.diverged = not_finite_ >= kMostNotFinite ? 1.0 : 0.0;
+  if (const std::optional<StepTotals> sum = exchange_.step(totals)) apply_totals(*sum);
   return between_steps();
 }
 
-// What all ranks hear, at the same step.
-void TrainingLoop::hear(const StepTotals& beat) {
-  if (beat.steps == 0) return;
-  const double step_s = beat.seconds / beat.steps;
-  if (beat.told_to_stop > 0 && !end_) end_ = TrainingEnd::Signal;
-  if (beat.hopeless > 0) end_ = TrainingEnd::NotFinite;
-  journal_.stepped({.step = step_,
-                    .steps = workshop_.plan.steps,
-                    .epoch = epoch(),
-                    .epochs = workshop_.start_up.epochs,
-                    .rate = summary_.rate,
-                    .loss = beat.loss / beat.steps,
-                    .images_per_s = beat.images / beat.seconds * summary_.ranks,
-                    .exposed_comm_fraction = beat.waited_s / beat.seconds,
-                    .elapsed_s = elapsed_s(),
-                    .left_s = step_s * static_cast<double>(workshop_.plan.steps - step_)});
+// All ranks get the same totals, at the same step.
+void TrainingLoop::apply_totals(const StepTotals& totals) {
+  if (totals.steps == 0) return;
+  const double step_s = totals.seconds / totals.steps;
+  if (totals.stop_requested > 0 && !end_) end_ = TrainingEnd::Signal;
+  if (totals.diverged > 0) end_ = TrainingEnd::NotFinite;
+  reporter_.stepped({.step = step_,
+                     .steps = setup_.plan.steps,
+                     .epoch = epoch(),
+                     .epochs = setup_.start_up.epochs,
+                     .rate = summary_.rate,
+                     .loss = totals.loss / totals.steps,
+                     .images_per_s = totals.images / totals.seconds * summary_.ranks,
+                     .exposed_comm_fraction = totals.waited_s / totals.seconds,
+                     .elapsed_s = elapsed_s(),
+                     .left_s = step_s * static_cast<double>(setup_.plan.steps - step_)});
 }
 
 Status TrainingLoop::between_steps() {
-  if (step_ == workshop_.plan.steps) steps_.flush();
+  if (step_ == setup_.plan.steps) steps_.flush();
   if (end_) return {};
-  if (recipe::evaluates_after(recipe_, workshop_.plan, step_ - 1)) {
+  if (recipe::evaluates_after(recipe_, setup_.plan, step_ - 1)) {
     if (Status status = evaluate(); !status.ok()) return status;
   }
-  if (!end_ && recipe::checkpoints_after(recipe_, workshop_.plan, step_ - 1)) {
+  if (!end_ && recipe::checkpoints_after(recipe_, setup_.plan, step_ - 1)) {
     if (Status status = save(); !status.ok()) return status;
   }
   return {};
@@ -159,17 +209,17 @@ Status TrainingLoop::between_steps() {
 
 Status TrainingLoop::evaluate() {
   const auto begin = std::chrono::steady_clock::now();
-  const std::int64_t samples = workshop_.start_up.validation_samples;
+  const std::int64_t samples = setup_.start_up.validation_samples;
   Result<EvaluationCounts> counted = sluice::train::evaluate(
-      {.network = *workshop_.network,
-       .data = workshop_.data,
+      {.network = *setup_.network,
+       .data = setup_.data,
        .recipe = recipe_,
        .batch = recipe_.batch,
-       .loader_threads = terms_.options.loader_threads,
-       .tell = [&](std::int64_t done) { journal_.evaluating(done * summary_.ranks, samples); }},
-      workshop_.communicator);
+       .loader_threads = context_.options.loader_threads,
+       .report = [&](std::int64_t done) { reporter_.evaluating(done * summary_.ranks, samples); }},
+      setup_.communicator);
   if (!counted.ok()) return counted.status();
-  EvaluationReport report = report_of(counted.value(), workshop_.data);
+  EvaluationReport report = report_of(counted.value(), setup_.data);
   report.step = step_;
   report.epoch = epoch();
   report.seconds = seconds_since(begin);
@@ -183,71 +233,71 @@ Status TrainingLoop::evaluate() {
     summary_.seconds_to_target = report.elapsed_s;
     end_ = TrainingEnd::Target;
   }
-  journal_.evaluated(report);
+  reporter_.evaluated(report);
   meter_.begin();
   return {};
 }
 
-// Whether what this step has led to is worth keeping, at every rank.
-bool TrainingLoop::healthy() {
+// Whether the last loss and all weights are finite, at every rank.
+bool TrainingLoop::all_finite() {
   std::int32_t finite = not_finite_ == 0 ? 1 : 0;
-  for (const torch::Tensor& weights : workshop_.network->parameters())
+  for (const torch::Tensor& weights : setup_.network->parameters())
     finite = finite != 0 && weights.isfinite().all().item<bool>() ? 1 : 0;
-  workshop_.communicator.all_reduce(&finite, 1, {.type = DataType::I32, .op = ReduceOp::Min})
-      .wait();
+  setup_.communicator.all_reduce(&finite, 1, {.type = DataType::I32, .op = ReduceOp::Min}).wait();
   return finite != 0;
 }
 
-// A checkpoint that cannot be written is no reason to end: the disk may have room again later.
+// A checkpoint that cannot be written does not end the training: the disk may have room later.
 Status TrainingLoop::save() {
   if (!writer_ || saved_step_ == step_) return {};
   const auto begin = std::chrono::steady_clock::now();
-  if (!healthy()) {
-    journal_.note(
+  if (!all_finite()) {
+    reporter_.note(
         base::format("step {} has no checkpoint: its loss or weights are not finite", step_));
     return {};
   }
-  TrainingState state = state_at(step_, recipe_, workshop_.plan, workshop_.data);
+  TrainingState state = state_at(step_, recipe_, setup_.plan, setup_.data);
   if (summary_.last && summary_.last->step == step_) state.accuracy = summary_.last->accuracy;
   if (summary_.best) {
     state.best_accuracy = summary_.best->accuracy;
     state.best_step = summary_.best->step;
   }
-  const Status status = writer_->save(state, {.network = *workshop_.network,
-                                              .optimizer = *workshop_.optimizer,
-                                              .parallel = *workshop_.parallel});
+  const Status status = writer_->save(
+      state,
+      {.network = *setup_.network, .optimizer = *setup_.optimizer, .parallel = *setup_.parallel});
   saved_step_ = step_;
-  if (!status.ok()) journal_.note(status.message());
+  if (!status.ok()) reporter_.note(status.message());
   const double seconds = seconds_since(begin);
   summary_.checkpoint_s += seconds;
-  journal_.checkpointed({.step = step_,
-                         .epoch = epoch(),
-                         .path = checkpoint_path(terms_.options.run_folder / kCheckpoints, step_),
-                         .seconds = seconds});
+  reporter_.checkpointed(
+      {.step = step_,
+       .epoch = epoch(),
+       .path = checkpoint_path(context_.options.run_folder / kCheckpoints, step_),
+       .seconds = seconds});
   meter_.begin();
   return {};
 }
 
-// What others can use: the weights, with statistics that are everybody's; and the steps traced.
-void TrainingLoop::keep_results() {
+// Writes weights.pt, with the averaged statistics, and timeline.json.
+void TrainingLoop::write_results() {
   if (!writer_) return;
-  const AveragedStatistics averaged{*workshop_.network, workshop_.communicator};
+  const AveragedStatistics averaged{*setup_.network, setup_.communicator};
   const Status written = writer_->finish();
-  if (!written.ok()) journal_.note(written.message());
-  const int rank = workshop_.communicator.rank();
+  if (!written.ok()) reporter_.note(written.message());
+  const int rank = setup_.communicator.rank();
   if (rank != 0) return;
-  const std::filesystem::path& folder = terms_.options.run_folder;
-  const Status traced = write_trace(folder / "timeline.json", *workshop_.traced, rank);
-  if (!traced.ok()) journal_.note(traced.message());
+  const std::filesystem::path& folder = context_.options.run_folder;
+  const Status traced = write_timeline(folder / "timeline.json", *setup_.traced, rank);
+  if (!traced.ok()) reporter_.note(traced.message());
   if (end_ == TrainingEnd::NotFinite) return;
-  const Status exported = export_weights(*workshop_.network, folder / "weights.pt");
-  if (!exported.ok()) journal_.note(exported.message());
+  const Status exported = export_weights(*setup_.network, folder / "weights.pt");
+  if (!exported.ok()) reporter_.note(exported.message());
 }
 
-void TrainingLoop::conclude() {
-  Communicator& communicator = workshop_.communicator;
-  const StepSpan& steady = meter_.steady();
-  std::array<double, 4> sums{static_cast<double>(steady.images), steady.seconds, steady.waited_s,
+void TrainingLoop::summarise() {
+  Communicator& communicator = setup_.communicator;
+  const StepTotals& steady = meter_.steady();
+  std::array<double, 4> sums{steady.images, steady.seconds, steady.waited_s,
                              std::accumulate(last_losses_.begin(), last_losses_.end(), 0.0)};
   communicator.all_reduce(sums.data(), sums.size(), {.type = DataType::F64}).wait();
   if (sums[1] > 0) {
@@ -258,33 +308,32 @@ void TrainingLoop::conclude() {
     summary_.loss = sums[3] / static_cast<double>(last_losses_.size()) / summary_.ranks;
   summary_.end = *end_;
   if (end_ == TrainingEnd::Signal) {
-    std::int32_t signal = terms_.stop.load(std::memory_order_relaxed);
+    std::int32_t signal = context_.stop.load(std::memory_order_relaxed);
     communicator.all_reduce(&signal, 1, {.type = DataType::I32, .op = ReduceOp::Max}).wait();
     summary_.signal = signal;
   }
   if (end_ == TrainingEnd::NotFinite) {
     summary_.why = base::format(
         "the loss was not finite for {} steps, up to step {}: the rate, {:.3g}, may be too high "
-        "for "
-        "this batch, or the warm-up too short",
+        "for this batch, or the warm-up too short",
         kMostNotFinite, step_, summary_.rate);
   }
-  summary_.bytes_sent = gradient_bytes_sent(recipe_, workshop_.plan, *workshop_.network,
-                                            communicator, first_step_, step_);
-  summary_.weights_hash = hash_of_weights(*workshop_.network);
+  summary_.bytes_sent =
+      gradient_bytes_sent(recipe_, setup_.plan, *setup_.network, communicator, first_step_, step_);
+  summary_.weights_hash = hash_of_weights(*setup_.network);
   summary_.steps = step_;
   summary_.epochs = epoch();
   if (summary_.last) {
     summary_.accuracy = summary_.last->accuracy;
     summary_.top5 = summary_.last->top5;
   }
-  summary_.start_up = workshop_.start_up;
-  summary_.startup_s = workshop_.start_up.total_s;
+  summary_.start_up = setup_.start_up;
+  summary_.startup_s = setup_.start_up.total_s;
   summary_.train_s = meter_.all().seconds;
   summary_.broken_images = batches_->skipped();
-  summary_.notes = journal_.notes();
+  summary_.notes = reporter_.notes();
   summary_.total_s = elapsed_s();
-  journal_.end(summary_);
+  reporter_.end(summary_);
 }
 
 }  // namespace sluice::train

@@ -1,8 +1,9 @@
-// training_loop.h - the steps of a training at one rank, and what happens between them.
+// training_loop.h - the steps of a training at one rank, with the evaluations and checkpoints
+// between them.
 //
-// After a step: an evaluation where the recipe wants one, then a checkpoint likewise. Neither
-// changes what training goes on with. Every decision to end is taken from numbers that are the same
-// at all ranks, at the same step, so no rank is left waiting for another.
+// After a step comes an evaluation and then a checkpoint, if the recipe wants them. Neither changes
+// the training. Every decision to end comes from numbers that are the same at all ranks, at the
+// same step, so no rank waits for a rank that has ended.
 #pragma once
 
 #include <atomic>
@@ -19,9 +20,7 @@
 #include "train/loop/training_batches.h"
 #include "train/loop/training_step.h"
 #include "train/report/run_reporter.h"
-#include "train/report/step_meter.h"
-#include "train/report/step_trace.h"
-#include "train/report/totals_exchange.h"
+#include "train/report/step_totals.h"
 
 namespace sluice::train {
 
@@ -35,7 +34,7 @@ struct LoopContext {
 
 class TrainingLoop {
  public:
-  TrainingLoop(const LoopContext& terms, TrainingSetup workshop);
+  TrainingLoop(const LoopContext& context, TrainingSetup setup);
 
   // Throws Error, as DataParallel does.
   Result<TrainingSummary> run();
@@ -43,32 +42,31 @@ class TrainingLoop {
  private:
   Status prepare();
   Status take_step();
-  void hear(const StepTotals& beat);
+  void apply_totals(const StepTotals& totals);
   Status between_steps();
   Status evaluate();
   Status save();
-  bool healthy();
-  void keep_results();
-  void conclude();
-  double epoch() const { return workshop_.plan.epoch_at(step_); }
-  double elapsed_s() const { return seconds_since(terms_.start); }
+  bool all_finite();
+  void write_results();
+  void summarise();
+  double epoch() const { return setup_.plan.epoch_at(step_); }
+  double elapsed_s() const { return seconds_since(context_.start); }
 
-  LoopContext terms_;
-  TrainingSetup workshop_;
+  LoopContext context_;
+  TrainingSetup setup_;
   const recipe::Recipe& recipe_;
-  RunReporter journal_;
+  RunReporter reporter_;
   TrainingStep steps_;
   std::int64_t step_ = 0;  // done
   std::int64_t first_step_ = 0;
-  std::int64_t not_finite_ = 0;  // losses in a row, up to now
+  std::int64_t not_finite_ = 0;  // the latest losses in a row that were not finite
   std::deque<double> last_losses_;
   std::optional<TrainingEnd> end_;
   TrainingSummary summary_;
   StepMeter meter_;
-  TotalsExchange pulse_;
-  std::unique_ptr<StepTrace> trace_;
+  TotalsExchange exchange_;
   std::unique_ptr<TrainingBatches> batches_;
-  std::unique_ptr<CheckpointWriter> writer_;  // where there is a folder
+  std::unique_ptr<CheckpointWriter> writer_;  // null without a run folder
   std::int64_t saved_step_ = -1;
 };
 

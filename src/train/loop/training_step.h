@@ -1,9 +1,9 @@
-// training_step.h - one step at one rank: forward and backward of each of its batches, the mean of
-// gradients over ranks, the update.
+// training_step.h - one training step of one rank: forward and backward of each of its batches, the
+// mean of the gradients over ranks, the update.
 //
-// A step of several batches adds their gradients up before any leave. What a sample adds to the
-// step's gradient does not depend on how many ranks and batches share it: a batch that lacks broken
-// images counts for the less.
+// A step of several batches accumulates their gradients before any is sent. The weight of a sample
+// in the gradient of the step does not depend on the number of ranks and batches: a batch without
+// its broken images weighs less.
 #pragma once
 
 #include <cstdint>
@@ -14,43 +14,49 @@
 #include "sluice/torch/rmsprop_warm_up.h"
 #include "train/loop/start_up.h"
 #include "train/loop/training_batches.h"
+#include "train/report/step_totals.h"
 
 namespace sluice::train {
 
 struct StepOutcome {
-  double loss = 0;  // this rank's mean over the step's samples
-  std::int64_t images = 0;
-  double rate = 0;
-  double waited_s = 0;   // for communication
+  StepTotals totals;     // of this rank, without seconds
+  double rate = 0;       // learning rate
   bool skipped = false;  // after an overflow
-  std::string warning;   // of it
+  std::string warning;   // about the overflow
 };
 
 // Thread-safety: one thread at a time.
 class TrainingStep {
  public:
-  // All must outlive it.
-  TrainingStep(TrainingSetup& workshop, const recipe::Recipe& recipe);
+  // Setup and recipe must outlive it.
+  TrainingStep(TrainingSetup& setup, const recipe::Recipe& recipe);
 
-  // `batches` brings those of the step next. Throws Error, as DataParallel does.
+  // Takes the batches of the step from `batches`. Throws Error, as DataParallel does.
   Result<StepOutcome> take(std::int64_t step, TrainingBatches& batches);
-  // With double buffering: the update that the last step has only started.
+  // With double buffering: completes the update that the last step has started.
   void flush();
 
-  // Whether later steps are noted in the workshop's timeline, each part of them.
-  void trace(bool on);
+  // Records some of the next `steps` steps in setup.traced, part by part: eight of them, after the
+  // first ten or from the middle of a short run.
+  void trace_some(std::int64_t steps);
 
  private:
+  static constexpr std::int64_t kTracedAfter = 10;
+  static constexpr std::int64_t kTracedSteps = 8;
+
+  void trace(bool on);
   double backward(const data::Batch& batch, const recipe::EpochRow& epoch, bool last);
   double waited_s() const;
   template <class Work>
-  void note(const char* name, const Work& work);
+  void timed(const char* name, const Work& work);
 
-  TrainingSetup& workshop_;
+  TrainingSetup& setup_;
   const recipe::Recipe& recipe_;
   recipe::LearningRateSchedule rates_;
-  RmspropWarmUp* warm_up_;  // where that is the optimizer
-  Timeline* timeline_;      // of the step under way
+  RmspropWarmUp* warm_up_;  // null with another optimizer
+  Timeline* timeline_;      // of the current step
+  std::int64_t taken_ = 0;
+  std::int64_t first_traced_ = -1;  // -1: no step is traced
 };
 
 }  // namespace sluice::train

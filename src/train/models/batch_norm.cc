@@ -1,5 +1,7 @@
 #include "train/models/batch_norm.h"
 
+#include <torch/utils.h>
+
 namespace sluice::train {
 
 void BatchNormImpl::_check_input_dim(const torch::Tensor& input) {
@@ -52,6 +54,20 @@ double seconds_waited(const torch::nn::Module& network) {
     if (const auto* const norm = module->as<BatchNorm>()) seconds += norm->waited_s();
   }
   return seconds;
+}
+
+AveragedStatistics::AveragedStatistics(torch::nn::Module& network, Communicator& communicator) {
+  if (communicator.size() == 1) return;
+  const torch::NoGradGuard no_grad;
+  for (const auto& buffer : network.named_buffers()) {
+    own_.emplace_back(buffer.value(), buffer.value().clone());
+  }
+  average_running_statistics(network, communicator);
+}
+
+AveragedStatistics::~AveragedStatistics() {
+  const torch::NoGradGuard no_grad;
+  for (auto& [buffer, held] : own_) buffer.copy_(held);
 }
 
 }  // namespace sluice::train

@@ -1,5 +1,5 @@
-// batch_norm.h - batch normalisation as the networks of this folder have it: each rank by its own
-// batches, until it is told otherwise.
+// batch_norm.h - batch normalisation of the networks of this folder, by the batches of each rank
+// unless it is synchronised.
 //
 // Names, values and, at one rank, bits are those of torch::nn::BatchNorm2d.
 #pragma once
@@ -7,6 +7,8 @@
 #include <torch/nn/modules/batchnorm.h>
 
 #include <ostream>
+#include <utility>
+#include <vector>
 
 #include "sluice/communicator.h"
 #include "sluice/torch/sync_batch_norm.h"
@@ -21,11 +23,11 @@ class BatchNormImpl final
 
   torch::Tensor forward(const torch::Tensor& input);
 
-  // From now on a batch is that of all ranks of `group`, as in sync_batch_norm.h.
+  // From now on normalises by the batches of all ranks of `group`, as sync_batch_norm.h does.
   void synchronise(const Communicator& group);
-  // Running statistics become those of the last batch alone (PFN, 2017).
+  // From now on the running statistics are those of the last batch alone (PFN, 2017).
   void keep_last_batch();
-  // For other ranks, so far.
+  // The time spent waiting for other ranks so far.
   double waited_s() const { return synchronised_.is_empty() ? 0 : synchronised_->waited_s(); }
 
   void pretty_print(std::ostream& stream) const override;
@@ -33,13 +35,31 @@ class BatchNormImpl final
  private:
   void _check_input_dim(const torch::Tensor& input) override;
 
-  SyncBatchNorm synchronised_{nullptr};  // its tensors are ours; it is no module of the network's
+  SyncBatchNorm synchronised_{nullptr};  // shares our tensors; not a module of the network
 };
 TORCH_MODULE(BatchNorm);
 
-// Of every batch norm in `network`. A group is for these alone.
+// All apply to every batch norm in `network`. `group` must serve nothing else.
 void synchronise_batch_norms(torch::nn::Module& network, const Communicator& group);
 void keep_last_batches(torch::nn::Module& network);
 double seconds_waited(const torch::nn::Module& network);
+
+// The running statistics of a network are the average over all ranks as long as this lives; then
+// each rank has its own again.
+//
+// Batch norms that are not synchronised have statistics of their own at every rank. An evaluation
+// or an export uses the average. Training goes on with the statistics of each rank, so an
+// evaluation does not change it.
+class AveragedStatistics {
+ public:
+  // Every rank must call it. Throws Error, as Work::wait() does. `network` must outlive it.
+  AveragedStatistics(torch::nn::Module& network, Communicator& communicator);
+  ~AveragedStatistics();
+  AveragedStatistics(const AveragedStatistics&) = delete;
+  AveragedStatistics& operator=(const AveragedStatistics&) = delete;
+
+ private:
+  std::vector<std::pair<torch::Tensor, torch::Tensor>> own_;  // a buffer and its own value
+};
 
 }  // namespace sluice::train

@@ -1,6 +1,7 @@
 #include "train/models/models.h"
 
 #include <ATen/CPUGeneratorImpl.h>
+#include <torch/nn/functional/loss.h>
 #include <torch/nn/modules/linear.h>
 #include <torch/utils.h>
 
@@ -46,10 +47,10 @@ double part(std::int64_t of, std::int64_t whole) {
   return static_cast<double>(of) / static_cast<double>(whole);
 }
 
-// Normal, of a variance that what passes through about keeps. Batch norm follows a convolution
-// without bias: 2 / fan-out (He et al. 2015). Where a bias follows, 1 / fan-in: pooling gives back
-// what rectified units take. The classifier starts small. Batch norms are one and zero as they are
-// made.
+// Draws weights from normal distributions that about keep the variance of activations. A
+// convolution without bias has a batch norm behind it: 2 / fan-out (He et al. 2015). With a bias: 1
+// / fan-in, because pooling restores the variance that rectified units remove. The classifier
+// starts small. Batch norms keep the scale one and shift zero of their constructor.
 void initialize(Model& model, std::uint64_t seed) {
   const torch::NoGradGuard no_grad;
   const std::vector<std::shared_ptr<torch::nn::Module>> modules = model.modules(false);
@@ -89,7 +90,7 @@ torch::nn::Conv2d convolution(int in, int out, ConvolutionWindow window) {
 }
 
 Result<std::shared_ptr<Model>> make_model(std::string_view name, const ModelOptions& options) {
-  // The table is what knows which images are too small.
+  // The model table refuses images that are too small.
   const Result<recipe::ModelTable> table = recipe::model_table(name, options.input);
   if (!table.ok()) return table.status();
   const auto* const maker =
@@ -103,6 +104,12 @@ Result<std::shared_ptr<Model>> make_model(std::string_view name, const ModelOpti
     for (torch::Tensor& gamma : last_gammas(*model)) gamma.zero_();
   }
   return model;
+}
+
+torch::Tensor smoothed_cross_entropy(const torch::Tensor& scores, const torch::Tensor& labels,
+                                     double smoothing) {
+  return torch::nn::functional::cross_entropy(
+      scores, labels, torch::nn::functional::CrossEntropyFuncOptions().label_smoothing(smoothing));
 }
 
 }  // namespace sluice::train

@@ -1,8 +1,8 @@
-// models.h - the networks of recipe/models.h, by the same names, built with libtorch.
+// models.h - the networks of recipe/models.h, by the same names, built with libtorch; their loss.
 //
-// A model's weights and its dropout depend on seeds alone, never on torch's process-wide generator,
-// which ranks that are threads of one process would share: the same seed is the same bits at every
-// rank.
+// The weights and the dropout of a model depend on seeds alone: the same seed gives the same bits
+// at every rank. The process-wide generator of torch is never used, because ranks that are threads
+// of one process would share it.
 #pragma once
 
 #include <torch/nn/module.h>
@@ -18,22 +18,27 @@ namespace sluice::train {
 
 class Model : public torch::nn::Module {
  public:
-  // Images (n, channels, image, image) to one score a class (n, classes).
+  // Takes images (n, channels, image, image), returns one score for each class (n, classes).
   virtual torch::Tensor forward(const torch::Tensor& images) = 0;
 
-  // What the next forward drops out is a function of this number. Other models have no dropout.
+  // The dropout of the next forward is a function of this number. Other models have no dropout.
   virtual void seed_dropout(std::uint64_t seed);
 };
 
 struct ModelOptions {
   recipe::ModelInput input;
   std::uint64_t seed = 0;
-  // Residual networks: the last scale of every block starts at zero, so that a block starts as its
-  // shortcut (Goyal et al. 2017).
+  // The last scale of every residual block starts at zero, so a block starts as its shortcut
+  // (Goyal et al. 2017).
   bool zero_init_last_gamma = false;
 };
 
-// Parameters in f32 on the CPU.
+// Parameters are f32, on the CPU.
 Result<std::shared_ptr<Model>> make_model(std::string_view name, const ModelOptions& options = {});
+
+// The mean cross entropy of scores (n, classes) against labels (n). The target distribution gives
+// every class smoothing / classes, and the labelled one 1 - smoothing on top.
+torch::Tensor smoothed_cross_entropy(const torch::Tensor& scores, const torch::Tensor& labels,
+                                     double smoothing);
 
 }  // namespace sluice::train

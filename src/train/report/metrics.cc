@@ -13,13 +13,13 @@ namespace {
 using nlohmann::ordered_json;
 
 constexpr double kLeastSeconds = 0.1;
-constexpr double kLines = 200;  // a line for each such part of the time so far
+constexpr double kLines = 200;  // at most one line for each 1/200 of the time so far
 
 Status cannot(const char* what, const std::filesystem::path& path) {
   return {Code::InvalidInput, base::format("{} cannot be {}", path.string(), what)};
 }
 
-// Lines up to a step; what is torn or not ours goes.
+// The lines up to a step, without torn and foreign ones.
 std::vector<std::string> lines_until(const std::filesystem::path& path, std::int64_t step) {
   std::vector<std::string> lines;
   std::ifstream file{path};

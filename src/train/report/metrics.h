@@ -1,4 +1,4 @@
-// metrics.h - metrics.jsonl: what a run measured as it went, an object a line.
+// metrics.h - metrics.jsonl: the measurements of a run, one JSON object in each line.
 //
 //   {"kind": "step", "step": 120, "epoch": 0.77, "loss": 1.93, "rate": 0.1, ...}
 //   {"kind": "evaluation", "step": 156, "epoch": 1.0, "accuracy": 61.2, ...}
@@ -18,14 +18,14 @@ namespace sluice::train {
 // Thread-safety: one thread at a time.
 class Metrics {
  public:
-  // Lines of steps after `step` go: a resumed run takes these steps again. They are those of a run
-  // that ended without a checkpoint.
+  // Removes the lines of steps after `step`: a run that ended without a checkpoint wrote them, and
+  // the resumed run takes these steps again.
   static Result<Metrics> open(const std::filesystem::path& path, std::int64_t step);
 
-  // At most about 500 lines for each tenfold of a run's time.
+  // Writes at most about 500 lines while the time of a run grows tenfold.
   void write(const StepReport& report);
   void write(const EvaluationReport& report);
-  // Whether all that was written has been.
+  // An error if a line could not be written.
   Status status() const;
 
  private:
@@ -34,7 +34,7 @@ class Metrics {
 
   std::filesystem::path path_;
   std::ofstream file_;
-  double next_s_ = 0;  // when the next step is worth a line
+  double next_s_ = 0;  // the earliest time of the next line for a step
 };
 
 }  // namespace sluice::train

@@ -1,8 +1,10 @@
-// run_reporter.h - what a run tells: to whoever listens, and to its folder (run.json,
-// metrics.jsonl).
+// run_reporter.h - reports the progress of a run: to the events of the caller, and in the folder of
+// the run.
 //
-// Only rank 0's says anything. A file that cannot be written once training goes on is told as a
-// note, and does not end it.
+// run.json has settings, versions, commit, data and class names from the first step on; the end of
+// the run adds the summary. metrics.jsonl is in metrics.h. Only the reporter of rank 0 does
+// anything. A file that cannot be written once training goes on is reported as a note and does not
+// end it.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +21,7 @@ namespace sluice::train {
 // Thread-safety: one thread at a time.
 class RunReporter {
  public:
-  // `options` and `events`, which may be null, must outlive it.
+  // `options` and `events` must outlive it; `events` may be null.
   RunReporter(const TrainerOptions& options, TrainingEvents* events, bool leads);
 
   Status begin(const StartUp& start_up);
@@ -33,8 +35,8 @@ class RunReporter {
   const std::vector<std::string>& notes() const { return notes_; }
 
  private:
-  bool keeps() const { return leads_ && !options_.run_folder.empty(); }
-  void watch_metrics();
+  bool writes_files() const { return leads_ && !options_.run_folder.empty(); }
+  void check_metrics();
 
   const TrainerOptions& options_;
   TrainingEvents* events_;

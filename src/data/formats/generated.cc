@@ -1,11 +1,15 @@
-#include "data/formats/demo.h"
+// generated.cc - the data sets that need no files: demo and random.
 
 #include <algorithm>
 #include <array>
 #include <cassert>
 #include <cmath>
+#include <utility>
 
+#include "base/format.h"
 #include "base/random.h"
+#include "base/text.h"
+#include "data/formats/formats.h"
 
 namespace sluice::data {
 namespace {
@@ -25,8 +29,8 @@ struct Segment {
   Point to;
 };
 
-// The distance from a point to the nearest of a figure's lines. Figures fill the square from -1 to
-// 1; only +, -, *, / and the square root are used, whose results are the same on every machine.
+// The distance from a point to the nearest line of a figure. Figures fill the square from -1 to 1.
+// Only +, -, *, / and the square root are used: their results are the same on every machine.
 double to_segment(Point p, const Segment& segment) {
   const Point along = segment.to - segment.from;
   const Point away = p - segment.from;
@@ -97,7 +101,7 @@ class Drawing {
   bool coin() { return (random_.next() >> 63U) != 0; }
   std::uint64_t bits() { return random_.next(); }
 
-  // A direction, each alike, without sine and cosine.
+  // A uniform direction, without sine and cosine.
   Point direction() {
     while (true) {
       const Point p{uniform(-1, 1), uniform(-1, 1)};
@@ -110,7 +114,7 @@ class Drawing {
   base::Random random_;
 };
 
-// How much of a pixel a line covers whose middle is `distance` pixels away.
+// The part of a pixel that a line covers; the middle of the line is `distance` pixels away.
 double coverage(double distance, double thickness) {
   return std::clamp(thickness / 2 - distance + 0.5, 0.0, 1.0);
 }
@@ -127,16 +131,16 @@ void draw_demo(std::uint64_t sample, std::span<std::uint8_t> pixels) {
   assert(pixels.size() == std::size_t{kDemoSide} * kDemoSide);
   Drawing drawing{sample};
   const Figure& figure = kFigures[sample % kFigures.size()];
-  const double size = drawing.uniform(7.5, 11);  // half its side, in pixels
+  const double size = drawing.uniform(7.5, 11);  // half the side of the figure, in pixels
   const double room = kDemoSide / 2.0 - size;
   const Point centre{kDemoSide / 2.0 + drawing.uniform(-room, room),
                      kDemoSide / 2.0 + drawing.uniform(-room, room)};
   const Point axis = drawing.direction();
   const double thickness = drawing.uniform(1.4, 2.4);
-  const double behind = drawing.uniform(60, 195);
+  const double background = drawing.uniform(60, 195);
   const double contrast = drawing.uniform(85, 120) * (drawing.coin() ? 1 : -1);
   const double noise = drawing.uniform(5, 16);
-  // A scratch, fainter than a figure.
+  // A scratch is fainter than a figure.
   const Point start{drawing.uniform(0, kDemoSide), drawing.uniform(0, kDemoSide)};
   const Point course = drawing.direction();
   const double length = drawing.uniform(3, 6);
@@ -151,10 +155,10 @@ void draw_demo(std::uint64_t sample, std::span<std::uint8_t> pixels) {
       const Point pixel{x + 0.5, y + 0.5};
       const Point p = pixel - centre;
       const Point turned{dot(p, axis) / size, (p.y * axis.x - p.x * axis.y) / size};
-      double value = behind;
+      double value = background;
       value += contrast * coverage(figure.distance(turned) * size, thickness);
       value += scratch_contrast * coverage(to_segment(pixel, scratch), 1.2);
-      // The sum of two bytes: 0 in the mean, triangular, deviation 104.
+      // The sum of two random bytes has a triangular distribution with deviation 104.
       value += noise / 104 * (static_cast<double>((bits & 255U) + ((bits >> 8U) & 255U)) - 255);
       bits >>= 16U;
       pixels[next] = static_cast<std::uint8_t>(std::clamp(value + 0.5, 0.0, 255.0));
@@ -180,9 +184,61 @@ MemoryDataset draw_all(std::size_t first, std::size_t count) {
           std::move(labels)};
 }
 
+constexpr int kRandomTrain = 1024;
+constexpr int kRandomValidation = 256;
+constexpr int kRandomClasses = 10;
+constexpr int kRandomChannels = 3;
+constexpr int kLeastSide = 8;
+constexpr int kMostSide = 512;
+
+MemoryDataset random_images(int count, int side, std::uint64_t seed) {
+  const std::size_t size = static_cast<std::size_t>(kRandomChannels) * side * side;
+  std::vector<std::uint8_t> pixels(static_cast<std::size_t>(count) * size);
+  base::Random random{base::mixed({seed})};
+  for (std::uint8_t& pixel : pixels) pixel = static_cast<std::uint8_t>(random.next());
+  std::vector<int> labels;
+  for (int i = 0; i < count; ++i) labels.push_back(i % kRandomClasses);
+  return {kRandomClasses, kRandomChannels, side, side, std::move(pixels), std::move(labels)};
+}
+
 }  // namespace
 
 MemoryDataset demo_train() { return draw_all(0, kDemoTrain); }
 MemoryDataset demo_validation() { return draw_all(kDemoTrain, kDemoValidation); }
+
+Data open_demo() {
+  Data data;
+  MemoryDataset train = demo_train();
+  data.normalization = train.statistics();
+  data.train = std::make_unique<MemoryDataset>(std::move(train));
+  data.validation = std::make_unique<MemoryDataset>(demo_validation());
+  data.classes = demo_classes();
+  data.channels = 1;
+  data.height = kDemoSide;
+  data.width = kDemoSide;
+  data.description =
+      base::format("demo, version {}: {} drawn images to learn from, {} to validate, {} classes",
+                   kDemoVersion, kDemoTrain, kDemoValidation, data.classes.size());
+  return data;
+}
+
+Result<Data> open_random(const std::filesystem::path& side) {
+  const auto number =
+      base::parse_whole(side.string(), kLeastSide, kMostSide, "the side of random images");
+  if (!number.ok()) return number.status();
+  const int pixels = static_cast<int>(number.value());
+  Data data;
+  MemoryDataset train = random_images(kRandomTrain, pixels, 1);
+  data.normalization = train.statistics();
+  data.train = std::make_unique<MemoryDataset>(std::move(train));
+  data.validation = std::make_unique<MemoryDataset>(random_images(kRandomValidation, pixels, 2));
+  for (int i = 0; i < kRandomClasses; ++i) data.classes.push_back(base::format("class {}", i));
+  data.channels = kRandomChannels;
+  data.height = pixels;
+  data.width = pixels;
+  data.description = base::format("{} random images of {}x{}, {} to validate, {} classes",
+                                  kRandomTrain, pixels, pixels, kRandomValidation, kRandomClasses);
+  return data;
+}
 
 }  // namespace sluice::data

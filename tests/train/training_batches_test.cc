@@ -1,4 +1,4 @@
-#include "train/loop/batch_numbers.h"
+#include "train/loop/training_batches.h"
 
 #include <gtest/gtest.h>
 
@@ -17,7 +17,7 @@ TEST(BatchNumbers, CountThroughStepsAndTheirParts) {
     EXPECT_EQ(numbers.first_of(step), number);
     const int parts = step < 3 ? 1 : step < 5 ? 3 : 2;
     for (int part = 0; part < parts; ++part) {
-      EXPECT_EQ(numbers.place_of(number++), (BatchPosition{step, part}));
+      EXPECT_EQ(numbers.position_of(number++), (BatchPosition{step, part}));
     }
   }
   EXPECT_EQ(numbers.first_of(plan.steps), number);

@@ -1,4 +1,4 @@
-#include "train/checkpoint/initial_weights.h"
+#include "train/checkpoint/resumption.h"
 
 #include <gtest/gtest.h>
 #include <torch/serialize.h>
@@ -15,7 +15,7 @@ std::shared_ptr<Model> network(const std::string& name, int classes, std::uint64
       .value();
 }
 
-// resnet20 of 10 classes, whose running statistics are not those that it was made with.
+// Saves a resnet20 of 10 classes with running statistics that differ from the initial ones.
 std::filesystem::path saved(const bench::TemporaryFolder& folder, std::shared_ptr<Model>& source) {
   source = network("resnet20", 10, 1);
   (void)source->forward(torch::randn({8, 3, 32, 32}));
@@ -24,7 +24,7 @@ std::filesystem::path saved(const bench::TemporaryFolder& folder, std::shared_pt
   return path;
 }
 
-TEST(InitialWeights, AllAreTakenRunningStatisticsToo) {
+TEST(InitialWeights, AreCopiedWithTheRunningStatistics) {
   const bench::TemporaryFolder folder;
   std::shared_ptr<Model> source;
   const auto path = saved(folder, source);
@@ -38,7 +38,7 @@ TEST(InitialWeights, AllAreTakenRunningStatisticsToo) {
     EXPECT_TRUE(taker->named_buffers()[item.key()].equal(item.value())) << item.key();
 }
 
-TEST(InitialWeights, AnotherNumberOfClassesKeepsItsOwnClassifier) {
+TEST(InitialWeights, WithAnotherNumberOfClassesLeaveTheClassifierAsItIs) {
   const bench::TemporaryFolder folder;
   std::shared_ptr<Model> source;
   const auto path = saved(folder, source);
@@ -54,7 +54,7 @@ TEST(InitialWeights, AnotherNumberOfClassesKeepsItsOwnClassifier) {
       taker->named_parameters()["conv1.weight"].equal(source->named_parameters()["conv1.weight"]));
 }
 
-TEST(InitialWeights, WhatDoesNotFitIsNamed) {
+TEST(InitialWeights, AnErrorNamesTheTensorThatDoesNotFit) {
   const bench::TemporaryFolder folder;
   std::shared_ptr<Model> source;
   const auto path = saved(folder, source);

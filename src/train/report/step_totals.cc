@@ -1,4 +1,4 @@
-#include "train/report/totals_exchange.h"
+#include "train/report/step_totals.h"
 
 #include <algorithm>
 #include <cmath>
@@ -19,13 +19,21 @@ StepTotals& StepTotals::operator+=(const StepTotals& other) {
   loss += other.loss;
   seconds += other.seconds;
   waited_s += other.waited_s;
-  told_to_stop += other.told_to_stop;
-  hopeless += other.hopeless;
+  stop_requested += other.stop_requested;
+  diverged += other.diverged;
   return *this;
 }
 
+void StepMeter::end(StepTotals& step) {
+  const auto now = std::chrono::steady_clock::now();
+  step.seconds = std::chrono::duration<double>(now - begin_).count();
+  begin_ = now;
+  if (all_.steps >= kWarmUp) steady_ += step;
+  all_ += step;
+}
+
 TotalsExchange::~TotalsExchange() {
-  // The sum arrives in our memory. A failure is known to whoever waits for what came before it.
+  // The sum arrives in our memory. A failure also reaches whoever waits for earlier collectives.
   try {
     if (work_) work_->wait();
   } catch (const Error&) {
@@ -33,10 +41,10 @@ TotalsExchange::~TotalsExchange() {
 }
 
 void TotalsExchange::send() {
-  travelling_ = own_;
+  in_flight_ = own_;
   own_ = {};
   since_ = 0;
-  work_ = engine::all_reduce_in_background(*communicator_, &travelling_, kNumbers,
+  work_ = engine::all_reduce_in_background(*communicator_, &in_flight_, kNumbers,
                                            {.type = DataType::F64, .op = ReduceOp::Sum}, nullptr);
 }
 
@@ -46,23 +54,23 @@ StepTotals TotalsExchange::receive() {
   work_.reset();
   work.wait();
   // The same bits at every rank.
-  const double step_s = std::max(travelling_.seconds / std::max(travelling_.steps, 1.0), 1e-6);
+  const double step_s = std::max(in_flight_.seconds / std::max(in_flight_.steps, 1.0), 1e-6);
   every_ = static_cast<std::int64_t>(std::clamp(kSecondsBetween / step_s, 1.0, kMostSteps));
   slow_ = step_s >= kSlowStep;
-  return travelling_;
+  return in_flight_;
 }
 
 std::optional<StepTotals> TotalsExchange::step(const StepTotals& own) {
   own_ += own;
   if (++since_ < every_) return std::nullopt;
-  const bool under_way = work_.has_value();
+  const bool pending = work_.has_value();
   StepTotals arrived = receive();
   send();
   if (slow_) {
     arrived += receive();
     return arrived;
   }
-  return under_way ? std::optional{arrived} : std::nullopt;
+  return pending ? std::optional{arrived} : std::nullopt;
 }
 
 StepTotals TotalsExchange::finish() {

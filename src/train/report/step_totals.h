@@ -1,0 +1,89 @@
+// step_totals.h - the numbers of training steps: measured at a rank, and summed over all.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+
+#include "sluice/communicator.h"
+
+namespace sluice::train {
+
+// One step of one rank, or sums over steps and ranks. Ranks send it as an array of f64.
+struct StepTotals {
+  double steps = 0;
+  double images = 0;
+  double loss = 0;  // mean over the samples of a step
+  double seconds = 0;
+  double waited_s = 0;        // for communication
+  double stop_requested = 0;  // greater than 0: at some rank
+  double diverged = 0;        // greater than 0: some rank had no finite loss for many steps
+
+  StepTotals& operator+=(const StepTotals& other);
+};
+
+// Measures how long the steps of this rank take.
+//
+// A step lasts from the end of the step before, so it includes waiting for the loader. begin()
+// excludes pauses: evaluations and checkpoints.
+class StepMeter {
+ public:
+  // The first steps are slower than others: memory is allocated, kernels are chosen.
+  static constexpr std::int64_t kWarmUp = 10;
+
+  // A step begins now.
+  void begin() { begin_ = std::chrono::steady_clock::now(); }
+  // The step ends now, and the next begins. Sets its seconds.
+  void end(StepTotals& step);
+
+  const StepTotals& all() const { return all_; }
+  // Without the warm-up. With no steps after the warm-up: all steps.
+  const StepTotals& steady() const { return steady_.steps > 0 ? steady_ : all_; }
+
+ private:
+  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+  StepTotals all_;
+  StepTotals steady_;
+};
+
+// Sums the totals of all ranks in the background.
+//
+// Every few steps each rank sends its totals since the last time, and receives the sum that was
+// sent before, so nobody waits for it. The number of steps between follows from the summed time of
+// the steps. So all ranks send and receive after the same steps, and take the same decisions. With
+// slow steps a rank waits for the sum at once: this costs little beside a step, and a request to
+// stop takes effect earlier.
+//
+// Thread-safety: one thread at a time.
+class TotalsExchange {
+ public:
+  static constexpr double kSecondsBetween = 0.2;
+  static constexpr double kSlowStep = 0.5;  // seconds
+
+  // `communicator` must outlive it.
+  explicit TotalsExchange(Communicator& communicator) : communicator_{&communicator} {}
+  ~TotalsExchange();
+  TotalsExchange(const TotalsExchange&) = delete;
+  TotalsExchange& operator=(const TotalsExchange&) = delete;
+
+  // Called after every step. Returns a sum over all ranks when one has arrived; its steps may lie
+  // some time back. Throws Error, as Work::wait() does.
+  std::optional<StepTotals> step(const StepTotals& own);
+  // The sum of all steps that step() has not returned. Every rank must call it, after the same
+  // step.
+  StepTotals finish();
+
+ private:
+  void send();
+  StepTotals receive();
+
+  Communicator* communicator_;
+  std::int64_t every_ = 1;  // steps
+  std::int64_t since_ = 0;
+  bool slow_ = false;
+  StepTotals own_;
+  StepTotals in_flight_;
+  std::optional<Work> work_;
+};
+
+}  // namespace sluice::train
