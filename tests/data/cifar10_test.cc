@@ -6,7 +6,7 @@ namespace {
 
 constexpr std::size_t kRecords = 4;  // the real files have 10,000
 
-// Every pixel tells its file, record and place apart from the next.
+// Every pixel has a value of its file, record and position.
 std::uint8_t pixel(int file, std::size_t record, std::size_t place) {
   return static_cast<std::uint8_t>(static_cast<std::size_t>(file) * 101 + record * 31 + place * 3);
 }
@@ -43,7 +43,7 @@ TEST_F(Cifar10Files, AreReadInOrder) {
   EXPECT_EQ(data.validation->label(3), 9);
 }
 
-TEST_F(Cifar10Files, MayLieInTheFolderTheyWereUnpackedTo) {
+TEST_F(Cifar10Files, MayLieInTheFolderOfTheArchive) {
   std::filesystem::create_directory(root_ / "cifar-10-batches-bin");
   for (int i = 1; i <= 5; ++i) {
     const std::string name = "data_batch_" + std::to_string(i) + ".bin";
@@ -53,7 +53,7 @@ TEST_F(Cifar10Files, MayLieInTheFolderTheyWereUnpackedTo) {
   EXPECT_EQ(open_cifar10(root_, kRecords).value().train->size(), 5 * kRecords);
 }
 
-TEST_F(Cifar10Files, AWrongFileIsNamed) {
+TEST_F(Cifar10Files, AnErrorNamesTheWrongFile) {
   write("data_batch_4.bin", batch(4).substr(0, 10000));
   EXPECT_EQ(refusal(), path("data_batch_4.bin") +
                            " is truncated: 4 records of 3073 bytes are 12292 bytes, it has 10000");

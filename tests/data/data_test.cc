@@ -7,7 +7,7 @@ namespace {
 
 std::string refusal(const std::string& spec) { return open_data(spec).status().message(); }
 
-TEST(Data, SaysWhatIsWrongWithItsWord) {
+TEST(Data, AWrongNameIsAnErrorThatHelps) {
   EXPECT_EQ(refusal("mnits:/tmp/x"), "there is no data \"mnits:/tmp/x\": did you mean mnist?");
   EXPECT_EQ(refusal("photographs"),
             "there is no data \"photographs\": give demo, mnist:DIR, cifar10:DIR, images:DIR, "
@@ -25,7 +25,7 @@ TEST(Data, SaysWhatIsWrongWithItsWord) {
             "\"/tmp\" is a folder without the kind of its data: did you mean images:/tmp?");
 }
 
-TEST(Data, NamesWhatIsNotThere) {
+TEST(Data, AnErrorNamesTheMissingFile) {
   EXPECT_EQ(refusal("mnist:/nowhere"),
             "/nowhere has no file train-images-idx3-ubyte or train-images-idx3-ubyte.gz");
   EXPECT_EQ(refusal("cifar10:/nowhere"),
@@ -35,7 +35,7 @@ TEST(Data, NamesWhatIsNotThere) {
   EXPECT_EQ(refusal("pack:/nowhere"), "/nowhere cannot be read: No such file or directory");
 }
 
-TEST(Data, RandomImagesAreTheSameEveryTimeAndLikeNoOther) {
+TEST(Data, RandomImagesAreReproducibleAndDiffer) {
   const Data data = open_data("random:16").value();
   const Data again = open_data("random:16").value();
   EXPECT_EQ(data.height, 16);

@@ -11,8 +11,8 @@
 namespace sluice::data {
 namespace {
 
-// Whoever changes an image raises kDemoVersion: accuracies before and after do not compare.
-TEST(Demo, ItsVersionNamesThesePixels) {
+// A change of any image must raise kDemoVersion: accuracies before and after cannot be compared.
+TEST(Demo, ItsVersionStandsForThesePixels) {
   const auto hash = [](const MemoryDataset& images) {
     return XXH64(images.pixels().data(), images.pixels().size(), 0);
   };
@@ -37,7 +37,7 @@ TEST(Demo, AnImageIsAFunctionOfItsNumber) {
   EXPECT_EQ(image.pixels, drawn);
 }
 
-// Softmax regression by plain gradient descent, a sample at a time.
+// Softmax regression by plain gradient descent, one sample at a time.
 class Linear {
  public:
   static constexpr std::size_t kInputs = 28 * 28;
@@ -103,7 +103,7 @@ class Linear {
   std::vector<float> scores_ = std::vector<float>(kClasses);
 };
 
-TEST(Demo, IsNotForLinearModels) {
+TEST(Demo, IsTooHardForLinearModels) {
   const MemoryDataset train = demo_train();
   const MemoryDataset validation = demo_validation();
   double best = 0;

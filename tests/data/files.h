@@ -1,4 +1,4 @@
-// files.h - files for tests to read: a folder that goes away, image files of known pixels.
+// files.h - a test fixture with files in a temporary folder.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -10,7 +10,7 @@ namespace {
 
 class Gzip : public WithFiles {
  protected:
-  // Longer than what is inflated at once.
+  // Longer than the piece that is inflated at once.
   Gzip() {
     base::Random random{3};
     for (std::size_t i = 0; i < 3'000'000; ++i) text_ += static_cast<char>(random.below(7));
@@ -27,7 +27,7 @@ class Gzip : public WithFiles {
   std::string text_;
 };
 
-TEST_F(Gzip, FilesAreReadWhetherCompressedOrNot) {
+TEST_F(Gzip, FilesAreReadCompressedOrNot) {
   std::vector<std::uint8_t> bytes{1, 2, 3};
   ASSERT_TRUE(read_maybe_gzipped(path("text.gz"), bytes).ok());
   EXPECT_TRUE(std::equal(bytes.begin(), bytes.end(), text_.begin(), text_.end(),
@@ -37,7 +37,7 @@ TEST_F(Gzip, FilesAreReadWhetherCompressedOrNot) {
   EXPECT_EQ(bytes, (std::vector<std::uint8_t>{'h', 'e', 'l', 'l', 'o'}));
 }
 
-TEST_F(Gzip, ATruncatedFileIsRefusedWhereverItIsCut) {
+TEST_F(Gzip, AFileTruncatedAnywhereIsRefused) {
   const std::string whole = read("text.gz");
   for (const std::size_t length : {std::size_t{2}, std::size_t{10}, std::size_t{1000},
                                    whole.size() / 2, whole.size() - 8, whole.size() - 1}) {

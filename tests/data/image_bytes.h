@@ -1,4 +1,4 @@
-// image_bytes.h - JPEG and PNG files of known pixels, by the libraries themselves.
+// image_bytes.h - JPEG and PNG files of known pixels, encoded by the libraries directly.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 
 namespace sluice::data {
 
-// Pixels interleaved, three channels.
+// Takes interleaved pixels, three channels.
 inline std::string jpeg_of(const std::vector<std::uint8_t>& pixels, int width, int height,
                            int quality = 100) {
   const tjhandle handle = tjInitCompress();
@@ -28,7 +28,7 @@ inline std::string jpeg_of(const std::vector<std::uint8_t>& pixels, int width, i
   return file;
 }
 
-// An image of one colour: what is read back is within a step or two of it.
+// An image of one colour. Decoded pixels differ from it by one or two at most.
 inline std::string jpeg_of(std::uint8_t red, std::uint8_t green, std::uint8_t blue, int width = 16,
                            int height = 8) {
   std::vector<std::uint8_t> pixels;
@@ -43,10 +43,10 @@ inline std::vector<std::uint8_t> noise(std::size_t count) {
   return values;
 }
 
-// One whose pixels are most of its file.
+// A file that consists mostly of pixels.
 inline std::string noisy_jpeg() { return jpeg_of(noise(std::size_t{16} * 8 * 3), 16, 8); }
 
-// A photograph of sorts: smooth, so that JPEG and resizing change it little.
+// A smooth image, which JPEG and resizing change little.
 inline std::vector<std::uint8_t> gradient(int width, int height) {
   std::vector<std::uint8_t> pixels;
   for (int y = 0; y < height; ++y) {
@@ -59,7 +59,7 @@ inline std::vector<std::uint8_t> gradient(int width, int height) {
   return pixels;
 }
 
-// `format` is one of libpng's: PNG_FORMAT_RGB, PNG_FORMAT_GRAY, PNG_FORMAT_RGBA, ...
+// `format` is a constant of libpng: PNG_FORMAT_RGB, PNG_FORMAT_GRAY, PNG_FORMAT_RGBA, ...
 inline std::string png_of(const void* pixels, int width, int height, png_uint_32 format) {
   png_image image{};
   image.version = PNG_IMAGE_VERSION;

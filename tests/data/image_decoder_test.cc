@@ -51,7 +51,7 @@ TEST(ImageDecoder, ReadsGreyAsThreeEqualChannels) {
   expect_near(decoded(file), std::vector<std::uint8_t>(64 * 3, 77), 1);
 }
 
-TEST(ImageDecoder, SeesTransparencyOnWhite) {
+TEST(ImageDecoder, PutsTransparentPixelsOnWhite) {
   const std::vector<std::uint8_t> pixels{10, 20, 30, 255, 10, 20, 30, 0};
   EXPECT_EQ(decoded(png_of(pixels.data(), 2, 1, PNG_FORMAT_RGBA)),
             (std::vector<std::uint8_t>{10, 20, 30, 255, 255, 255}));
@@ -68,7 +68,7 @@ TEST(ImageDecoder, ReadsJpeg) {
       2);
 }
 
-// CMYK as Adobe writes it, upside down, and as others do. A colour of its own, with some black.
+// CMYK as Adobe writes it, inverted, and as others write it: one colour with some black.
 TEST(ImageDecoder, ReadsCmyk) {
   const std::vector<std::uint8_t> inks = [] {
     std::vector<std::uint8_t> all;
@@ -92,7 +92,7 @@ TEST(ImageDecoder, ReadsCmyk) {
   expect_near(decoded(adobe), flat(200 * 220 / 255, 100 * 220 / 255, 50 * 220 / 255), 4);
 }
 
-TEST(ImageDecoder, ReadsJpegAtAPartOfItsSize) {
+TEST(ImageDecoder, ReadsJpegAtAFractionOfItsSize) {
   const auto pixels = gradient(64, 48);
   const std::string file = jpeg_of(pixels, 64, 48);
   expect_near(decoded(file), pixels, 6);
@@ -113,7 +113,7 @@ TEST(ImageDecoder, ReadsJpegAtAPartOfItsSize) {
   }
 }
 
-TEST(ImageDecoder, SaysWhatIsWrong) {
+TEST(ImageDecoder, AnErrorNamesTheReason) {
   const std::string jpeg = noisy_jpeg();
   const auto pixels = noise(std::size_t{40} * 40 * 3);
   const std::string png = png_of(pixels.data(), 40, 40, PNG_FORMAT_RGB);
@@ -127,8 +127,8 @@ TEST(ImageDecoder, SaysWhatIsWrong) {
   EXPECT_TRUE(refusal(png.substr(0, 20)).starts_with("is a broken PNG image: "));
 }
 
-// A decoder goes on after a file that it could not read.
-TEST(ImageDecoder, IsNotSpoiltByABrokenFile) {
+// A decoder reads further files after one that it could not read.
+TEST(ImageDecoder, ReadsAGoodFileAfterABrokenOne) {
   ImageDecoder decoder;
   Image image;
   const std::string good = noisy_jpeg();

@@ -60,7 +60,7 @@ TEST_F(Photographs, DifferentClassesAreAnError) {
                 "has dog");
 }
 
-TEST_F(Photographs, NoImagesAreAnError) {
+TEST_F(Photographs, AFolderWithoutImagesIsAnError) {
   fs::create_directories(root_ / "train/cat");
   fs::create_directories(root_ / "test/cat");
   EXPECT_EQ(open().status().message(), root_.string() + " has no images to learn from");
@@ -68,7 +68,7 @@ TEST_F(Photographs, NoImagesAreAnError) {
   EXPECT_EQ(open().status().message(), root_.string() + " has no images to validate");
 }
 
-TEST_F(Photographs, SmallOnesOfOneSizeAreKept) {
+TEST_F(Photographs, SmallImagesOfOneSizeAreKeptInMemory) {
   for (const std::string name :
        {"train/cat/0", "train/cat/1", "train/dog/0", "test/cat/0", "test/dog/0"}) {
     write(name + ".jpg", jpeg_of(40, 80, 120));
@@ -97,7 +97,7 @@ TEST_F(Photographs, SmallOnesOfOneSizeAreKept) {
   EXPECT_EQ(open({.memory_bytes = 100}).value().height, 0);  // too many for that
 }
 
-TEST_F(Photographs, AViewIsCutFromTheMiddleOrFromARandomPart) {
+TEST_F(Photographs, AViewIsACentreCropOrARandomCrop) {
   // Red grows to the right, green downwards.
   const std::string file = jpeg_of(gradient(640, 480), 640, 480);
   const std::vector<std::uint8_t> bytes = bytes_of(file);
@@ -164,7 +164,7 @@ TEST_F(ImageFolders, NumberClassesAndImagesByTheirNames) {
   }
 }
 
-TEST_F(ImageFolders, LeaveBrokenImagesOutAndNameThem) {
+TEST_F(ImageFolders, LeaveOutBrokenImagesAndReportThem) {
   const std::string good = noisy_jpeg();
   write("train/a/0.jpg", good.substr(0, good.size() - 100));
   write("train/a/1.jpg", good);
@@ -188,7 +188,7 @@ TEST_F(ImageFolders, LeaveBrokenImagesOutAndNameThem) {
   EXPECT_EQ(loaded.skipped[4], train + "/b/6.jpg is a broken JPEG image: it has no header");
 }
 
-TEST_F(ImageFolders, SayWhatIsMissing) {
+TEST_F(ImageFolders, ReportWhatIsMissing) {
   EXPECT_EQ(list_images(root_, Split::Test).status().message(),
             root_.string() + " has no folder test or val with a folder of images for each class");
   write("train/a/0.jpg", "nothing");

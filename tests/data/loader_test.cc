@@ -39,7 +39,7 @@ LoaderOptions options(int threads, ViewKind kind) {
           .image = kSide};
 }
 
-// Batch b of `size` samples: those after each other, epoch after epoch.
+// The samples of batch b in order, one epoch after the other.
 auto in_turn(std::size_t samples, std::size_t size) {
   return [=, held = std::vector<SampleRef>{}](std::int64_t batch) mutable {
     held.clear();
@@ -89,7 +89,7 @@ TEST(Loader, GivesTheSameBitsForAnyNumberOfThreads) {
 }
 
 // A resumed training starts in the middle.
-TEST(Loader, ABatchDoesNotDependOnTheOnesBefore) {
+TEST(Loader, ABatchDoesNotDependOnEarlierBatches) {
   const MemoryDataset images = some_images(53);
   Loader all{images, options(2, ViewKind::Shifted), in_turn(53, 5), 0, 30};
   Loader rest{images, options(2, ViewKind::Shifted), in_turn(53, 5), 17, 30};
@@ -113,7 +113,7 @@ TEST(Loader, WithoutAugmentationGivesTheNormalisedImage) {
   EXPECT_EQ(loader.next().value(), nullptr);
 }
 
-// Reads slowly, counts what was read, and fails at given samples.
+// Reads slowly, counts the samples it has read, and fails at some of them.
 class Watched final : public Dataset {
  public:
   explicit Watched(std::size_t count) : images_{some_images(count)} {}
@@ -136,11 +136,11 @@ class Watched final : public Dataset {
   MemoryDataset images_;
 };
 
-TEST(Loader, StaysAsFarAheadAsItMay) {
+TEST(Loader, LoadsNoFurtherAheadThanItsLimit) {
   const Watched images{40};
   Loader loader{images, options(2, ViewKind::Whole), in_turn(40, 5), 0, 100};
   (void)loader.next().value();
-  // 3 batches of 5 beyond the one in use; given time, no more than that.
+  // 3 batches of 5 beyond the one in use, and never more.
   for (int i = 0; i < 1000 && images.reads < 20; ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds{5});
   }
@@ -153,7 +153,7 @@ TEST(Loader, StaysAsFarAheadAsItMay) {
   EXPECT_EQ(images.reads, 25);
 }
 
-TEST(Loader, EndsWhereverItIs) {
+TEST(Loader, CanBeDestroyedAtAnyTime) {
   const Watched images{40};
   for (int taken = 0; taken < 12; ++taken) {
     Loader loader{images, options(3, ViewKind::Whole), in_turn(40, 5), 0, 1000};
@@ -162,7 +162,7 @@ TEST(Loader, EndsWhereverItIs) {
   const Loader unused{images, options(3, ViewKind::Whole), in_turn(40, 5), 7, 7};
 }
 
-TEST(Loader, LeavesBrokenImagesOutAndNamesEachOnce) {
+TEST(Loader, LeavesOutBrokenImagesAndReportsEachOnce) {
   Watched images{40};
   images.broken = 3;
   for (const int threads : {0, 1, 4}) {
@@ -216,7 +216,7 @@ TEST(Loader, ABatchOfBrokenImagesIsAnErrorUnlessItMayBeEmpty) {
   EXPECT_EQ(evaluation.next().value(), nullptr);
 }
 
-// A rank whose share of the last evaluation step is nothing.
+// A rank that has no samples in the last evaluation batch.
 TEST(Loader, ABatchMayHaveNoSamples) {
   const MemoryDataset images = some_images(4);
   for (const int threads : {0, 2}) {
@@ -225,7 +225,7 @@ TEST(Loader, ABatchMayHaveNoSamples) {
   }
 }
 
-TEST(Loader, WhatAWorkerThrowsIsAnError) {
+TEST(Loader, AnExceptionInAWorkerIsAnError) {
   Watched images{40};
   images.throws = true;
   Loader loader{images, options(2, ViewKind::Whole), in_turn(40, 8), 0, 15};

@@ -51,7 +51,7 @@ TEST_F(Mnist, IsReadFromIdxFiles) {
   }
 }
 
-TEST_F(Mnist, ATruncatedFileIsNamed) {
+TEST_F(Mnist, AnErrorNamesATruncatedFile) {
   write("train-images-idx3-ubyte", images(3, 4, 5).substr(0, 70));
   EXPECT_EQ(refusal(),
             path("train-images-idx3-ubyte") + " is truncated: its header says 76 bytes, it has 70");
@@ -63,7 +63,7 @@ TEST_F(Mnist, ATruncatedFileIsNamed) {
             path("train-images-idx3-ubyte") + " is 3 bytes long, and an IDX header alone is 16");
 }
 
-TEST_F(Mnist, AFileOfAnotherKindIsNamed) {
+TEST_F(Mnist, AnErrorNamesAFileOfAnotherKind) {
   write("train-images-idx3-ubyte", labels(std::string(20, 'a')));
   EXPECT_EQ(refusal(), path("train-images-idx3-ubyte") +
                            " is no IDX file of images: it begins with 00000801, not 00000803");
@@ -72,7 +72,7 @@ TEST_F(Mnist, AFileOfAnotherKindIsNamed) {
                            " has a wrong size in its header: 2147483648 of pixels a side");
 }
 
-TEST_F(Mnist, FilesThatDoNotFitTogetherAreNamed) {
+TEST_F(Mnist, AnErrorNamesFilesThatDoNotMatch) {
   write("t10k-labels.idx1-ubyte", labels({1, 2, 3}));
   EXPECT_EQ(refusal(), path("t10k-labels.idx1-ubyte") + " has 3 labels for the 2 images of " +
                            path("t10k-images.idx3-ubyte"));

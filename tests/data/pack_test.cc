@@ -34,7 +34,7 @@ void expect_alike(const Image& got, const Image& expected, int tolerance) {
   }
 }
 
-TEST_F(Pack, HoldsWhatTheSourceHolds) {
+TEST_F(Pack, HasTheImagesOfItsSource) {
   for (const bool raw : {true, false}) {
     const PackSummary summary = pack({.raw = raw, .threads = 3}).value();
     EXPECT_EQ(summary.train, 3U);
@@ -52,7 +52,7 @@ TEST_F(Pack, HoldsWhatTheSourceHolds) {
       EXPECT_EQ(packed.train->label(i), images.train->label(i));
       ASSERT_TRUE(images.train->decode(i, expected).ok());
       ASSERT_TRUE(packed.train->decode(i, got).ok());
-      // JPEG files are taken as they are; the PNG, which is noise, is written anew.
+      // JPEG files are copied. The PNG file, which is noise, is encoded again.
       if (raw || i != 1) expect_alike(got, expected, 0);
     }
     ASSERT_TRUE(images.validation->decode(1, expected).ok());
@@ -61,7 +61,7 @@ TEST_F(Pack, HoldsWhatTheSourceHolds) {
   }
 }
 
-TEST_F(Pack, MakesLargeImagesSmaller) {
+TEST_F(Pack, ShrinksLargeImages) {
   ASSERT_TRUE(pack({.resize = 40}).ok());
   const Data packed = open_pack(path("out.pack")).value();
   Image image;
@@ -82,8 +82,8 @@ TEST_F(Pack, MakesLargeImagesSmaller) {
   EXPECT_EQ(image.width, 40);
 }
 
-// In the mean of all pixels of the images to learn from, by hand.
-TEST_F(Pack, KnowsMeanAndDeviation) {
+// The mean over all pixels of the training images, computed naively.
+TEST_F(Pack, StoresMeanAndDeviation) {
   ASSERT_TRUE(pack({.raw = true}).ok());
   const Data packed = open_pack(path("out.pack")).value();
   double sum = 0;
@@ -103,7 +103,7 @@ TEST_F(Pack, KnowsMeanAndDeviation) {
               std::sqrt(squares / count - sum / count * sum / count), 1e-6);
 }
 
-TEST_F(Pack, OfGreyImagesIsPixels) {
+TEST_F(Pack, StoresGreyImagesAsPixels) {
   const Data demo = open_data("demo").value();
   ASSERT_TRUE(pack_images(demo, path("out.pack"), {.threads = 2}).ok());
   const Data packed = open_pack(path("out.pack")).value();
@@ -161,7 +161,7 @@ TEST_F(Pack, ADamagedRecordIsOneBrokenImage) {
   EXPECT_TRUE(packed.train->decode(2, image).ok());
 }
 
-TEST_F(Pack, LeavesBrokenImagesOutUpToALimit) {
+TEST_F(Pack, LeavesOutBrokenImagesUpToALimit) {
   write("images/train/dog/1.jpg", "nothing");
   write("images/train/dog/2.jpg", "nothing");
   write("images/train/dog/3.jpg", jpeg_of(1, 1, 1));
@@ -179,7 +179,7 @@ TEST_F(Pack, LeavesBrokenImagesOutUpToALimit) {
   EXPECT_FALSE(std::filesystem::exists(path("out.pack.part")));
 }
 
-TEST_F(Pack, AFileThatCannotBeWrittenIsNamed) {
+TEST_F(Pack, AnErrorNamesAFileThatCannotBeWritten) {
   EXPECT_EQ(pack_images(source(), path("nowhere/out.pack"), {}).status().message(),
             path("nowhere/out.pack.part") + " cannot be written: No such file or directory");
 }
@@ -192,7 +192,7 @@ TEST_F(Pack, IsACommand) {
   EXPECT_EQ(packed.err, "");
   EXPECT_EQ(open_pack(path("out.pack")).value().train->size(), 3U);
 
-  // Again over its own work, never over anything else.
+  // It overwrites a pack file, but no other file.
   EXPECT_EQ(cli::shell("SLUICE data pack " + path("images") + " " + path("out.pack")).status, 0);
   write("letter", "Dear Sir");
   const cli::Outcome kept = cli::shell("SLUICE data pack " + path("images") + " " + path("letter"));

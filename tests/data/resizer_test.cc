@@ -21,7 +21,7 @@ TEST(RandomCrop, LiesInTheImageAndInItsRanges) {
     ASSERT_LE(crop.top + crop.height, 375);
     ASSERT_LE(crop.left + crop.width, 500);
     const double area = crop.height * crop.width / (375.0 * 500);
-    // Sides are whole pixels: at least 1 in 100 of them here.
+    // Sides are whole pixels, so they deviate by up to 1 in 100.
     ASSERT_GE(area, 0.08 * 0.97);
     ASSERT_GE(crop.width / crop.height, 0.75 * 0.98);
     ASSERT_LE(crop.width / crop.height, 4.0 / 3 * 1.02);
@@ -34,7 +34,7 @@ TEST(RandomCrop, LiesInTheImageAndInItsRanges) {
   EXPECT_NEAR(mean_top, 375 / 2.0, 5);
 }
 
-TEST(RandomCrop, OfAStripIsItsMiddle) {
+TEST(RandomCrop, OfAStripIsTheMiddle) {
   base::Random random{5};
   const Crop crop = random_crop({.least_area = 0.5}, 10, 1000, random);
   EXPECT_EQ(crop.top, 0);
@@ -54,7 +54,7 @@ TEST(CentreCrop, IsTheMiddleSquare) {
   EXPECT_DOUBLE_EQ(crop.left, 48);
 }
 
-TEST(LargestDivisor, LeavesAsManyPixelsAsAreNeeded) {
+TEST(LargestDivisor, LeavesEnoughPixels) {
   const auto of = [](double height, double width) {
     return largest_divisor({0, 0, height, width}, 224);
   };
@@ -75,8 +75,8 @@ Image noise(int channels, int height, int width) {
   return pixels;
 }
 
-// The definition, pixel by pixel: a triangle over the crop, two output pixels wide or two input
-// pixels, whichever is wider.
+// The definition, pixel by pixel: a triangle over the crop that is two output pixels or two input
+// pixels wide, whichever is more.
 double expected(const Image& pixels, const Crop& crop, TargetSize size, int channel, int y, int x) {
   const auto weight = [](double begin, double length, int outputs, int out, int in, int inputs) {
     if (in < std::max(0.0, std::floor(begin)) ||
@@ -105,7 +105,7 @@ double expected(const Image& pixels, const Crop& crop, TargetSize size, int chan
   return sum / total;
 }
 
-TEST(Resizer, TakesTheMeanUnderEveryPixel) {
+TEST(Resizer, MatchesItsDefinition) {
   struct Case {
     int channels, height, width;
     Crop crop;
@@ -131,7 +131,7 @@ TEST(Resizer, TakesTheMeanUnderEveryPixel) {
           for (int x = 0; x < one.size.width; ++x) {
             const int from = flipped ? one.size.width - 1 - x : x;
             const double value = expected(pixels, one.crop, one.size, channel, y, from);
-            // Sums of at most some hundred terms, each rounded to 24 bits.
+            // Sums have at most some hundred terms, each rounded to 24 bits.
             ASSERT_NEAR(out[next++], (value - 100) / 50, 1e-4)
                 << one.height << "x" << one.width << " at " << channel << " " << y << " " << x;
           }
@@ -141,7 +141,7 @@ TEST(Resizer, TakesTheMeanUnderEveryPixel) {
   }
 }
 
-TEST(Resizer, LeavesAnImageOfTheRightSizeAlone) {
+TEST(Resizer, DoesNotChangeAnImageOfTheRightSize) {
   const Image pixels = noise(3, 16, 24);
   Image out;
   Resizer{}.resize(pixels.view(), {16, 24}, out);

@@ -19,7 +19,7 @@ recipe::Recipe recipe(int batch, double epochs, recipe::EpochEnd end,
   return some;
 }
 
-// The samples of a step of all ranks, each part rank after rank.
+// The samples of a step, for each backward in the order of ranks.
 std::vector<SampleRef> step_of(const recipe::EpochTable& plan, std::int64_t step) {
   std::vector<SampleRef> all;
   for (int micro = 0; micro < plan.epoch_of(step).accumulate; ++micro) {
@@ -68,7 +68,7 @@ TEST(Sampler, AStepDependsOnTheGlobalBatchAlone) {
   }
 }
 
-TEST(Sampler, AnUnevenEndIsDroppedFilledOrRunOver) {
+TEST(Sampler, AnUnevenEpochEndIsDroppedFilledOrRunOn) {
   const auto samples_of = [](recipe::EpochEnd end) {
     const recipe::EpochTable plan = recipe::make_epoch_table(recipe(4, 2, end), 2, 20).value();
     std::vector<SampleRef> all;
@@ -85,10 +85,10 @@ TEST(Sampler, AnUnevenEndIsDroppedFilledOrRunOver) {
   };
   using Counts = std::map<std::uint64_t, std::size_t>;
   EXPECT_EQ(counts(samples_of(recipe::EpochEnd::Drop)), (Counts{{0, 16}, {1, 16}}));
-  // 4 of the next epoch's shuffle after each epoch; that epoch begins with them again.
+  // Each epoch ends with 4 samples of the next shuffle. The next epoch begins with them again.
   EXPECT_EQ(counts(samples_of(recipe::EpochEnd::Fill)), (Counts{{0, 20}, {1, 24}, {2, 4}}));
   EXPECT_EQ(counts(samples_of(recipe::EpochEnd::RunOn)), (Counts{{0, 20}, {1, 20}}));
-  // Nothing is seen twice in an epoch that runs on.
+  // No sample comes twice in an epoch that runs on.
   std::vector<SampleRef> run_on = samples_of(recipe::EpochEnd::RunOn);
   std::set<std::pair<std::uint64_t, std::size_t>> seen;
   for (const SampleRef& one : run_on) EXPECT_TRUE(seen.insert({one.epoch, one.sample}).second);

@@ -9,7 +9,7 @@
 namespace sluice::data {
 namespace {
 
-// A value that no other (sample, channel, row, column) here has nearby.
+// A value that differs from those of nearby samples, channels, rows and columns.
 std::uint8_t pixel(int sample, int channel, int y, int x) {
   return static_cast<std::uint8_t>(sample * 71 + channel * 53 + y * 17 + x * 3);
 }
@@ -86,7 +86,7 @@ TEST(RandomShift, ReachesEveryOffsetWithAndWithoutAMirror) {
   }
 }
 
-TEST(MemoryDataset, KnowsTheMeanAndDeviationOfItsPixels) {
+TEST(MemoryDataset, ComputesMeanAndDeviationOfItsPixels) {
   MemoryDataset images{2};
   ASSERT_TRUE(images.add({1, 1, 2, {0, 10}}, 0).ok());
   ASSERT_TRUE(images.add({1, 1, 2, {20, 30}}, 1).ok());
@@ -98,7 +98,7 @@ TEST(MemoryDataset, KnowsTheMeanAndDeviationOfItsPixels) {
   EXPECT_EQ(images.size(), 2U);
 }
 
-// A grey image in memory, for a network that takes larger ones.
+// A grey image in memory, for a network that takes larger images.
 TEST(Viewer, ResizesImages) {
   const std::vector<std::uint8_t> pixels(28 * 28, 200);
   const ImageView stored{Storage::Planes, 1, 28, 28, pixels};

@@ -1,4 +1,4 @@
-// The batch norms of the models, at several ranks.
+// Tests the batch norms of the models at several ranks.
 #include "train/models/batch_norm.h"
 
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ Tensor batch(int rank) {
 
 Tensor running_mean(Model& model) { return model.named_buffers()["bn1.running_mean"]; }
 
-TEST(BatchNorm, SynchronisedIsThatOfOneLargeBatch) {
+TEST(BatchNorm, SynchronisedItEqualsOneLargeBatch) {
   const auto alone = network();
   const Tensor whole = alone->forward(torch::cat({batch(0), batch(1)}));
   whole.square().mean().backward();
@@ -33,7 +33,7 @@ TEST(BatchNorm, SynchronisedIsThatOfOneLargeBatch) {
     synchronise_batch_norms(*shared, communicator.split(0, communicator.rank()));
     const Tensor own = shared->forward(batch(communicator.rank()));
     own.square().mean().backward();
-    // f32 rounding of sums in another order, through three layers.
+    // The order of sums differs: f32 rounding through three layers.
     EXPECT_TRUE(torch::allclose(own, whole.narrow(0, communicator.rank() * 6, 6), 1e-4, 1e-5));
     EXPECT_TRUE(torch::allclose(running_mean(*shared), running_mean(*alone), 1e-4, 1e-5));
     EXPECT_GT(seconds_waited(*shared), 0);
@@ -44,7 +44,7 @@ TEST(BatchNorm, SynchronisedIsThatOfOneLargeBatch) {
   });
 }
 
-TEST(BatchNorm, MayKeepTheLastBatchAlone) {
+TEST(BatchNorm, CanKeepTheStatisticsOfTheLastBatch) {
   const auto model = network();
   keep_last_batches(*model);
   const torch::NoGradGuard no_grad;
@@ -56,7 +56,7 @@ TEST(BatchNorm, MayKeepTheLastBatchAlone) {
   EXPECT_TRUE(torch::equal(running_mean(*model), running_mean(*fresh)));
 }
 
-TEST(AveragedStatistics, AreTheMeanForAWhileAndThenAsTheyWere) {
+TEST(AveragedStatistics, AreTheMeanAsLongAsTheyLive) {
   std::vector<Tensor> own(2);
   for (int rank = 0; rank < 2; ++rank) {
     const auto model = network();

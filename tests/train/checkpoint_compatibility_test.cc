@@ -38,7 +38,7 @@ std::string bytes_of(const fs::path& file) {
 
 // The checkpoint holds every kind of state: 16-bit wire, sparse gradients, a mean in flight, loss
 // scaling. Saving what was loaded must give the same files, so nothing is lost or read wrongly.
-TEST(CheckpointCompatibility, AStoredCheckpointLoadsAndIsWrittenAgainWithTheSameBytes) {
+TEST(CheckpointCompatibility, AStoredCheckpointLoadsAndIsSavedWithTheSameBytes) {
   const bench::TemporaryFolder folder;
   const fs::path again = folder.make("run");
   libtorch::run_torch_ranks(kRanks, [&](Communicator& comm) {

@@ -19,7 +19,7 @@ std::vector<nlohmann::json> lines(const std::filesystem::path& path) {
   return all;
 }
 
-TEST(Metrics, AreOneObjectALine) {
+TEST(Metrics, HaveOneObjectInEachLine) {
   const TemporaryFolder folder;
   const auto path = folder.path() / "metrics.jsonl";
   Metrics metrics = Metrics::open(path, 0).value();
@@ -36,7 +36,7 @@ TEST(Metrics, AreOneObjectALine) {
   EXPECT_EQ(all[1]["top5"], 80);
 }
 
-TEST(Metrics, ResumedDropWhatIsTakenAgain) {
+TEST(Metrics, OfAResumedRunDropTheStepsTakenAgain) {
   const TemporaryFolder folder;
   const auto path = folder.path() / "metrics.jsonl";
   {
@@ -62,7 +62,7 @@ TEST(Metrics, StayFewInALongRun) {
   EXPECT_LT(lines(path).size(), 3000U);
 }
 
-TEST(Metrics, RefuseAFolderThatIsNotThere) {
+TEST(Metrics, RefuseAMissingFolder) {
   EXPECT_FALSE(Metrics::open("/nowhere/metrics.jsonl", 0).ok());
 }
 

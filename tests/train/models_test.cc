@@ -15,7 +15,7 @@ std::shared_ptr<Model> made(std::string_view name, const ModelOptions& options =
   return make_model(name, options).value();
 }
 
-// Images that are small for the network, but of which something is left at its end.
+// Images that are small for the network, but large enough for its last layer.
 recipe::ModelInput quick(std::string_view name) {
   recipe::ModelInput input = recipe::model_input(name).value();
   if (input.image == 224) input.image = 96;
@@ -29,7 +29,7 @@ torch::Tensor images_for(const recipe::ModelInput& input, std::int64_t count) {
 
 class EachModel : public testing::TestWithParam<std::string_view> {};
 
-// Parameters by name, as a table has them: a layer's weight, then its bias.
+// Parameters by name, in the order of a table: the weight of a layer, then its bias.
 TEST_P(EachModel, HasTheParametersOfItsTable) {
   const recipe::ModelTable table = recipe::model_table(GetParam()).value();
   const auto parameters = made(GetParam())->named_parameters();
@@ -49,9 +49,8 @@ TEST_P(EachModel, HasTheParametersOfItsTable) {
   EXPECT_EQ(next, parameters.size());
 }
 
-// What torch itself sees of every convolution and matrix product of this thread: the shapes that
-// come out. (What goes in cannot be asked for: that needs a libtorch built with assertions like
-// ours.)
+// Records the output shapes of every convolution and matrix product of this thread, from torch
+// itself. (Input shapes would need a libtorch that is built with assertions like ours.)
 thread_local std::vector<std::vector<std::int64_t>> recorded;
 
 void record(const at::RecordFunction& function, at::ObserverContext*) {
@@ -60,7 +59,7 @@ void record(const at::RecordFunction& function, at::ObserverContext*) {
   recorded.push_back(function.outputs()[0].toTensor().sizes().vec());
 }
 
-TEST_P(EachModel, ComputesWhatItsTableSaysInThatOrder) {
+TEST_P(EachModel, ComputesTheOperationsOfItsTableInOrder) {
   const recipe::ModelInput input = quick(GetParam());
   const recipe::ModelTable table = recipe::model_table(GetParam(), input).value();
   const std::shared_ptr<Model> model = made(GetParam(), {.input = input});
@@ -93,7 +92,7 @@ TEST_P(EachModel, GivesEveryParameterAFiniteGradient) {
   const torch::Tensor labels = torch::arange(2);
   const torch::Tensor loss =
       torch::nll_loss(model->forward(images_for(input, 2)).log_softmax(1), labels);
-  // The classifier starts small: all classes are about as likely.
+  // The classifier starts small, so all classes are about equally likely.
   EXPECT_NEAR(loss.item<double>(), std::log(input.classes), 1.5);
   loss.backward();
   for (const auto& parameter : model->named_parameters()) {
@@ -135,7 +134,7 @@ bool same_parameters(const Model& one, const Model& other) {
   return a.size() == b.size();
 }
 
-TEST(Models, AreTheSameBitsFromTheSameSeedWhateverTorchsOwnGeneratorDid) {
+TEST(Models, HaveTheSameBitsFromTheSameSeedWithAnyTorchGenerator) {
   const std::shared_ptr<Model> one = made("resnet20", {.seed = 3});
   torch::manual_seed(99);
   EXPECT_TRUE(same_parameters(*one, *made("resnet20", {.seed = 3})));
@@ -148,7 +147,7 @@ TEST(Models, LayersOfOneShapeStartDifferently) {
       torch::equal(parameters["layer1.0.conv1.weight"], parameters["layer1.0.conv2.weight"]));
 }
 
-TEST(ResNet, WithLastScalesOfZeroABlockIsItsShortcut) {
+TEST(ResNet, ABlockWithALastScaleOfZeroIsItsShortcut) {
   const std::shared_ptr<Model> model =
       made("resnet18", {.input = {.classes = 5, .image = 64}, .zero_init_last_gamma = true});
   int zero = 0;
@@ -162,7 +161,7 @@ TEST(ResNet, WithLastScalesOfZeroABlockIsItsShortcut) {
   EXPECT_EQ(zero, 8);
 }
 
-TEST(AlexNet, DropsOutAsTheSeedSays) {
+TEST(AlexNet, DropoutIsAFunctionOfTheSeed) {
   const recipe::ModelInput input{.classes = 10, .channels = 3, .image = 64};
   const std::shared_ptr<Model> model = made("alexnet", {.input = input});
   const torch::Tensor images = images_for(input, 2);
@@ -179,7 +178,7 @@ TEST(AlexNet, DropsOutAsTheSeedSays) {
   EXPECT_TRUE(torch::equal(model->forward(images), model->forward(images)));
 }
 
-TEST(AlexNet, DropsOutOnAGpuAsTheSeedSays) {
+TEST(AlexNet, DropoutOnAGpuIsAFunctionOfTheSeed) {
   if (!torch::cuda::is_available()) GTEST_SKIP() << "no GPU, or a libtorch without CUDA";
   const recipe::ModelInput input{.classes = 10, .channels = 3, .image = 64};
   const std::shared_ptr<Model> model = made("alexnet", {.input = input});
@@ -192,12 +191,12 @@ TEST(AlexNet, DropsOutOnAGpuAsTheSeedSays) {
   EXPECT_TRUE(torch::allclose(first, model->forward(images)));
 }
 
-TEST(Models, AnUnknownNameIsOneSentence) {
+TEST(Models, AnUnknownNameIsAnError) {
   EXPECT_EQ(make_model("alexnett").status().message(),
             "no model is called \"alexnett\"; did you mean alexnet?");
 }
 
-TEST(SmoothedCrossEntropy, IsItsDefinition) {
+TEST(SmoothedCrossEntropy, MatchesItsDefinition) {
   torch::manual_seed(1);
   const torch::Tensor scores = torch::randn({6, 5}, torch::kFloat64);
   const torch::Tensor labels = torch::tensor({0, 4, 2, 2, 1, 3});

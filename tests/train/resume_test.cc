@@ -9,7 +9,7 @@
 namespace sluice::train {
 namespace {
 
-// Interrupted after each of `stops` steps.
+// Interrupts the training after each of `stops` steps.
 TrainingSummary in_pieces(TinyRun run, const std::vector<std::int64_t>& stops) {
   const TemporaryFolder folder;
   run.options.run_folder = folder.path() / "run";
@@ -68,7 +68,7 @@ TEST(Resume, HasTheSameBitsWithLarsAccumulationAndLossScaling) {
   expect_same_in_pieces(recipe, 2);
 }
 
-TEST(Resume, HasTheSameBitsWhicheverWayAnEpochEnds) {
+TEST(Resume, HasTheSameBitsWithEveryEpochEnd) {
   for (const recipe::EpochEnd end :
        {recipe::EpochEnd::Drop, recipe::EpochEnd::Fill, recipe::EpochEnd::RunOn}) {
     recipe::Recipe recipe = tiny_recipe();
@@ -79,7 +79,7 @@ TEST(Resume, HasTheSameBitsWhicheverWayAnEpochEnds) {
   }
 }
 
-TEST(Resume, GoesOnAfterASignal) {
+TEST(Resume, ContinuesAfterASignal) {
   const TrainerOptions options{.recipe = tiny_recipe()};
   const TrainingSummary whole = train_tiny({.options = options, .ranks = 2});
   const TemporaryFolder folder;
@@ -114,11 +114,11 @@ TEST(Resume, KeepsTheGlobalBatchOnAnotherNumberOfRanks) {
   EXPECT_EQ(dealt_anew.start_up.global_batch, 16);
   EXPECT_EQ(dealt_anew.steps, whole.steps);
   ASSERT_TRUE(whole.last && dealt_anew.last);
-  // Sums in another order.
+  // The order of sums differs.
   EXPECT_NEAR(dealt_anew.last->loss, whole.last->loss, 1e-4 * whole.last->loss);
 }
 
-TEST(Resume, RefusesWhatWouldChangeThePastByName) {
+TEST(Resume, RefusesSettingsThatWouldChangeThePast) {
   const TemporaryFolder folder;
   TinyRun run{.options = {.recipe = tiny_recipe()}, .ranks = 2};
   run.options.run_folder = folder.path() / "run";
@@ -142,7 +142,7 @@ TEST(Resume, MayTrainLongerOrToATarget) {
   run.options.run_folder = folder.path() / "run";
   EXPECT_EQ(train_tiny(run).steps, 12);
   run.options.resume = true;
-  // It is complete: only how good it is remains to be said.
+  // The run is complete. It only reports its accuracy.
   const TrainingSummary again = train_tiny(run);
   EXPECT_EQ(again.steps, 12);
   EXPECT_TRUE(again.last.has_value());
@@ -169,7 +169,7 @@ TEST(Resume, KeepsTheLastGoodCheckpointOfARunThatFailed) {
   EXPECT_EQ(resumed.start_up.first_step, 6);
 }
 
-TEST(Init, StartsFromWeightsWithANewHeadWhereClassesDiffer) {
+TEST(Init, StartsWithANewClassifierForOtherClasses) {
   const TemporaryFolder folder;
   TinyRun run{.options = {.recipe = tiny_recipe()}, .ranks = 2};
   run.options.run_folder = folder.path() / "first";

@@ -1,4 +1,4 @@
-// Sparse gradients from the model to the optimizer, against the same written down naively.
+// Compares training with sparse gradients, from model to optimizer, with a naive implementation.
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
@@ -34,7 +34,7 @@ torch::nn::Sequential network() {
   return model;
 }
 
-// Of one rank's share in a step.
+// The loss of one rank in a step.
 torch::Tensor loss(torch::nn::Sequential& model, Rank rank, int step) {
   const torch::Tensor inputs =
       torch::arange(6 * 7).mul(0.13).add(rank * 2.1 + step * 0.71).cos().view({6, 7});
@@ -43,12 +43,12 @@ torch::Tensor loss(torch::nn::Sequential& model, Rank rank, int step) {
   return torch::mse_loss(model->forward(inputs), targets);
 }
 
-// How an optimizer moves weights.
+// The update rule of an optimizer.
 struct Rule {
   const char* name;
   bool nesterov = false;
   double decay = 0;
-  LearningRateMode place = LearningRateMode::Outside;
+  LearningRateMode mode = LearningRateMode::Outside;
   double eta = 0;  // 0: not LARS
 };
 constexpr Rule kRules[] = {
@@ -61,8 +61,8 @@ constexpr Rule kRules[] = {
 };
 constexpr double kEpsilon = 1e-9;
 
-// All ranks' training in one place: what each holds back, and one set of weights. `late`: a mean
-// moves the weights a step after its gradients were taken, and norms choose a step later.
+// The training of all ranks: the residual of each, and one set of weights. `late`: a mean updates
+// the weights one step after its gradients, and norms select chunks one step later.
 class Reference {
  public:
   Reference(int ranks, double sparsity, const Rule& rule, bool late)
@@ -120,7 +120,7 @@ class Reference {
   };
 
   bool is_matrix(std::size_t p) const { return model_->parameters()[p].dim() >= 2; }
-  // LARS leaves biases alone.
+  // LARS does not scale biases.
   double decay(std::size_t p) const { return is_matrix(p) || rule_.eta == 0 ? rule_.decay : 0; }
 
   std::vector<Arrived> send(const std::vector<std::vector<torch::Tensor>>& gradients) {
@@ -164,7 +164,7 @@ class Reference {
     return arrived;
   }
 
-  // What was sent since counts 0.
+  // An element that was sent since then counts 0.
   std::vector<double> known_norms(std::size_t behind) const {
     std::vector<double> norms = norms_[norms_.size() - behind];
     for (std::size_t c = 0; late_ && c < norms.size(); ++c) {
@@ -185,7 +185,7 @@ class Reference {
         change = change * rule_.eta * length /
                  (last_[p].norm().item<double>() + decay(p) * length + kEpsilon);
       }
-      const bool folded = rule_.place == LearningRateMode::Folded;
+      const bool folded = rule_.mode == LearningRateMode::Folded;
       if (folded) change = change * kRate;
       const torch::Tensor velocity = kMomentum * velocities_[p] + change;
       torch::Tensor by = rule_.nesterov ? change + kMomentum * velocity : velocity;
@@ -236,15 +236,15 @@ std::unique_ptr<MomentumOptimizer> optimizer_of(const torch::nn::Sequential& mod
                                                                    .weight_decay = rule.decay,
                                                                    .eta = rule.eta,
                                                                    .eps = kEpsilon,
-                                                                   .rate_place = rule.place});
+                                                                   .rate_place = rule.mode});
   return std::make_unique<Sgd>(
       model->parameters(),
       SgdOptions{.lr = kRate,
                  .momentum = kMomentum,
                  .nesterov = rule.nesterov,
                  .weight_decay = rule.decay,
-                 .rate_place = rule.place,
-                 .momentum_correction = rule.place == LearningRateMode::Outside});
+                 .rate_place = rule.mode,
+                 .momentum_correction = rule.mode == LearningRateMode::Outside});
 }
 
 double distance(const torch::nn::Sequential& ours, const torch::nn::Sequential& theirs) {
@@ -283,7 +283,7 @@ void expect_what_the_rule_says(int ranks, double sparsity, const Rule& rule, boo
   });
 }
 
-TEST(SparseTraining, IsWhatTheRulesSay) {
+TEST(SparseTraining, MatchesANaiveImplementation) {
   for (const Rule& rule : kRules) {
     for (const bool late : {false, true}) {
       for (const int ranks : {1, 2, 3}) {
@@ -308,7 +308,7 @@ TEST(SparseTraining, NeedsAnOptimizerThatFollows) {
   });
 }
 
-TEST(SparseTraining, EndsWithTheSameWeightsEverywhere) {
+TEST(SparseTraining, EndsWithTheSameWeightsAtAllRanks) {
   for (const bool double_buffering : {false, true}) {
     for (const WireType wire : {WireType::F32, WireType::F16, WireType::BF16}) {
       libtorch::run_torch_ranks(3, [&](Communicator& comm) {

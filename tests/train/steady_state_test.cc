@@ -1,4 +1,4 @@
-// Once its velocities are there, an optimizer allocates nothing.
+// After its first step an optimizer allocates nothing.
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
@@ -20,7 +20,7 @@ std::vector<torch::Tensor> parameters() {
   }
   made.push_back(torch::randn({4, 8, 3, 3}).to(torch::MemoryFormat::ChannelsLast).requires_grad_());
   for (torch::Tensor& parameter : made) parameter.mutable_grad() = torch::randn_like(parameter);
-  // One gradient that lies otherwise than its parameter.
+  // One gradient has other strides than its parameter.
   made.back().mutable_grad() = made.back().grad().contiguous();
   return made;
 }

@@ -12,7 +12,7 @@
 namespace sluice::train {
 namespace {
 
-TEST(Trainer, TwoRanksLearnSomethingAndSayWhatTheyDid) {
+TEST(Trainer, TwoRanksLearnAndReportTheRun) {
   RecordedEvents events;
   TrainerOptions options{.recipe = tiny_recipe()};
   options.recipe.epochs = 4;
@@ -37,8 +37,8 @@ TEST(Trainer, TwoRanksLearnSomethingAndSayWhatTheyDid) {
   EXPECT_FALSE(events.steps.empty());
 }
 
-// The same samples make up a step, whoever computes on them.
-TEST(Trainer, OneRankAndTwoAtTheSameGlobalBatchAreTheSameTraining) {
+// A step has the same samples, on any number of ranks.
+TEST(Trainer, OneRankAndTwoWithTheSameGlobalBatchTrainAlike) {
   TrainerOptions options{.recipe = tiny_recipe()};
   options.recipe.batch = 16;
   const TrainingSummary one = train_tiny({.options = options, .ranks = 1});
@@ -50,7 +50,7 @@ TEST(Trainer, OneRankAndTwoAtTheSameGlobalBatchAreTheSameTraining) {
   ASSERT_TRUE(one.last && two.last && accumulated.last);
   EXPECT_EQ(one.steps, two.steps);
   EXPECT_EQ(one.steps, accumulated.steps);
-  // Sums are taken in another order: f32 rounding over 12 steps.
+  // The order of sums differs: f32 rounding over 12 steps.
   EXPECT_NEAR(one.last->loss, two.last->loss, 1e-4 * one.last->loss);
   EXPECT_NEAR(one.last->loss, accumulated.last->loss, 1e-4 * one.last->loss);
   EXPECT_NEAR(one.loss, two.loss, 1e-4 * one.loss);
@@ -65,8 +65,8 @@ TEST(Trainer, TheSameRunTwiceHasTheSameBits) {
   EXPECT_NE(train_tiny({.options = options, .ranks = 2}).weights_hash, one.weights_hash);
 }
 
-TEST(Trainer, EveryEpochEndComesToItsEnd) {
-  // 96 samples, 2 ranks x 10: 4.8 steps an epoch.
+TEST(Trainer, EveryEpochEndTakesItsStepsAndEnds) {
+  // 96 samples, 2 ranks x 10: an epoch has 4.8 steps.
   for (const auto& [kind, steps] :
        {std::pair{recipe::EpochEnd::Drop, 12}, std::pair{recipe::EpochEnd::Fill, 15},
         std::pair{recipe::EpochEnd::RunOn, 15}}) {
@@ -92,7 +92,7 @@ TEST(Trainer, EvaluationCountsEverySampleOnceAtAnyNumberOfRanks) {
   }
 }
 
-TEST(Trainer, TopFiveIsCountedFromAHundredClassesOn) {
+TEST(Trainer, TopFiveIsCountedWithAHundredClassesOrMore) {
   TrainerOptions options{.recipe = tiny_recipe()};
   options.recipe.epochs = 1;
   const TrainingSummary summary =
@@ -114,7 +114,7 @@ TEST(Trainer, StopsAtItsTarget) {
   EXPECT_LE(summary.seconds_to_target, summary.total_s);
 }
 
-TEST(Trainer, SaysThatItsTargetWasNotMet) {
+TEST(Trainer, ReportsThatItsTargetWasNotMet) {
   TrainerOptions options{.recipe = tiny_recipe(), .target = 100.5};
   options.recipe.epochs = 1;
   const TrainingSummary summary = train_tiny({.options = options});
@@ -122,7 +122,7 @@ TEST(Trainer, SaysThatItsTargetWasNotMet) {
   EXPECT_FALSE(summary.target_met);
 }
 
-TEST(Trainer, ALossThatIsNotFiniteEndsTheRunWithASentence) {
+TEST(Trainer, ALossThatIsNotFiniteEndsTheRunAndReportsWhy) {
   TrainerOptions options{.recipe = tiny_recipe()};
   options.recipe.rate = 1e20;
   options.recipe.epochs = 100;
@@ -133,7 +133,7 @@ TEST(Trainer, ALossThatIsNotFiniteEndsTheRunWithASentence) {
   EXPECT_LT(summary.epochs, 100);
 }
 
-TEST(Trainer, ARankThatIsToldToStopStopsAll) {
+TEST(Trainer, ARequestToStopAtOneRankStopsAll) {
   std::vector<std::atomic<int>> stops(2);
   RecordedEvents events;
   events.on_step = [&](const StepReport& report) {
@@ -150,7 +150,7 @@ TEST(Trainer, ARankThatIsToldToStopStopsAll) {
   }
 }
 
-TEST(Trainer, TellsOnceThatTheProcessorComputesInF32) {
+TEST(Trainer, ReportsOnceThatTheProcessorComputesInF32) {
   RecordedEvents events;
   TrainerOptions options{.recipe = tiny_recipe(), .step_limit = 3};
   options.recipe.compute = recipe::Compute::F16;
@@ -161,7 +161,7 @@ TEST(Trainer, TellsOnceThatTheProcessorComputesInF32) {
   EXPECT_NE(events.notes[0].find("f16"), std::string::npos);
 }
 
-TEST(Trainer, LeavesItsRecordMetricsAndTimeline) {
+TEST(Trainer, WritesItsRecordMetricsAndTimeline) {
   const TemporaryFolder folder;
   TrainerOptions options{.recipe = tiny_recipe(), .run_folder = folder.path() / "run"};
   options.recipe.epochs = 4;
@@ -187,7 +187,7 @@ TEST(Trainer, LeavesItsRecordMetricsAndTimeline) {
   EXPECT_EQ(timeline["dropped"], 0);
 }
 
-TEST(Trainer, ACheckpointIsEvaluatedAsTheRunWas) {
+TEST(Trainer, ACheckpointHasTheAccuracyOfItsRun) {
   const TemporaryFolder folder;
   TrainerOptions options{.recipe = tiny_recipe(), .run_folder = folder.path() / "run"};
   options.recipe.model = "smallconv";

@@ -5,7 +5,7 @@
 namespace sluice::train {
 namespace {
 
-TEST(BatchNumbers, CountThroughStepsAndTheirParts) {
+TEST(BatchNumbers, CountTheBatchesOfAllSteps) {
   recipe::EpochTable plan;
   plan.epochs = {{.first_step = 0, .steps = 3, .batch = 4, .accumulate = 1},
                  {.first_step = 3, .steps = 2, .batch = 4, .accumulate = 3},
