@@ -7,8 +7,9 @@ namespace {
 constexpr std::size_t kRecords = 4;  // the real files have 10,000
 
 // Every pixel has a value of its file, record and position.
-std::uint8_t pixel(int file, std::size_t record, std::size_t place) {
-  return static_cast<std::uint8_t>(static_cast<std::size_t>(file) * 101 + record * 31 + place * 3);
+std::uint8_t pixel(int file, std::size_t record, std::size_t position) {
+  return static_cast<std::uint8_t>(static_cast<std::size_t>(file) * 101 + record * 31 +
+                                   position * 3);
 }
 
 std::string batch(int file) {

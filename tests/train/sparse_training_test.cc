@@ -112,15 +112,15 @@ class Reference {
     std::size_t first;
     std::size_t count;
   };
-  // Of a parameter, by element.
+  // The mean of a parameter, by element.
   struct Arrived {
     torch::Tensor mean;
-    torch::Tensor steps;  // that the mean is of; 0: it did not arrive
+    torch::Tensor steps;  // the steps in the mean; 0: it did not arrive
     bool decayed = false;
   };
 
   bool is_matrix(std::size_t p) const { return model_->parameters()[p].dim() >= 2; }
-  // LARS does not scale biases.
+  // LARS does not decay biases.
   double decay(std::size_t p) const { return is_matrix(p) || rule_.eta == 0 ? rule_.decay : 0; }
 
   std::vector<Arrived> send(const std::vector<std::vector<torch::Tensor>>& gradients) {
@@ -164,7 +164,7 @@ class Reference {
     return arrived;
   }
 
-  // An element that was sent since then counts 0.
+  // A chunk that was sent since then has norm 0.
   std::vector<double> known_norms(std::size_t behind) const {
     std::vector<double> norms = norms_[norms_.size() - behind];
     for (std::size_t c = 0; late_ && c < norms.size(); ++c) {
@@ -218,12 +218,12 @@ class Reference {
   bool late_;
   torch::nn::Sequential model_;
   std::vector<torch::Tensor> velocities_;
-  std::vector<torch::Tensor> last_;                    // that arrived, for a step
-  std::vector<torch::Tensor> steps_;                   // held back
+  std::vector<torch::Tensor> last_;                    // the mean of the last step
+  std::vector<torch::Tensor> steps_;                   // in the residual, by element
   std::vector<std::vector<torch::Tensor>> residuals_;  // by rank and parameter
   std::vector<Chunk> chunks_;
   std::vector<std::vector<double>> norms_;  // by step and chunk
-  std::vector<bool> sent_;                  // of the last step, by chunk
+  std::vector<bool> sent_;                  // in the last step, by chunk
   std::vector<Arrived> waiting_;
 };
 

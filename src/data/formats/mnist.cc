@@ -1,7 +1,7 @@
 // mnist.cc - reads IDX files.
 //
-// An IDX file has a magic number (0x0801: one size follows, 0x0803: three), the sizes, as
-// big-endian 32-bit numbers, and the bytes.
+// An IDX file has a magic number (0x0801: one size follows, 0x0803: three sizes), then the sizes,
+// as big-endian 32-bit numbers, then the bytes.
 
 #include <algorithm>
 #include <utility>

@@ -132,7 +132,7 @@ Status PackWriter::finish(PackHeader header, const Normalization& normalization,
     return refuse();
   }
   file_.reset();
-  // So that the name, too, survives a power failure.
+  // Syncs the folder, so the name survives a power failure.
   const std::filesystem::path folder = path_.has_parent_path() ? path_.parent_path() : ".";
   const base::Fd opened{::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
   if (opened.open()) (void)fsync(opened.number());
@@ -175,7 +175,7 @@ class Packer {
   Status try_pack(std::size_t sample, Packed& packed) {
     ImageView stored;
     Status status = images_->read(sample, buffer_, stored);
-    if (!status.ok()) return status;  // it names the sample
+    if (!status.ok()) return status;  // the status names the sample
     ImageView pixels;
     TargetSize target{stored.height, stored.width};
     if (stored.storage == Storage::File) {

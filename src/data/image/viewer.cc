@@ -10,7 +10,7 @@
 namespace sluice::data {
 namespace {
 
-// Writes one plane, shifted. Pixels become numbers by `convert`.
+// Writes one plane, shifted. `convert` turns pixels into numbers.
 template <class Pixel, class Convert>
 void shift_plane(const Pixel* plane, int height, int width, const Shift& shift,
                  const Convert& convert, float* out) {

@@ -14,7 +14,7 @@
 namespace sluice::train {
 namespace {
 
-// Never 0.
+// Draws a number that is not 0.
 std::uint64_t random_number() {
   std::random_device source;
   return ((std::uint64_t{source()} << 32U) | source()) | 1U;

@@ -43,7 +43,7 @@ static_assert(sizeof(FileHeader) == 64);
 
 // Followed by the shape, the name, zeros up to a multiple of 64 bytes, the data, zeros likewise.
 struct SectionHeader {
-  std::uint64_t checksum = 0;  // of the rest of the section, seeded with the file header's
+  std::uint64_t checksum = 0;  // of the rest of the section, seeded with the checksum of the file
   std::uint64_t bytes = 0;     // of data
   std::uint32_t name_bytes = 0;
   std::uint16_t dimensions = 0;

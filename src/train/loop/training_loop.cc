@@ -20,7 +20,7 @@ namespace sluice::train {
 namespace {
 
 constexpr std::int64_t kMostNotFinite = 20;  // steps in a row
-constexpr std::size_t kLastLosses = 10;      // that the summary's loss is the mean of
+constexpr std::size_t kLastLosses = 10;      // averaged for the summary
 
 std::uint64_t hash_of_weights(const Model& network) {
   libtorch::NamedTensors weights;
@@ -35,7 +35,7 @@ Status write_timeline(const std::filesystem::path& path, const Timeline& timelin
   return {Code::InvalidInput, base::format("{} cannot be written", path.string())};
 }
 
-// The share of an all-reduced buffer that this rank sends.
+// The bytes that this rank sends in an all_reduce, divided by the bytes of the buffer.
 double sent_share(const Communicator& communicator, std::size_t count,
                   const std::string& algorithm_name) {
   if (communicator.size() == 1) return 0;

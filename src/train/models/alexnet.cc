@@ -1,5 +1,5 @@
-// alexnet.cc - Krizhevsky 2014, "One weird trick": AlexNet in a single tower; and with batch norms
-// after its convolutions, as large batches want it.
+// alexnet.cc - AlexNet in a single tower (Krizhevsky 2014, "One weird trick"), also with batch
+// norms after its convolutions, which large batches need.
 #include <ATen/Context.h>
 #include <torch/nn/modules/linear.h>
 
@@ -12,7 +12,7 @@ namespace sluice::train {
 namespace {
 
 constexpr double kDropout = 0.5;
-constexpr int kSide = 6;  // of the image that the first matrix sees
+constexpr int kSide = 6;  // height and width of the input of fc6
 constexpr int kHidden = 4096;
 
 class AlexNet final : public Model {
@@ -67,8 +67,7 @@ class AlexNet final : public Model {
   torch::Tensor dropped_out(const torch::Tensor& x) {
     if (!is_training()) return x;
     if (!random_.defined() || random_.device() != x.device()) {
-      // The device's default generator is the only one that can be had without the device's
-      // headers.
+      // Only the default generator of a device is available without the headers of the device.
       at::Generator shared = at::globalContext().defaultGenerator(x.device());
       const std::lock_guard lock{shared.mutex()};
       random_ = shared.clone();
@@ -82,7 +81,7 @@ class AlexNet final : public Model {
   torch::nn::Linear fc7_{nullptr};
   torch::nn::Linear fc8_{nullptr};
   std::uint64_t seed_ = 0;
-  at::Generator random_;  // made by the first use
+  at::Generator random_;  // created on first use
 };
 
 }  // namespace

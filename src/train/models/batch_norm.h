@@ -1,5 +1,5 @@
-// batch_norm.h - batch normalisation of the networks of this folder, by the batches of each rank
-// unless it is synchronised.
+// batch_norm.h - the batch norm of the networks of this folder. Each rank normalises by its own
+// batches, unless the batch norm is synchronised.
 //
 // Names, values and, at one rank, bits are those of torch::nn::BatchNorm2d.
 #pragma once
@@ -15,7 +15,7 @@
 
 namespace sluice::train {
 
-// Not derived from torch::nn::BatchNorm2d, which libtorch 1.13 does not export all of.
+// Not derived from torch::nn::BatchNorm2d, because libtorch 1.13 does not export all of it.
 class BatchNormImpl final
     : public torch::nn::NormImplBase<2, BatchNormImpl, torch::nn::BatchNormOptions> {
  public:

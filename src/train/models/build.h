@@ -1,4 +1,4 @@
-// build.h - what the files of this folder share: the makers of single models, and layers.
+// build.h - the functions that build each model, and the layers that the models share.
 #pragma once
 
 #include <torch/nn/modules/conv.h>
@@ -19,7 +19,7 @@ std::shared_ptr<Model> make_resnet20(const recipe::ModelInput& input);
 std::shared_ptr<Model> make_resnet(const recipe::ModelInput& input, std::array<int, 4> blocks,
                                    bool bottleneck);
 
-// The scales that zero_init_last_gamma is about; none for other networks.
+// The last scale of each residual block, for zero_init_last_gamma; empty for other networks.
 std::vector<torch::Tensor> last_gammas(const Model& model);
 
 struct ConvolutionWindow {
@@ -31,7 +31,7 @@ struct ConvolutionWindow {
 
 torch::nn::Conv2d convolution(int in, int out, ConvolutionWindow window = {});
 
-// The image that is left of one after a convolution or pooling.
+// The size of an image after a convolution or pooling.
 constexpr int slid(int image, int kernel, int stride = 1, int padding = 0) {
   return (image + 2 * padding - kernel) / stride + 1;
 }

@@ -48,9 +48,9 @@ double part(std::int64_t of, std::int64_t whole) {
 }
 
 // Draws weights from normal distributions that about keep the variance of activations. A
-// convolution without bias has a batch norm behind it: 2 / fan-out (He et al. 2015). With a bias: 1
-// / fan-in, because pooling restores the variance that rectified units remove. The classifier
-// starts small. Batch norms keep the scale one and shift zero of their constructor.
+// convolution without bias is followed by a batch norm: its variance is 2 / fan-out (He et al.
+// 2015). With a bias it is 1 / fan-in, because pooling restores the variance that rectified units
+// remove. The classifier starts small. Batch norms start with scale one and shift zero.
 void initialize(Model& model, std::uint64_t seed) {
   const torch::NoGradGuard no_grad;
   const std::vector<std::shared_ptr<torch::nn::Module>> modules = model.modules(false);

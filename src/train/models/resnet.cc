@@ -1,5 +1,5 @@
-// resnet.cc - residual networks (He et al. 2016): for large images with the stride of a bottleneck
-// at its 3x3 convolution ("v1.5"), and the small ones of the paper's section 4.2.
+// resnet.cc - residual networks (He et al. 2016). Those for large images have the stride of a
+// bottleneck at its 3x3 convolution ("v1.5"); those for small images are from section 4.2.
 #include <torch/nn/functional/padding.h>
 #include <torch/nn/modules/container/sequential.h>
 #include <torch/nn/modules/linear.h>
@@ -14,14 +14,14 @@ enum class Shortcut : std::uint8_t { Projection, Padding };
 
 struct BlockShape {
   int in = 0;
-  int width = 0;  // channels inside
+  int width = 0;  // channels inside the block
   int out = 0;
   int stride = 1;
   bool bottleneck = false;
   Shortcut shortcut = Shortcut::Projection;
 };
 
-// Convolutions, each with its batch norm, round which the input is carried and added.
+// Convolutions with batch norms; the shortcut adds the input to their output.
 class Block final : public torch::nn::Module {
  public:
   explicit Block(const BlockShape& shape) : shape_{shape} {
@@ -66,7 +66,7 @@ class Block final : public torch::nn::Module {
   torch::Tensor shortcut(const torch::Tensor& input) {
     if (!resizes()) return input;
     if (!downsample_.is_empty()) return downsample_->forward(input);
-    // Every other pixel; the channels that are new are zero.
+    // Takes every other pixel. New channels are zero.
     const torch::Tensor thinned =
         input.slice(2, 0, {}, shape_.stride).slice(3, 0, {}, shape_.stride);
     return torch::constant_pad_nd(thinned, {0, 0, 0, 0, 0, shape_.out - shape_.in});
@@ -80,14 +80,14 @@ class Block final : public torch::nn::Module {
 
 class ResNet final : public Model {
  public:
-  // The first convolution, and for large images the pooling that follows it.
+  // Creates the first convolution. `pool`: a pooling follows it, for large images.
   ResNet(const recipe::ModelInput& input, int width, ConvolutionWindow first, bool pool)
       : pool_{pool},
         channels_{width},
         conv1_{register_module("conv1", convolution(input.channels, width, first))},
         bn1_{register_module("bn1", BatchNorm{width})} {}
 
-  // All blocks but the first keep the image as it is.
+  // Only the first block of a stage has a stride.
   void add_stage(int blocks, BlockShape shape) {
     torch::nn::Sequential stage;
     for (int i = 0; i < blocks; ++i) {

@@ -53,7 +53,7 @@ StepTotals TotalsExchange::receive() {
   Work work = *work_;
   work_.reset();
   work.wait();
-  // The same bits at every rank.
+  // These numbers have the same bits at every rank.
   const double step_s = std::max(in_flight_.seconds / std::max(in_flight_.steps, 1.0), 1e-6);
   every_ = static_cast<std::int64_t>(std::clamp(kSecondsBetween / step_s, 1.0, kMostSteps));
   slow_ = step_s >= kSlowStep;
