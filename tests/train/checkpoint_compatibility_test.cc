@@ -21,16 +21,6 @@ constexpr int kSteps = 5;
 
 fs::path stored_checkpoints() { return fs::path{SLUICE_SOURCE_DIR} / "tests/train/checkpoint-v1"; }
 
-TrainingState stored_state() {
-  return {.step = kSteps,
-          .seed = 42,
-          .settings = {{"recipe", "demo"}, {"empty", ""}, {"lines", "a = 1\nb = 2"}},
-          .notes = {{"epoch", "1.5"}},
-          .accuracy = 71.25,
-          .best_accuracy = 80,
-          .best_step = 3};
-}
-
 std::string bytes_of(const fs::path& file) {
   std::ifstream stream{file, std::ios::binary};
   return {std::istreambuf_iterator<char>{stream}, {}};
@@ -47,13 +37,13 @@ TEST(CheckpointCompatibility, AStoredCheckpointLoadsAndIsSavedWithTheSameBytes) 
     const TrainingState& state = found.checkpoint->state();
     EXPECT_EQ(state.step, kSteps);
     EXPECT_EQ(state.seed, 42U);
-    EXPECT_EQ(state.settings, stored_state().settings);
-    EXPECT_EQ(state.notes, stored_state().notes);
+    EXPECT_EQ(state.settings, saved_state(kSteps).settings);
+    EXPECT_EQ(state.notes, saved_state(kSteps).notes);
     EXPECT_EQ(state.accuracy, 71.25);
     EXPECT_EQ(state.best_accuracy, 80);
     EXPECT_EQ(state.best_step, 3);
 
-    CheckpointTraining training{comm, ways_to_travel().at("all at once")};
+    CheckpointTraining training{comm, gradient_settings().at("all at once")};
     const Status applied = found.checkpoint->apply(training.objects());
     ASSERT_TRUE(applied.ok()) << applied.message();
     const std::uint64_t run =
@@ -78,7 +68,7 @@ TEST(CheckpointCompatibility, AStoredCheckpointLoadsOnAnotherNumberOfRanks) {
     const FoundCheckpoint found = load_latest(stored_checkpoints(), comm).value();
     ASSERT_TRUE(found.checkpoint.has_value()) << testing::PrintToString(found.refused);
     EXPECT_EQ(found.checkpoint->ranks(), kRanks);
-    CheckpointTraining training{comm, ways_to_travel().at("all at once")};
+    CheckpointTraining training{comm, gradient_settings().at("all at once")};
     const Status applied = found.checkpoint->apply(training.objects());
     ASSERT_TRUE(applied.ok()) << applied.message();
     training.step(kSteps);

@@ -17,27 +17,17 @@ namespace {
 
 namespace fs = std::filesystem;
 using Training = CheckpointTraining;
-using Way = Training::Way;
+using Optimizer = Training::Optimizer;
 
 constexpr int kHalf = 5;
 constexpr int kWhole = 9;
-
-TrainingState state_at(int step) {
-  return {.step = step,
-          .seed = 42,
-          .settings = {{"recipe", "demo"}, {"empty", ""}, {"lines", "a = 1\nb = 2"}},
-          .notes = {{"epoch", "1.5"}},
-          .accuracy = 71.25,
-          .best_accuracy = 80,
-          .best_step = 3};
-}
 
 // Saves after kHalf steps.
 void train_half(Communicator& comm, Training& training, const fs::path& folder) {
   CheckpointWriter writer{
       {.folder = folder, .rank = comm.rank(), .ranks = comm.size(), .run = draw_run(comm)}};
   for (int step = 0; step < kHalf; ++step) training.step(step);
-  ASSERT_TRUE(writer.save(state_at(kHalf), training.objects()).ok());
+  ASSERT_TRUE(writer.save(saved_state(kHalf), training.objects()).ok());
   const Status written = writer.finish();
   ASSERT_TRUE(written.ok()) << written.message();
   comm.barrier();
@@ -58,25 +48,25 @@ FoundCheckpoint resume(Communicator& comm, Training& training, const fs::path& f
 }
 
 TEST(Checkpoint, AResumedTrainingHasTheBitsOfOneThatWasNotInterrupted) {
-  for (const auto& [name, options] : ways_to_travel()) {
+  for (const auto& [name, options] : gradient_settings()) {
     for (const int ranks : {1, 3}) {
-      for (const Way way : {Way::Sgd, Way::Lars, Way::Rmsprop}) {
-        if (way == Way::Rmsprop && options.sparse.sparsity > 0) continue;
+      for (const Optimizer kind : {Optimizer::Sgd, Optimizer::Lars, Optimizer::Rmsprop}) {
+        if (kind == Optimizer::Rmsprop && options.sparse.sparsity > 0) continue;
         SCOPED_TRACE(testing::Message()
-                     << name << ", " << ranks << " ranks, optimizer " << static_cast<int>(way));
+                     << name << ", " << ranks << " ranks, optimizer " << static_cast<int>(kind));
         const bench::TemporaryFolder folder;
         const fs::path path = folder.make("run");
         libtorch::run_torch_ranks(ranks, [&, &options = options](Communicator& comm) {
-          Training undisturbed{comm, options, way};
+          Training undisturbed{comm, options, kind};
           for (int step = 0; step < kHalf; ++step) undisturbed.step(step);
           continue_training(undisturbed);
 
-          Training saved{comm, options, way};
+          Training saved{comm, options, kind};
           train_half(comm, saved, path);
           continue_training(saved);
           EXPECT_TRUE(libtorch::same_bits(saved.everything(), undisturbed.everything())) << "saved";
 
-          Training resumed{comm, options, way};
+          Training resumed{comm, options, kind};
           const FoundCheckpoint found = resume(comm, resumed, path);
           EXPECT_EQ(found.checkpoint->ranks(), ranks);
           EXPECT_TRUE(found.refused.empty());
@@ -99,7 +89,7 @@ TEST(Checkpoint, KeepsTheStateOfTheCaller) {
     const FoundCheckpoint found = load_latest(path, comm).value();
     ASSERT_TRUE(found.checkpoint);
     const TrainingState& state = found.checkpoint->state();
-    const TrainingState expected = state_at(kHalf);
+    const TrainingState expected = saved_state(kHalf);
     EXPECT_EQ(state.step, kHalf);
     EXPECT_EQ(state.seed, 42U);
     EXPECT_EQ(state.settings, expected.settings);
@@ -126,7 +116,7 @@ Values own_values(Training& training) {
 }
 
 TEST(Checkpoint, AnotherNumberOfRanksResumesWithTheMeanOfTheOldOnes) {
-  const GradientOptions options = ways_to_travel().at("sparse, two buffers");
+  const GradientOptions options = gradient_settings().at("sparse, two buffers");
   for (const int ranks : {1, 2, 4}) {
     const bench::TemporaryFolder folder;
     const fs::path path = folder.make("run");
@@ -178,7 +168,7 @@ TEST(Checkpoint, ADamagedOneIsReportedAndAnOlderOneIsUsed) {
     CheckpointWriter writer{{.folder = path, .rank = comm.rank(), .ranks = 2, .run = 5}};
     for (int step = 1; step <= 3; ++step) {
       training.step(step);
-      ASSERT_TRUE(writer.save(state_at(step), training.objects()).ok());
+      ASSERT_TRUE(writer.save(saved_state(step), training.objects()).ok());
     }
     ASSERT_TRUE(writer.finish().ok());
     comm.barrier();
@@ -232,8 +222,8 @@ TEST(Checkpoint, AFailedWriteIsReportedByTheNextSave) {
     Training training{comm, {}};
     training.step(0);
     CheckpointWriter writer{{.folder = "/proc/nothing"}};
-    EXPECT_TRUE(writer.save(state_at(1), training.objects()).ok());
-    EXPECT_NE(writer.save(state_at(2), training.objects()).message().find("/proc/nothing"),
+    EXPECT_TRUE(writer.save(saved_state(1), training.objects()).ok());
+    EXPECT_NE(writer.save(saved_state(2), training.objects()).message().find("/proc/nothing"),
               std::string::npos);
     EXPECT_FALSE(writer.finish().ok());
     EXPECT_TRUE(writer.finish().ok());

@@ -6,20 +6,21 @@
 
 namespace sluice::train {
 
-CheckpointTraining::CheckpointTraining(Communicator& comm, const GradientOptions& options, Way way)
+CheckpointTraining::CheckpointTraining(Communicator& comm, const GradientOptions& options,
+                                       Optimizer kind)
     : network{libtorch::Setting{.type = torch::kFloat, .normalise = true}, std::nullopt},
       rank_{comm.rank()},
       ranks_{comm.size()} {
   const std::vector<torch::Tensor> parameters = network->parameters();
-  switch (way) {
-    case Way::Sgd:
+  switch (kind) {
+    case Optimizer::Sgd:
       optimizer = std::make_unique<Sgd>(parameters, SgdOptions{.lr = 0.05, .weight_decay = 0.01});
       break;
-    case Way::Lars:
+    case Optimizer::Lars:
       optimizer = std::make_unique<Lars>(parameters,
                                          LarsOptions{.lr = 1, .weight_decay = 0.01, .eta = 0.05});
       break;
-    case Way::Rmsprop:
+    case Optimizer::Rmsprop:
       optimizer = std::make_unique<RmspropWarmUp>(
           parameters, RmspropWarmUpOptions{.lr = 0.05, .weight_decay = 0.01});
       break;
@@ -49,7 +50,17 @@ libtorch::NamedTensors CheckpointTraining::everything() const {
   return all;
 }
 
-std::map<std::string, GradientOptions> ways_to_travel() {
+TrainingState saved_state(std::int64_t step) {
+  return {.step = step,
+          .seed = 42,
+          .settings = {{"recipe", "demo"}, {"empty", ""}, {"lines", "a = 1\nb = 2"}},
+          .notes = {{"epoch", "1.5"}},
+          .accuracy = 71.25,
+          .best_accuracy = 80,
+          .best_step = 3};
+}
+
+std::map<std::string, GradientOptions> gradient_settings() {
   std::map<std::string, GradientOptions> ways;
   const SparseOptions sparse{.sparsity = 0.85, .chunk = 16, .dense_steps = 1};
   const LossScaleOptions scaled{.enabled = true, .initial = 1024, .growth_steps = 2};

@@ -16,8 +16,9 @@ namespace sluice::train {
 // Has plain batch norms: their running statistics differ from rank to rank.
 class CheckpointTraining {
  public:
-  enum class Way : std::uint8_t { Sgd, Lars, Rmsprop };
-  CheckpointTraining(Communicator& comm, const GradientOptions& options, Way way = Way::Sgd);
+  enum class Optimizer : std::uint8_t { Sgd, Lars, Rmsprop };
+  CheckpointTraining(Communicator& comm, const GradientOptions& options,
+                     Optimizer kind = Optimizer::Sgd);
 
   void step(int number);
   TrainingObjects objects() { return {*network, *optimizer, *parallel}; }
@@ -33,7 +34,10 @@ class CheckpointTraining {
   int ranks_;
 };
 
+// A state with all members set.
+TrainingState saved_state(std::int64_t step);
+
 // All gradient options, by name.
-std::map<std::string, GradientOptions> ways_to_travel();
+std::map<std::string, GradientOptions> gradient_settings();
 
 }  // namespace sluice::train
