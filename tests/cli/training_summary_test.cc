@@ -20,7 +20,6 @@ train::TrainingSummary made_up() {
       .step = 1496, .epoch = 8, .samples = 2000, .right = 1957, .accuracy = 97.85};
   summary.best = train::EvaluationReport{
       .step = 1309, .epoch = 7, .samples = 2000, .right = 1958, .accuracy = 97.9};
-  summary.accuracy = 97.85;
   summary.start_up = {.ranks = 2,
                       .data = "demo, version 1",
                       .parameters = 61706,
@@ -31,7 +30,6 @@ train::TrainingSummary made_up() {
                       .joining_s = 0.1,
                       .gradients_s = 0.05,
                       .total_s = 1.02};
-  summary.startup_s = 1.02;
   summary.total_s = 41.2;
   summary.train_s = 36.9;
   summary.evaluate_s = 2.7;

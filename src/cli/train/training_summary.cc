@@ -55,7 +55,7 @@ std::string target(const train::TrainingSummary& summary) {
 
 std::string times(const train::TrainingSummary& summary) {
   return base::format("{} in total: start-up {}, steps {}, evaluation {}, checkpoints {}",
-                      span_text(summary.total_s), span_text(summary.startup_s),
+                      span_text(summary.total_s), span_text(summary.start_up.total_s),
                       span_text(summary.train_s), span_text(summary.evaluate_s),
                       span_text(summary.checkpoint_s));
 }
@@ -182,7 +182,7 @@ Json summary_json(const train::TrainingSummary& summary, const SummaryContext& c
       {"loss", summary.loss},
       {"epochs", summary.epochs},
       {"steps", summary.steps},
-      {"startup_s", summary.startup_s},
+      {"startup_s", summary.start_up.total_s},
       {"total_s", summary.total_s},
       {"train_s", summary.train_s},
       {"evaluate_s", summary.evaluate_s},

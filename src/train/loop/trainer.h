@@ -41,7 +41,7 @@ struct TrainerOptions {
   std::int64_t step_limit = 0;  // steps in all, with those before a resume; 0: no limit
   int threads = 0;              // threads that compute; 0: the default of libtorch
   int loader_threads = -1;      // threads that read images; below 0: none for memory, else one
-  // The start of startup_s, total_s and seconds_to_target; none: the start of this process.
+  // The start of StartUp::total_s, total_s and seconds_to_target; none: that of this process.
   std::optional<std::chrono::steady_clock::time_point> start;
 };
 
@@ -155,15 +155,12 @@ struct TrainingSummary {
   double loss = 0;                       // mean over ranks and the last ten steps of this run
   std::optional<EvaluationReport> last;  // evaluation
   std::optional<EvaluationReport> best;
-  double accuracy = 0;  // of the last evaluation, percent
-  std::optional<double> top5;
 
   double target = 0;  // 0: none
   bool target_met = false;
   double seconds_to_target = 0;  // since the start, if it was met
 
   StartUp start_up;
-  double startup_s = 0;
   double total_s = 0;  // since the start
   double train_s = 0;  // in steps
   double evaluate_s = 0;

@@ -323,12 +323,7 @@ void TrainingLoop::summarise() {
   summary_.weights_hash = hash_of_weights(*setup_.network);
   summary_.steps = step_;
   summary_.epochs = epoch();
-  if (summary_.last) {
-    summary_.accuracy = summary_.last->accuracy;
-    summary_.top5 = summary_.last->top5;
-  }
   summary_.start_up = setup_.start_up;
-  summary_.startup_s = setup_.start_up.total_s;
   summary_.train_s = meter_.all().seconds;
   summary_.broken_images = batches_->skipped();
   summary_.notes = reporter_.notes();

@@ -48,15 +48,15 @@ ordered_json summary_json(const TrainingSummary& summary) {
                     {"steps", summary.steps},
                     {"epochs", summary.epochs},
                     {"loss", summary.loss},
-                    {"accuracy", summary.accuracy}};
-  if (summary.top5) json["top5"] = *summary.top5;
+                    {"accuracy", summary.last ? summary.last->accuracy : 0.0}};
+  if (summary.last && summary.last->top5) json["top5"] = *summary.last->top5;
   if (summary.best) json["best_accuracy"] = summary.best->accuracy;
   if (summary.target > 0) {
     json["target"] = summary.target;
     json["target_met"] = summary.target_met;
     if (summary.target_met) json["seconds_to_target"] = summary.seconds_to_target;
   }
-  json["startup_s"] = summary.startup_s;
+  json["startup_s"] = summary.start_up.total_s;
   json["total_s"] = summary.total_s;
   json["train_s"] = summary.train_s;
   json["evaluate_s"] = summary.evaluate_s;
@@ -126,10 +126,11 @@ Status write_run_record(const std::filesystem::path& path, const TrainerOptions&
 }  // namespace
 
 RunReporter::RunReporter(const TrainerOptions& options, TrainingEvents* events, bool leads)
-    : options_{options}, events_{leads ? events : nullptr}, leads_{leads} {}
+    : options_{options},
+      events_{leads && events != nullptr ? events : &no_events_},
+      leads_{leads} {}
 
 Status RunReporter::begin(const StartUp& start_up) {
-  start_up_ = start_up;
   if (writes_files()) {
     const std::filesystem::path& folder = options_.run_folder;
     std::error_code error;
@@ -144,7 +145,7 @@ Status RunReporter::begin(const StartUp& start_up) {
     Status status = write_run_record(folder / "run.json", options_, start_up, nullptr);
     if (!status.ok()) return status;
   }
-  if (events_ != nullptr) events_->started(start_up);
+  events_->started(start_up);
   return {};
 }
 
@@ -156,37 +157,35 @@ void RunReporter::check_metrics() {
 }
 
 void RunReporter::stepped(const StepReport& report) {
-  if (events_ != nullptr) events_->stepped(report);
+  events_->stepped(report);
   if (!metrics_) return;
   metrics_->write(report);
   check_metrics();
 }
 
 void RunReporter::evaluating(std::int64_t done, std::int64_t samples) {
-  if (events_ != nullptr) events_->evaluating(done, samples);
+  events_->evaluating(done, samples);
 }
 
 void RunReporter::evaluated(const EvaluationReport& report) {
-  if (events_ != nullptr) events_->evaluated(report);
+  events_->evaluated(report);
   if (!metrics_) return;
   metrics_->write(report);
   check_metrics();
 }
 
-void RunReporter::checkpointed(const CheckpointReport& report) {
-  if (events_ != nullptr) events_->checkpointed(report);
-}
+void RunReporter::checkpointed(const CheckpointReport& report) { events_->checkpointed(report); }
 
 void RunReporter::note(const std::string& sentence) {
   if (!leads_) return;
   notes_.push_back(sentence);
-  if (events_ != nullptr) events_->note(sentence);
+  events_->note(sentence);
 }
 
 void RunReporter::end(const TrainingSummary& summary) {
   if (!writes_files()) return;
   const Status status =
-      write_run_record(options_.run_folder / "run.json", options_, start_up_, &summary);
+      write_run_record(options_.run_folder / "run.json", options_, summary.start_up, &summary);
   if (!status.ok()) note(status.message());
 }
 

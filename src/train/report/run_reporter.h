@@ -23,6 +23,8 @@ class RunReporter {
  public:
   // `options` and `events` must outlive it; `events` may be null.
   RunReporter(const TrainerOptions& options, TrainingEvents* events, bool leads);
+  RunReporter(const RunReporter&) = delete;
+  RunReporter& operator=(const RunReporter&) = delete;
 
   Status begin(const StartUp& start_up);
   void stepped(const StepReport& report);
@@ -39,9 +41,9 @@ class RunReporter {
   void check_metrics();
 
   const TrainerOptions& options_;
+  TrainingEvents no_events_;
   TrainingEvents* events_;
   bool leads_;
-  StartUp start_up_;
   std::optional<Metrics> metrics_;
   std::vector<std::string> notes_;
 };
