@@ -57,9 +57,25 @@ class ImageFiles final : public Dataset {
   std::size_t size() const override { return folder_.files.size(); }
   int classes() const override { return static_cast<int>(folder_.classes.size()); }
   int label(std::size_t sample) const override { return folder_.files.at(sample).label; }
-  Status decode(std::size_t sample, Image& image) const override;
+  Status decode(std::size_t sample, Image& image) const override {
+    thread_local ImageDecoder decoder;
+    thread_local std::vector<std::uint8_t> buffer;
+    ImageView stored;
+    Status status = read(sample, buffer, stored);
+    if (!status.ok()) return status;
+    status = decoder.decode(stored.bytes, image);
+    if (status.ok()) return status;
+    return {status.code(), base::format("{} {}", name(sample), status.message())};
+  }
   Status read(std::size_t sample, std::vector<std::uint8_t>& buffer,
-              ImageView& stored) const override;
+              ImageView& stored) const override {
+    const Status status = read_bytes(folder_.files.at(sample).path, buffer);
+    if (!status.ok()) {
+      return {status.code(), base::format("{} {}", name(sample), status.message())};
+    }
+    stored = {.storage = Storage::File, .bytes = buffer};
+    return {};
+  }
   std::string name(std::size_t sample) const override {
     return folder_.files.at(sample).path.string();
   }
@@ -72,20 +88,52 @@ class ImageFiles final : public Dataset {
 // every time.
 class KeptImages final : public Dataset {
  public:
-  KeptImages(std::unique_ptr<Dataset> images, int channels, int height, int width);
+  KeptImages(std::unique_ptr<Dataset> images, int channels, int height, int width)
+      : images_{std::move(images)},
+        shape_{channels, height, width, {}},
+        pixels_{new std::uint8_t[images_->size() * shape_.size()]},  // NOLINT: left uninitialised
+        slots_{std::make_unique<std::atomic<Slot>[]>(images_->size())} {}
 
   std::size_t size() const override { return images_->size(); }
   int classes() const override { return images_->classes(); }
   int label(std::size_t sample) const override { return images_->label(sample); }
-  Status decode(std::size_t sample, Image& image) const override;
+  Status decode(std::size_t sample, Image& image) const override {
+    if (slots_[sample].load(std::memory_order_acquire) == Slot::Filled) {
+      copy_as(Storage::Planes, kept(sample), image);
+      return {};
+    }
+    Status status = images_->decode(sample, image);
+    if (!status.ok() || image.channels != shape_.channels || image.height != shape_.height ||
+        image.width != shape_.width) {
+      return status;
+    }
+    Slot slot = Slot::Empty;
+    if (slots_[sample].compare_exchange_strong(slot, Slot::Claimed, std::memory_order_relaxed)) {
+      std::copy_n(image.pixels.begin(), shape_.size(), pixels_.get() + sample * shape_.size());
+      slots_[sample].store(Slot::Filled, std::memory_order_release);
+    }
+    return {};
+  }
   Status read(std::size_t sample, std::vector<std::uint8_t>& buffer,
-              ImageView& stored) const override;
+              ImageView& stored) const override {
+    if (slots_[sample].load(std::memory_order_acquire) == Slot::Filled) {
+      stored = kept(sample);
+      return {};
+    }
+    return Dataset::read(sample, buffer, stored);
+  }
   std::string name(std::size_t sample) const override { return images_->name(sample); }
 
  private:
   enum class Slot : std::uint8_t { Empty, Claimed, Filled };
 
-  ImageView kept(std::size_t sample) const;
+  ImageView kept(std::size_t sample) const {
+    return {Storage::Planes,
+            shape_.channels,
+            shape_.height,
+            shape_.width,
+            {pixels_.get() + sample * shape_.size(), shape_.size()}};
+  }
 
   std::unique_ptr<Dataset> images_;
   Image shape_;  // without pixels
@@ -94,68 +142,6 @@ class KeptImages final : public Dataset {
   std::unique_ptr<std::uint8_t[]> pixels_;
   std::unique_ptr<std::atomic<Slot>[]> slots_;
 };
-
-Status ImageFiles::read(std::size_t sample, std::vector<std::uint8_t>& buffer,
-                        ImageView& stored) const {
-  const Status status = read_bytes(folder_.files.at(sample).path, buffer);
-  if (!status.ok()) {
-    return {status.code(), base::format("{} {}", name(sample), status.message())};
-  }
-  stored = {.storage = Storage::File, .bytes = buffer};
-  return {};
-}
-
-Status ImageFiles::decode(std::size_t sample, Image& image) const {
-  thread_local ImageDecoder decoder;
-  thread_local std::vector<std::uint8_t> buffer;
-  ImageView stored;
-  Status status = read(sample, buffer, stored);
-  if (!status.ok()) return status;
-  status = decoder.decode(stored.bytes, image);
-  if (status.ok()) return status;
-  return {status.code(), base::format("{} {}", name(sample), status.message())};
-}
-
-KeptImages::KeptImages(std::unique_ptr<Dataset> images, int channels, int height, int width)
-    : images_{std::move(images)},
-      shape_{channels, height, width, {}},
-      pixels_{new std::uint8_t[images_->size() * shape_.size()]},  // NOLINT: left uninitialised
-      slots_{std::make_unique<std::atomic<Slot>[]>(images_->size())} {}
-
-ImageView KeptImages::kept(std::size_t sample) const {
-  return {Storage::Planes,
-          shape_.channels,
-          shape_.height,
-          shape_.width,
-          {pixels_.get() + sample * shape_.size(), shape_.size()}};
-}
-
-Status KeptImages::decode(std::size_t sample, Image& image) const {
-  if (slots_[sample].load(std::memory_order_acquire) == Slot::Filled) {
-    copy_as(Storage::Planes, kept(sample), image);
-    return {};
-  }
-  Status status = images_->decode(sample, image);
-  if (!status.ok() || image.channels != shape_.channels || image.height != shape_.height ||
-      image.width != shape_.width) {
-    return status;
-  }
-  Slot slot = Slot::Empty;
-  if (slots_[sample].compare_exchange_strong(slot, Slot::Claimed, std::memory_order_relaxed)) {
-    std::copy_n(image.pixels.begin(), shape_.size(), pixels_.get() + sample * shape_.size());
-    slots_[sample].store(Slot::Filled, std::memory_order_release);
-  }
-  return {};
-}
-
-Status KeptImages::read(std::size_t sample, std::vector<std::uint8_t>& buffer,
-                        ImageView& stored) const {
-  if (slots_[sample].load(std::memory_order_acquire) == Slot::Filled) {
-    stored = kept(sample);
-    return {};
-  }
-  return Dataset::read(sample, buffer, stored);
-}
 
 // Decodes a few images from all over the set. Returns them if they are small and of one size, and
 // if the whole set fits into `memory_bytes`.
