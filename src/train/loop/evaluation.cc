@@ -5,12 +5,24 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 
+#include "train/loop/start_up.h"
 #include "train/loop/training_batches.h"
 #include "train/models/batch_norm.h"
 
 namespace sluice::train {
 namespace {
+
+// The least number of classes for which top-5 accuracy is counted.
+constexpr std::size_t kClassesForTop5 = 100;
+
+struct EvaluationCounts {
+  std::int64_t samples = 0;  // without broken images
+  std::int64_t right = 0;
+  std::int64_t among_5 = 0;
+  double loss = 0;  // summed over samples; cross entropy without smoothing
+};
 
 double percent(std::int64_t part, std::int64_t whole) {
   return whole == 0 ? 0 : 100 * static_cast<double>(part) / static_cast<double>(whole);
@@ -66,8 +78,6 @@ EvaluationCounts summed(EvaluationCounts own, Communicator& communicator) {
   return {.samples = counts[0], .right = counts[1], .among_5 = counts[2], .loss = own.loss};
 }
 
-}  // namespace
-
 EvaluationReport report_of(const EvaluationCounts& counts, const data::Data& data) {
   EvaluationReport report{.samples = counts.samples,
                           .right = counts.right,
@@ -76,6 +86,8 @@ EvaluationReport report_of(const EvaluationCounts& counts, const data::Data& dat
   if (counts.samples > 0) report.loss = counts.loss / static_cast<double>(counts.samples);
   return report;
 }
+
+}  // namespace
 
 EvaluationSamples::EvaluationSamples(std::int64_t samples, int batch, int ranks, int rank)
     : batch_{batch} {
@@ -95,7 +107,8 @@ std::span<const data::SampleRef> EvaluationSamples::batch(std::int64_t number) c
                                  std::min(static_cast<std::size_t>(batch_), own_.size() - first));
 }
 
-Result<EvaluationCounts> evaluate(const EvaluationTask& task, Communicator& communicator) {
+Result<EvaluationReport> evaluate(const EvaluationTask& task, Communicator& communicator) {
+  const auto begin = std::chrono::steady_clock::now();
   const EvaluationSamples samples{static_cast<std::int64_t>(task.data.validation->size()),
                                   task.batch, communicator.size(), communicator.rank()};
   data::Loader loader{
@@ -106,8 +119,10 @@ Result<EvaluationCounts> evaluate(const EvaluationTask& task, Communicator& comm
     const AveragedStatistics averaged{task.network, communicator};
     own = count_right(task, loader, samples.batches());
   }
-  if (!own.ok()) return own;
-  return summed(own.value(), communicator);
+  if (!own.ok()) return own.status();
+  EvaluationReport report = report_of(summed(own.value(), communicator), task.data);
+  report.seconds = seconds_since(begin);
+  return report;
 }
 
 }  // namespace sluice::train

@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <functional>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "data/data.h"
@@ -20,19 +19,6 @@
 #include "train/models/models.h"
 
 namespace sluice::train {
-
-// The least number of classes for which top-5 accuracy is counted.
-inline constexpr std::size_t kClassesForTop5 = 100;
-
-struct EvaluationCounts {
-  std::int64_t samples = 0;  // without broken images
-  std::int64_t right = 0;
-  std::int64_t among_5 = 0;
-  double loss = 0;  // summed over samples; cross entropy without smoothing
-};
-
-// Without step, epoch and times.
-EvaluationReport report_of(const EvaluationCounts& counts, const data::Data& data);
 
 // The part of the samples that a rank evaluates, in order and in batches. Parts are nearly equal.
 class EvaluationSamples {
@@ -58,8 +44,8 @@ struct EvaluationTask {
 };
 
 // Evaluates the validation images. The network is in evaluation mode meanwhile, and in training
-// mode afterwards; its running statistics do not change. Every rank must call it. Throws Error, as
-// Work::wait() does.
-Result<EvaluationCounts> evaluate(const EvaluationTask& task, Communicator& communicator);
+// mode afterwards; its running statistics do not change. The caller adds step, epoch and elapsed
+// time to the report. Every rank must call it. Throws Error, as Work::wait() does.
+Result<EvaluationReport> evaluate(const EvaluationTask& task, Communicator& communicator);
 
 }  // namespace sluice::train

@@ -63,8 +63,7 @@ Result<EvaluationReport> evaluate_stored(const CommunicatorMaker& make_communica
   const bool leads = communicator.rank() == 0;
   const recipe::Recipe& recipe = stored.value().recipe;
   const auto samples = static_cast<std::int64_t>(data.value().validation->size());
-  const auto begin = std::chrono::steady_clock::now();
-  Result<EvaluationCounts> counted =
+  Result<EvaluationReport> evaluated =
       evaluate({.network = *stored.value().network,
                 .data = data.value(),
                 .recipe = recipe,
@@ -76,11 +75,10 @@ Result<EvaluationReport> evaluate_stored(const CommunicatorMaker& make_communica
                         events->evaluating(done * communicator.size(), samples);
                     }},
                communicator);
-  if (!counted.ok()) return counted.status();
-  EvaluationReport report = report_of(counted.value(), data.value());
+  if (!evaluated.ok()) return evaluated.status();
+  EvaluationReport& report = evaluated.value();
   report.step = stored.value().step;
   report.epoch = stored.value().epoch;
-  report.seconds = seconds_since(begin);
   report.elapsed_s = seconds_since(start);
   if (leads && events != nullptr) events->evaluated(report);
   return report;

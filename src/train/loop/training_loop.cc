@@ -208,9 +208,8 @@ Status TrainingLoop::between_steps() {
 }
 
 Status TrainingLoop::evaluate() {
-  const auto begin = std::chrono::steady_clock::now();
   const std::int64_t samples = setup_.start_up.validation_samples;
-  Result<EvaluationCounts> counted = sluice::train::evaluate(
+  Result<EvaluationReport> evaluated = sluice::train::evaluate(
       {.network = *setup_.network,
        .data = setup_.data,
        .recipe = recipe_,
@@ -218,11 +217,10 @@ Status TrainingLoop::evaluate() {
        .loader_threads = context_.options.loader_threads,
        .report = [&](std::int64_t done) { reporter_.evaluating(done * summary_.ranks, samples); }},
       setup_.communicator);
-  if (!counted.ok()) return counted.status();
-  EvaluationReport report = report_of(counted.value(), setup_.data);
+  if (!evaluated.ok()) return evaluated.status();
+  EvaluationReport& report = evaluated.value();
   report.step = step_;
   report.epoch = epoch();
-  report.seconds = seconds_since(begin);
   report.elapsed_s = elapsed_s();
   report.best = !summary_.best || report.accuracy > summary_.best->accuracy;
   if (report.best) summary_.best = report;
