@@ -1,14 +1,17 @@
-// control.h - the shared memory through which the ranks of a group on one node talk.
+// control.h - the shared memory through which the ranks of a group on one node communicate.
 //
-// One control block a group, the same bytes for all its ranks: threads of one process or processes.
-// A channel carries messages from one rank to another, in order, at most kWindow outstanding; a
-// message says where the bytes lie, not the bytes themselves. A slot holds a whole small
-// contribution, header and payload together, in two parities: who has every peer's slot of
-// operation k knows that every peer is done reading its slot of operation k-2, so no exit barrier
-// is needed.
+// A group has one control block on each node; all its ranks there map the same bytes, whether they
+// are threads of one process or processes. It holds three kinds of records:
+//  - A channel carries messages from one rank to another, in order, with at most kWindow
+//    outstanding. A message names the location of its bytes; it does not contain them.
+//  - A slot holds one small contribution, header and payload together. Each rank has two, used in
+//    turn. A rank that has every peer's slot of operation k knows that every peer has read its own
+//    slot of operation k-2, so operations need no exit barrier.
+//  - A status board shows the progress of a rank.
 //
-// Every field is written by one rank only (a channel's `taken` by its receiver, all else by its
-// sender or owner), except bells. Zeroed memory is a valid empty block.
+// Every field has one writer, except doorbells: the receiver writes a channel's `taken`, its sender
+// all else; slots and boards are written by the rank that they belong to. A block of zeros is a
+// valid empty block.
 #pragma once
 
 #include <array>
@@ -26,48 +29,48 @@ namespace sluice::transport {
 // Processes could not share an atomic that needs a lock.
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 
-inline constexpr std::size_t kLine = 64;  // bytes of a cache line
+inline constexpr std::size_t kCacheLineBytes = 64;
 inline constexpr std::uint64_t kWindow = 8;
-inline constexpr std::size_t kSlotBytes = 4096;  // the longest contribution that goes into a slot
+inline constexpr std::size_t kSlotBytes = 4096;  // the longest contribution that fits in a slot
 
 enum class Delivery : std::uint32_t {
-  InPlace,  // they lie in the sender's buffer itself, which may be written as well until taken
-  Staged,   // they lie in a copy
-  Pushed,   // they have been written where the receive wants them: nothing is left to do
+  InPlace,  // the bytes are in the sender's own buffer, which may also change until `taken`
+  Staged,   // the bytes are in a copy
+  Pushed,   // the sender has written the bytes into the receiver's buffer
 };
 
 struct ChannelMessage {
-  std::uint64_t signature = 0;  // of the collective; both sides must mean the same one
+  std::uint64_t signature = 0;  // of the collective; must be equal on both sides
   MemoryLocation location;
   std::uint64_t bytes = 0;
   Delivery delivery = Delivery::InPlace;
 };
 
 struct Channel {
-  alignas(kLine) std::atomic<std::uint64_t> posted;
-  std::atomic<std::uint32_t> withdrawn;  // the sender gave up: what its messages name may change
+  alignas(kCacheLineBytes) std::atomic<std::uint64_t> posted;
+  std::atomic<std::uint32_t> withdrawn;  // the sender failed: the bytes of its messages may change
   std::array<ChannelMessage, kWindow> messages;
-  alignas(kLine) std::atomic<std::uint64_t> taken;
+  alignas(kCacheLineBytes) std::atomic<std::uint64_t> taken;
 };
 
 struct Slot {
-  alignas(kLine) std::atomic<std::uint64_t> number;  // of the operation it belongs to
+  alignas(kCacheLineBytes) std::atomic<std::uint64_t> number;  // of its operation
   std::uint64_t signature;
   std::array<std::byte, kSlotBytes> payload;
 };
 
-// What a rank tells of itself; the others read it to say who is to blame. Of a rank on another node
-// they have a copy, made of its notes (network.h).
+// The progress of a rank, as it reports it; error messages find the culprit with it. The board of a
+// rank on another node is a local copy, written from the rank's status updates (network.h).
 struct StatusBoard {
-  alignas(kLine) std::atomic<std::uint64_t> entered;  // collectives begun
-  std::atomic<std::uint64_t> kind;                    // of the present one: what was asked for
-  std::atomic<std::uint64_t> count;                   // and of how many elements
-  std::atomic<std::uint64_t> signature;               // of these three: else they are half written
-  std::atomic<std::int32_t> step;                     // reached in it
-  std::atomic<std::int32_t> waits_for;                // rank + 1; 0 for nobody
-  std::atomic<std::int32_t> blamed;                   // rank + 1 that it failed because of
-  std::atomic<std::uint32_t> failed;                  // its communicator is poisoned: how, below
-  std::atomic<std::uint64_t> blamed_in;               // the collective that one was seen to call
+  alignas(kCacheLineBytes) std::atomic<std::uint64_t> entered;  // collectives begun
+  std::atomic<std::uint64_t> kind;                              // of the present collective
+  std::atomic<std::uint64_t> count;      // elements of the present collective
+  std::atomic<std::uint64_t> signature;  // of entered, kind, count: detects a torn read
+  std::atomic<std::int32_t> step;        // reached in the present collective
+  std::atomic<std::int32_t> waits_for;   // rank + 1; 0: it waits for no rank
+  std::atomic<std::int32_t> blamed;      // rank + 1 of the culprit of this rank's failure
+  std::atomic<std::uint32_t> failed;     // kFailed or kMismatched once the communicator is poisoned
+  std::atomic<std::uint64_t> blamed_in;  // the collective that the culprit was seen to call
 
   StatusUpdate read() const {
     constexpr auto kPlain = std::memory_order_relaxed;
@@ -75,30 +78,31 @@ struct StatusBoard {
             signature.load(kPlain), step.load(kPlain),   waits_for.load(kPlain),
             blamed.load(kPlain),    failed.load(kPlain), blamed_in.load(kPlain)};
   }
-  void write(const StatusUpdate& note) {
+  void write(const StatusUpdate& update) {
     constexpr auto kPlain = std::memory_order_relaxed;
-    entered.store(note.entered, kPlain);
-    kind.store(note.kind, kPlain);
-    count.store(note.count, kPlain);
-    signature.store(note.signature, kPlain);
-    step.store(note.step, kPlain);
-    waits_for.store(note.waits_for, kPlain);
-    blamed.store(note.blamed, kPlain);
-    blamed_in.store(note.blamed_in, kPlain);
-    failed.store(note.failed, std::memory_order_seq_cst);
+    entered.store(update.entered, kPlain);
+    kind.store(update.kind, kPlain);
+    count.store(update.count, kPlain);
+    signature.store(update.signature, kPlain);
+    step.store(update.step, kPlain);
+    waits_for.store(update.waits_for, kPlain);
+    blamed.store(update.blamed, kPlain);
+    blamed_in.store(update.blamed_in, kPlain);
+    failed.store(update.failed, std::memory_order_seq_cst);
   }
 };
 
-// Board::failed
+// Values of StatusBoard::failed.
 constexpr std::uint32_t kFailed = 1;
-constexpr std::uint32_t kMismatched = 2;  // ranks do not call the same collective
+constexpr std::uint32_t kMismatched = 2;  // the ranks do not call the same collective
 
-struct RankControl {  // all that is one rank's
-  alignas(kLine) Doorbell bell;
+struct RankControl {
+  alignas(kCacheLineBytes) Doorbell doorbell;
   StatusBoard board;
   std::array<Slot, 2> slots;
 };
 
+// A typed view of the memory: one RankControl for each rank, then one Channel for each pair.
 class ControlBlock {
  public:
   ControlBlock(void* memory, int ranks) : memory_{static_cast<std::byte*>(memory)}, ranks_{ranks} {}

@@ -8,24 +8,21 @@
 namespace sluice::transport {
 namespace {
 
-// A rank that waits tells so several times a second.
-constexpr auto kSilence = std::chrono::seconds{1};
-
-std::vector<RankLocation> places_of(const Memory& memory) {
-  std::vector<RankLocation> places;
-  for (Rank rank = 0; rank < memory.size(); ++rank) places.push_back({0, rank, ""});
-  return places;
+std::vector<RankLocation> locations_in(const Memory& memory) {
+  std::vector<RankLocation> locations;
+  for (Rank rank = 0; rank < memory.size(); ++rank) locations.push_back({0, rank, "", ""});
+  return locations;
 }
 
-std::vector<RankLocation> some_of(const Group& whole, const std::vector<Rank>& ranks) {
-  std::vector<RankLocation> places;
-  for (const Rank rank : ranks) places.push_back(whole.location(rank));
-  return places;
+std::vector<RankLocation> locations_of(const Group& whole, const std::vector<Rank>& ranks) {
+  std::vector<RankLocation> locations;
+  for (const Rank rank : ranks) locations.push_back(whole.location(rank));
+  return locations;
 }
 
-int count_on(int node, const std::vector<RankLocation>& places) {
-  return static_cast<int>(std::count_if(
-      places.begin(), places.end(), [&](const RankLocation& place) { return place.node == node; }));
+int count_local(const Group& whole, const std::vector<Rank>& ranks) {
+  return static_cast<int>(
+      std::count_if(ranks.begin(), ranks.end(), [&](Rank rank) { return whole.is_local(rank); }));
 }
 
 }  // namespace
@@ -35,51 +32,51 @@ Group::Group(std::shared_ptr<Memory> memory, std::byte* control)
       rank_{memory_->rank()},
       control_{control, memory_->size()},
       whole_{control_} {
-  take_places(places_of(*memory_));
+  add_members(locations_in(*memory_));
 }
 
-Group::Group(Rank rank, const std::vector<RankLocation>& places, std::shared_ptr<Memory> memory,
+Group::Group(Rank rank, const std::vector<RankLocation>& locations, std::shared_ptr<Memory> memory,
              std::byte* control, std::unique_ptr<Network> network)
     : memory_{std::move(memory)},
       rank_{rank},
       control_{control, memory_->size()},
       whole_{control_},
       network_{std::move(network)} {
-  take_places(places);
+  add_members(locations);
 }
 
 Group::Group(const Group& whole, const std::vector<Rank>& ranks, std::byte* control,
              std::unique_ptr<Network> network)
     : memory_{whole.memory_},
       rank_{static_cast<Rank>(std::find(ranks.begin(), ranks.end(), whole.rank_) - ranks.begin())},
-      control_{control, count_on(whole.node(), some_of(whole, ranks))},
+      control_{control, count_local(whole, ranks)},
       whole_{whole.whole_},
       network_{std::move(network)} {
-  take_places(some_of(whole, ranks));
+  add_members(locations_of(whole, ranks));
 }
 
-void Group::take_places(const std::vector<RankLocation>& places) {
-  const int own_node = places[index(rank_)].node;
-  Rank next_seat = 0;
-  for (const RankLocation& place : places) {
-    const bool local = place.node == own_node;
-    members_.push_back({.place = place,
-                        .seat = local ? next_seat++ : -1,
+void Group::add_members(const std::vector<RankLocation>& locations) {
+  const int own_node = locations[index(rank_)].node;
+  Rank next_index = 0;
+  for (const RankLocation& location : locations) {
+    const bool local = location.node == own_node;
+    members_.push_back({.location = location,
+                        .control_index = local ? next_index++ : -1,
                         .copy = local ? nullptr : std::make_unique<StatusBoard>(),
-                        .heard = Clock::now()});
+                        .last_heard = Clock::now()});
   }
 }
 
 StatusBoard& Group::board(Rank rank) const {
   const Member& member = members_[index(rank)];
-  return member.copy ? *member.copy : control_.rank_control(member.seat).board;
+  return member.copy ? *member.copy : control_.rank_control(member.control_index).board;
 }
 
 void Group::publish_status() const {
   if (!network_) return;
-  const StatusUpdate note = own_board().read();
+  const StatusUpdate update = own_board().read();
   for (Rank peer = 0; peer < size(); ++peer) {
-    if (!is_local(peer)) network_->send_status(peer, note);
+    if (!is_local(peer)) network_->send_status(peer, update);
   }
 }
 
@@ -90,27 +87,30 @@ void Group::receive_status() const {
 }
 
 void Group::receive_status(Rank peer) const {
-  StatusUpdate note;
-  if (!network_->receive_status(peer, note)) return;
-  members_[index(peer)].copy->write(note);
-  members_[index(peer)].heard = Clock::now();
+  StatusUpdate update;
+  if (!network_->receive_status(peer, update)) return;
+  members_[index(peer)].copy->write(update);
+  members_[index(peer)].last_heard = Clock::now();
 }
 
 std::string Group::death_of(Rank peer) const {
   if (is_local(peer)) return memory_->death_of(location(peer).local);
   std::string how = network_->death_of(peer);
-  if (!how.empty())
-    receive_status(peer);  // what it said last is on its board before its end is known
-  if (!how.empty() && !location(peer).host.empty())
+  if (!how.empty()) receive_status(peer);  // its last update may have come with its end
+  if (!how.empty() && !location(peer).host.empty()) {
     how += base::format(", on {}", location(peer).host);
+  }
   return how;
 }
 
 std::string Group::stall_of(Rank peer) const {
+  constexpr auto kLongestSilence = std::chrono::seconds{1};
   if (is_local(peer)) return memory_->stall_of(location(peer).local);
-  // Who said that it waits would go on saying so.
+  // A rank that waits for another one sends a status update several times a second.
   const auto silence = Clock::now() - last_heard(peer);
-  if (board(peer).waits_for.load(std::memory_order_relaxed) == 0 || silence < kSilence) return "";
+  if (board(peer).waits_for.load(std::memory_order_relaxed) == 0 || silence < kLongestSilence) {
+    return "";
+  }
   return base::format("nothing has been heard of it for {:.1f} s, on {}",
                       std::chrono::duration<double>(silence).count(),
                       location(peer).host.empty() ? "another host" : location(peer).host);

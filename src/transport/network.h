@@ -1,10 +1,10 @@
 // network.h - the way to the ranks of a group that are on other nodes.
 //
-// A Network belongs to one communicator at one rank; `tcp` and `mpi` are two of them. Each remote
-// peer sends it messages, in order, each a header and its bytes. Beside them, and never held up by
-// them, go notes: what a rank tells of itself, of which only the newest counts. Nothing here blocks
-// unless it says so; a peer that is gone sends nothing and takes nothing, and death_of() says how
-// it went. What a peer sent before it left in order still arrives.
+// A Network belongs to one communicator at one rank. `tcp` and `mpi` are two implementations. Each
+// remote peer sends messages in order; a message is a header and its bytes. Status updates are
+// separate: messages never delay them, and only the newest one counts. No function blocks unless
+// its comment says so. A dead peer sends and receives nothing, and death_of() returns the reason.
+// Messages that a peer sent before it left in order still arrive.
 //
 // Thread-safety: one thread at a time.
 #pragma once
@@ -25,16 +25,16 @@
 
 namespace sluice::transport {
 
-// What a message belongs to, as its sender was asked for it, and how long it is.
+// The collective that a message belongs to, as its sender called it, and the message's length.
 struct MessageHeader {
   std::uint64_t signature = 0;
-  std::uint64_t number = 0;  // these three as on a Board
-  std::uint64_t kind = 0;
+  std::uint64_t number = 0;  // StatusBoard::entered of the sender
+  std::uint64_t kind = 0;    // likewise, StatusBoard::kind and count
   std::uint64_t count = 0;
   std::uint64_t bytes = 0;
 };
 
-// A rank's Board, as it travels.
+// The contents of a StatusBoard (control.h), as they are sent to other nodes.
 struct StatusUpdate {
   std::uint64_t entered = 0;
   std::uint64_t kind = 0;
@@ -51,35 +51,34 @@ class Network {
  public:
   virtual ~Network() = default;
 
-  // "tcp", "mpi".
+  // "tcp" or "mpi".
   virtual std::string_view name() const = 0;
-  // How long a rank of this network looks before it sleeps, and how it sleeps. The same for all
-  // networks that were split from one.
+  // How long a rank of this network checks before it sleeps, and how it sleeps. All networks that
+  // were split from one network share the waiter.
   virtual WaitPolicy wait_policy() const { return WaitPolicy::with_network(); }
   virtual std::shared_ptr<Waiter> waiter() = 0;
 
-  // What the links to other nodes give, once that is known.
+  // Sets the measured cost of the links between nodes.
   virtual void set_link(const Link& /*between*/) {}
-  // From now on long messages come from one peer after another: who is ahead must not take the link
-  // from whom this rank waits for. Costs nothing when said again.
+  // Bounds the receive buffers from now on, because long messages come from several peers: a fast
+  // peer must not starve the one that this rank waits for. A repeated call is free.
   virtual void limit_receive_buffers() {}
 
-  // Messages to a peer. The bytes must stay as they are until sent(peer) counts the message, which
-  // also moves on what could not be sent at once; what it counts needs no further call to arrive.
-  // One of no bytes is a message, too.
+  // Sends a message to a peer. The bytes must stay unchanged until sent(peer) counts the message.
   virtual void send(Rank peer, const MessageHeader& header, const std::byte* data) = 0;
+  // Continues pending sends. Returns the number of messages that will arrive without another call.
   virtual std::uint64_t sent(Rank peer) = 0;
-  // Grows while they go, be it slowly.
+  // A counter that grows whenever the network sends more, however slowly.
   virtual std::uint64_t send_progress() const = 0;
 
-  // Messages from a peer: the header of the oldest that has not been read to its end; null while it
-  // is not here. One of no bytes is read to its end by consume(peer, 0).
+  // The header of the oldest message from a peer that is not read to its end; null until it
+  // arrives. A message without bytes is consumed by consume(peer, 0).
   virtual const MessageHeader* incoming(Rank peer) = 0;
-  // Its next bytes, as many as are here; valid until the next call for that peer. REQUIRES:
-  // incoming(peer).
+  // The next bytes of that message that have arrived; valid until the next call for that peer.
+  // REQUIRES: incoming(peer).
   virtual std::span<const std::byte> arrived(Rank peer) = 0;
   virtual void consume(Rank peer, std::size_t bytes) = 0;
-  // The same in one: up to that many bytes, copied to where they belong; returns how many.
+  // Copies up to that many arrived bytes and consumes them; returns how many.
   virtual std::size_t read(Rank peer, std::byte* to, std::size_t bytes) {
     const std::span<const std::byte> here = arrived(peer);
     const std::size_t taken = std::min(bytes, here.size());
@@ -88,16 +87,16 @@ class Network {
     return taken;
   }
 
-  virtual void send_status(Rank peer, const StatusUpdate& note) = 0;
-  // True: the peer told something since it was heard last; `note` is the newest.
-  virtual bool receive_status(Rank peer, StatusUpdate& note) = 0;
+  virtual void send_status(Rank peer, const StatusUpdate& update) = 0;
+  // True: an update has arrived since the last call; `update` is the newest.
+  virtual bool receive_status(Rank peer, StatusUpdate& update) = 0;
 
-  // "" while the peer can be reached, else why not.
+  // "" while the peer can be reached, else the reason why not.
   virtual std::string death_of(Rank peer) = 0;
 
-  // A network of some of these ranks, in the order of their new numbers, each of which must call it
-  // with the same id, which no other network of theirs has. Blocks until all have; fails with a
-  // sentence that says who has not.
+  // Makes a network of some of these ranks, in the order of their new numbers. Each of them must
+  // call it with the same id, and no other network of theirs may have that id. Blocks until all
+  // have called it; an error names the rank that has not.
   virtual Result<std::unique_ptr<Network>> split(const std::vector<Rank>& ranks, std::uint64_t id,
                                                  Clock::time_point deadline) = 0;
 };

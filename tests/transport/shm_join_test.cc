@@ -23,7 +23,7 @@ TEST(ShmJoin, SaysWhichRanksAreMissing) {
   const std::vector<Rank> present{0, 1, 3, 4, 5};
   const auto begin = Clock::now();
   const auto said = run_ranks(5, [&, job = unique_job()](int i) {
-    return connect_shm(as(present[static_cast<std::size_t>(i)], 8, job, 700ms)).status().message();
+    return join_shm(as(present[static_cast<std::size_t>(i)], 8, job, 700ms)).status().message();
   });
   EXPECT_LT(Clock::now() - begin, 20s);
   for (const std::string& text : said)
@@ -33,7 +33,7 @@ TEST(ShmJoin, SaysWhichRanksAreMissing) {
 TEST(ShmJoin, ALateRankIsWaitedFor) {
   const auto said = run_ranks(3, [job = unique_job()](Rank me) {
     std::this_thread::sleep_for(300ms * ((me + 1) % 3));
-    return connect_shm(as(me, 3, job)).status().message();
+    return join_shm(as(me, 3, job)).status().message();
   });
   EXPECT_EQ(said, (std::vector<std::string>{"", "", ""}));
 }
@@ -42,7 +42,7 @@ TEST(ShmJoin, AWrongTokenIsRefused) {
   const auto said = run_ranks(3, [job = unique_job()](Rank me) {
     ShmOptions join = as(me, 3, job, 1s);
     if (me == 2) join.token = "guess";
-    return connect_shm(join).status().message();
+    return join_shm(join).status().message();
   });
   EXPECT_TRUE(base::has(said[2], "refused this process: its token is not that of this job"))
       << said[2];
@@ -54,7 +54,7 @@ TEST(ShmJoin, AWrongTokenIsRefused) {
 
 TEST(ShmJoin, RanksThatCountDifferentlyAreToldSo) {
   const auto said = run_ranks(2, [job = unique_job()](Rank me) {
-    return connect_shm(as(me, 2 + me, job, 1s)).status().message();
+    return join_shm(as(me, 2 + me, job, 1s)).status().message();
   });
   EXPECT_TRUE(base::has(said[1], "it counts 3 ranks, not 2")) << said[1];
 }
@@ -62,7 +62,7 @@ TEST(ShmJoin, RanksThatCountDifferentlyAreToldSo) {
 TEST(ShmJoin, ARankThatIsThereTwiceIsToldSo) {
   const auto said = run_ranks(2, [job = unique_job()](int i) {
     std::this_thread::sleep_for(200ms * i);
-    return connect_shm(as(0, 2, job, 1s)).status().message();
+    return join_shm(as(0, 2, job, 1s)).status().message();
   });
   EXPECT_TRUE(base::has(said[1], "another process of this machine is rank 0 already")) << said[1];
 }
@@ -72,11 +72,11 @@ TEST(ShmJoin, ARankThatDiesWhileJoiningEndsTheWaitAtOnce) {
   const auto said = run_ranks(2, [job = unique_job()](Rank me) -> std::string {
     if (me == 1) {
       // Joins one rank too few, from a thread, and is killed when rank 0 knows it.
-      std::jthread joining{[&] { (void)connect_shm(as(1, 3, job)); }};
+      std::jthread joining{[&] { (void)join_shm(as(1, 3, job)); }};
       std::this_thread::sleep_for(500ms);
       raise(SIGKILL);
     }
-    return connect_shm(as(me, 3, job)).status().message();
+    return join_shm(as(me, 3, job)).status().message();
   });
   EXPECT_LT(Clock::now() - begin, 20s) << "not the deadline of 30 s";
   EXPECT_TRUE(base::has(said[0], "was lost before all 3 ranks had joined")) << said[0];
@@ -87,7 +87,7 @@ TEST(ShmJoin, AStrangerThatTalksNonsenseOrNothingDoesNoHarm) {
   const auto said = run_ranks(4, [&](int i) -> std::string {
     if (i < 2) {
       std::this_thread::sleep_for(500ms * i);
-      return connect_shm(as(i, 2, job)).status().message();
+      return join_shm(as(i, 2, job)).status().message();
     }
     sockaddr_un name{};
     name.sun_family = AF_UNIX;
@@ -110,7 +110,7 @@ TEST(ShmJoin, AStrangerThatTalksNonsenseOrNothingDoesNoHarm) {
 TEST(ShmJoin, LongJobsAreToldApart) {
   const std::string job = std::string(300, 'j') + unique_job();
   const auto said = run_ranks(4, [&](int i) {
-    return connect_shm(as(i % 2, 2, job + std::to_string(i / 2))).status().message();
+    return join_shm(as(i % 2, 2, job + std::to_string(i / 2))).status().message();
   });
   EXPECT_EQ(said, (std::vector<std::string>{"", "", "", ""}));
 }
@@ -118,18 +118,18 @@ TEST(ShmJoin, LongJobsAreToldApart) {
 TEST(ShmJoin, ManyRanksJoinAndLeaveAtOnce) {
   constexpr int kRanks = 24;
   const auto said = run_ranks(kRanks, [job = unique_job()](Rank me) {
-    return connect_shm(as(me, kRanks, job)).status().message();  // and leaves at once
+    return join_shm(as(me, kRanks, job)).status().message();  // and leaves at once
   });
   EXPECT_EQ(said, std::vector<std::string>(kRanks));
 }
 
 TEST(ShmJoin, RefusesRanksThatCannotBe) {
-  EXPECT_FALSE(connect_shm(as(2, 2, "j")).ok());
-  EXPECT_FALSE(connect_shm(as(-1, 2, "j")).ok());
-  EXPECT_FALSE(connect_shm(as(0, 0, "j")).ok());
+  EXPECT_FALSE(join_shm(as(2, 2, "j")).ok());
+  EXPECT_FALSE(join_shm(as(-1, 2, "j")).ok());
+  EXPECT_FALSE(join_shm(as(0, 0, "j")).ok());
   ShmOptions join = as(0, 1, "j");
   join.token = std::string(256, 't');
-  EXPECT_FALSE(connect_shm(join).ok());
+  EXPECT_FALSE(join_shm(join).ok());
 }
 
 }  // namespace

@@ -151,7 +151,7 @@ TEST(Shm, RefusesWhatIsNotASegment) {
 // Rank 1 ends in some way; rank 0 waits until it hears of it.
 std::string heard_of(const std::function<void(std::shared_ptr<Memory>&)>& end) {
   const auto said = run_ranks(2, [&, job = unique_job()](Rank me) -> std::string {
-    std::shared_ptr<Memory> memory = connect_shm(as(me, 2, job)).value();
+    std::shared_ptr<Memory> memory = join_shm(as(me, 2, job)).value().memory;
     if (me == 1) {
       std::this_thread::sleep_for(50ms);
       end(memory);
@@ -223,7 +223,7 @@ TEST(Shm, NothingIsLeftOpenOrMapped) {
     }
     ShmOptions alone = as(me, 4, job);  // fails: there is no rank 3
     alone.deadline = Clock::now() + 100ms;
-    if (connect_shm(alone).ok()) return "joined without rank 3";
+    if (join_shm(alone).ok()) return "joined without rank 3";
     if (open_files() != files) return base::format("{} files open, {} before", open_files(), files);
     return mappings() == 0 ? "" : base::format("{} mappings left", mappings());
   });

@@ -18,8 +18,8 @@ std::size_t page_bytes() {
   return kBytes;
 }
 
-Status none_left(std::size_t bytes) {
-  return {Code::NoMemory, base::format("{} bytes of shared memory are not to be had: {}", bytes,
+Status out_of_memory(std::size_t bytes) {
+  return {Code::NoMemory, base::format("cannot allocate {} bytes of shared memory: {}", bytes,
                                        std::strerror(errno))};
 }
 
@@ -30,7 +30,8 @@ std::size_t PageRange::bytes() const { return std::size_t{count} * page_bytes();
 Result<Arena> Arena::create() {
   base::Fd file{memfd_create("sluice", MFD_CLOEXEC | MFD_ALLOW_SEALING)};
   if (!file.open() || fcntl(file.number(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_SEAL) != 0) {
-    return Status{Code::NoMemory, base::format("no shared memory: {}", std::strerror(errno))};
+    return Status{Code::NoMemory,
+                  base::format("cannot create shared memory: {}", std::strerror(errno))};
   }
   return Arena{std::move(file)};
 }
@@ -49,11 +50,11 @@ Result<PageRange> Arena::take(std::size_t bytes) {
   }
   if (pages > std::numeric_limits<std::uint32_t>::max() - pages_) {
     errno = EFBIG;
-    return none_left(bytes);
+    return out_of_memory(bytes);
   }
   const PageRange range{pages_, static_cast<std::uint32_t>(pages)};
   if (ftruncate(file_.number(), static_cast<off_t>(range.end() * page_bytes())) != 0)
-    return none_left(bytes);
+    return out_of_memory(bytes);
   pages_ = static_cast<std::uint32_t>(range.end());
   return range;
 }

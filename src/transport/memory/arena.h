@@ -1,9 +1,10 @@
-// arena.h - all the shared memory of one rank: one anonymous file, cut into ranges of pages.
+// arena.h - all the shared memory of one rank: an anonymous file, divided into ranges of pages.
 //
-// The file has no name and is gone with the last process that holds it. It only grows (and is
-// sealed against shrinking, so no peer can be made to fault); pages given back return to the system
-// at once, whoever still maps them. One file a rank, rather than one a segment: peers get it once,
-// when they join, and map any range of it without asking. Thread-safety: the owner's.
+// The file has no name and disappears with the last process that holds it. It only grows; a seal
+// prevents shrinking, so a peer cannot fault on a mapped range. Released pages return to the system
+// at once, even if a peer still maps them. There is one file for each rank, not one for each block:
+// peers receive it once, when they join, and map any range of it without a request.
+// Thread-safety: one thread at a time.
 #pragma once
 
 #include <cstddef>
@@ -34,7 +35,7 @@ class Arena {
 
   int fd() const { return file_.number(); }
 
-  // Zeroed pages for at least that many bytes, one page at least.
+  // Zeroed pages for at least that many bytes; at least one page.
   Result<PageRange> take(std::size_t bytes);
   void give_back(PageRange range);
 
@@ -42,11 +43,12 @@ class Arena {
   explicit Arena(base::Fd file) : file_{std::move(file)} {}
 
   base::Fd file_;
-  std::map<std::uint32_t, std::uint32_t> free_;  // first page and count; never adjacent
+  std::map<std::uint32_t, std::uint32_t>
+      free_;  // first page and count of each hole; holes are never adjacent
   std::uint32_t pages_ = 0;
 };
 
-// Null, and errno, where it cannot be mapped.
+// Null when it cannot be mapped; errno has the reason.
 std::byte* map_range(int file, PageRange range);
 void unmap_range(std::byte* data, PageRange range);
 

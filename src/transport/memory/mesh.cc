@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstring>
 #include <optional>
+#include <string>
 
 #include "base/format.h"
 #include "base/text.h"
@@ -20,25 +21,25 @@
 
 namespace sluice::transport {
 
-void Packet::set_words(std::string_view words) {
-  text.fill('\0');
-  std::copy_n(words.begin(), std::min(words.size(), text.size() - 1), text.begin());
+void Packet::set_text(std::string_view text) {
+  chars.fill('\0');
+  std::copy_n(text.begin(), std::min(text.size(), chars.size() - 1), chars.begin());
 }
 
-bool send_packet(int socket, const Packet& packet, const SharedDescriptors* gift) {
+bool send_packet(int socket, const Packet& packet, const SharedDescriptors* descriptors) {
   iovec data{const_cast<Packet*>(&packet), sizeof packet};  // NOLINT: sendmsg() only reads it
   msghdr message{};
   message.msg_iov = &data;
   message.msg_iovlen = 1;
   alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(SharedDescriptors))> control{};
-  if (gift != nullptr) {
+  if (descriptors != nullptr) {
     message.msg_control = control.data();
     message.msg_controllen = control.size();
     cmsghdr* const header = CMSG_FIRSTHDR(&message);
     header->cmsg_level = SOL_SOCKET;
     header->cmsg_type = SCM_RIGHTS;
     header->cmsg_len = CMSG_LEN(sizeof(SharedDescriptors));
-    std::memcpy(CMSG_DATA(header), gift->data(), sizeof *gift);
+    std::memcpy(CMSG_DATA(header), descriptors->data(), sizeof *descriptors);
   }
   ssize_t sent = 0;
   do {
@@ -48,8 +49,8 @@ bool send_packet(int socket, const Packet& packet, const SharedDescriptors* gift
 }
 
 ReceivedPacket receive_packet(int socket) {
-  ReceivedPacket arrival;
-  iovec data{&arrival.packet, sizeof arrival.packet};
+  ReceivedPacket result;
+  iovec data{&result.packet, sizeof result.packet};
   msghdr message{};
   message.msg_iov = &data;
   message.msg_iovlen = 1;
@@ -58,58 +59,62 @@ ReceivedPacket receive_packet(int socket) {
   message.msg_controllen = control.size();
   ssize_t received = 0;
   do {
-    // A reset is told once, before what the peer had sent; then come the packets, then the end.
+    // A reset is reported once, before the packets that the peer had sent and the end of file.
     received = recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
   } while (received < 0 && (errno == EINTR || errno == ECONNRESET));
-  if (received < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return arrival;
+  if (received < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return result;
 
   for (cmsghdr* header = received > 0 ? CMSG_FIRSTHDR(&message) : nullptr; header != nullptr;
        header = CMSG_NXTHDR(&message, header)) {
     if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
     const std::size_t fds =
-        std::min((header->cmsg_len - CMSG_LEN(0)) / sizeof(int), SharedDescriptors{}.size());
+        std::min((header->cmsg_len - CMSG_LEN(0)) / sizeof(int), kSharedDescriptors);
     for (std::size_t i = 0; i < fds; ++i) {
       int fd = -1;
       std::memcpy(&fd, CMSG_DATA(header) + i * sizeof fd, sizeof fd);
-      arrival.fds[i].reset(fd);
+      result.descriptors[i].reset(fd);
     }
   }
-  const bool ours = received == static_cast<ssize_t>(sizeof(Packet)) &&
-                    arrival.packet.magic == Packet::kMagic && arrival.packet.text.back() == '\0';
-  arrival.state = ours ? ReceivedPacket::State::Packet : ReceivedPacket::State::Closed;
-  return arrival;
+  const bool valid = received == static_cast<ssize_t>(sizeof(Packet)) &&
+                     result.packet.magic == Packet::kMagic && result.packet.chars.back() == '\0';
+  result.state = valid ? ReceivedPacket::State::Packet : ReceivedPacket::State::Closed;
+  return result;
 }
 
 namespace {
 
-constexpr auto kRetry = std::chrono::milliseconds{5};  // between calls to a rank that is not up
-constexpr auto kPartGrace = std::chrono::seconds{2};   // for news that a leaver already had
+constexpr auto kRetry = std::chrono::milliseconds{5};  // between connects to a rank that is not up
+constexpr auto kLongestPoll = std::chrono::minutes{1};
+// A peer that is ready may leave at once. The Ready packets that it waited for arrive soon after.
+constexpr auto kDepartureGrace = std::chrono::seconds{2};
+constexpr std::size_t kMostStrangers = 16;
 
-struct Address {
+struct UnixAddress {
   sockaddr_un name{};
   socklen_t bytes = 0;
-};
 
-// Abstract names hold 107 bytes, so a long job is there by its hash.
-Address address_of(const std::string& job, Rank rank) {
-  constexpr std::size_t kLongestJob = 64;
-  const std::string shown = job.size() <= kLongestJob
-                                ? job
-                                : base::format("{:016x}", XXH3_64bits(job.data(), job.size()));
-  const std::string text = base::format("sluice/{}/{}/{}", getuid(), shown, rank);
-  Address address;
-  address.name.sun_family = AF_UNIX;
-  std::copy(text.begin(), text.end(), address.name.sun_path + 1);
-  address.bytes = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + text.size());
-  return address;
-}
+  // An abstract name has at most 107 bytes, so a long job is replaced by its hash.
+  UnixAddress(const std::string& job, Rank rank) {
+    constexpr std::size_t kLongestJob = 64;
+    const std::string shown = job.size() <= kLongestJob
+                                  ? job
+                                  : base::format("{:016x}", XXH3_64bits(job.data(), job.size()));
+    const std::string text = base::format("sluice/{}/{}/{}", getuid(), shown, rank);
+    name.sun_family = AF_UNIX;
+    std::copy(text.begin(), text.end(), name.sun_path + 1);
+    bytes = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + text.size());
+  }
+  const sockaddr* address() const {
+    return reinterpret_cast<const sockaddr*>(&name);  // NOLINT: as the system calls want it
+  }
+};
 
 base::Fd new_socket() {
   return base::Fd{socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)};
 }
 
-// The process at the other end, if it is of this user.
-std::optional<pid_t> trusted_peer(int socket) {
+// The process at the other end; nullopt if it belongs to another user.
+std::optional<pid_t> peer_of_same_user(int socket) {
   ucred peer{};
   socklen_t bytes = sizeof peer;
   if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) != 0 || peer.uid != getuid()) {
@@ -118,319 +123,300 @@ std::optional<pid_t> trusted_peer(int socket) {
   return peer.pid;
 }
 
-base::Fd process_at(int socket, pid_t pid) {
+base::Fd pidfd_of(int socket, pid_t pid) {
   int fd = -1;
   socklen_t bytes = sizeof fd;
   if (getsockopt(socket, SOL_SOCKET, SO_PEERPIDFD, &fd, &bytes) == 0) return base::Fd{fd};
-  // A process of another pid namespace shows as 0; then the socket alone tells of its end.
+  // A process of another pid namespace has pid 0 here; then only the socket shows its end.
   return pid > 0 ? base::Fd{static_cast<int>(syscall(SYS_pidfd_open, pid, 0))} : base::Fd{};
 }
 
-class Joining {
+class MeshHandshake {
  public:
-  Joining(const ShmOptions& join, const SharedDescriptors& gift, std::uint64_t word)
-      : join_{join}, gift_{gift}, word_{word}, peers_(static_cast<std::size_t>(join.ranks)) {}
+  MeshHandshake(const ShmOptions& options, const SharedDescriptors& descriptors,
+                std::uint64_t first_block)
+      : options_{options},
+        descriptors_{descriptors},
+        first_block_{first_block},
+        peers_(static_cast<std::size_t>(options.ranks)),
+        pending_{peers_.size() + kMostStrangers, std::chrono::hours{24}} {}
 
   Status run() {
-    Status status = listen_for_callers();
+    Status status = listen_for_higher_ranks();
     while (status.ok()) {
-      status = call_lower_ranks();
+      status = connect_to_lower_ranks();
       if (!status.ok()) break;
-      if (!said_ready_ && all(Stage::Linked)) say_ready();
-      if (said_ready_ && all(Stage::Ready)) return {};
+      if (!sent_ready_ && all(Stage::Linked)) send_ready();
+      if (sent_ready_ && all(Stage::Ready)) return {};
       status = Clock::now() < deadline() ? wait_and_read() : too_late();
     }
-    give_up(status.message());
+    send_failure(status.message());
     return status;
   }
 
-  std::vector<MeshLink> links() && {
-    std::vector<MeshLink> links;
-    for (Peer& peer : peers_) links.push_back(std::move(peer.link));
-    return links;
+  std::vector<MeshPeer> peers() && {
+    std::vector<MeshPeer> peers;
+    for (Peer& peer : peers_) peers.push_back(std::move(peer.mesh));
+    return peers;
   }
 
  private:
-  enum class Stage : std::uint8_t { Absent, Called, Linked, Ready };
+  enum class Stage : std::uint8_t { Absent, HelloSent, Linked, Ready };
   struct Peer {
     Stage stage = Stage::Absent;
-    MeshLink link;
-    Clock::time_point next_call;
+    MeshPeer mesh;
+    Clock::time_point next_try;
     bool left = false;
   };
-  struct Caller {  // has not said yet who it is
+  struct Client {  // a connection that has not sent its hello
     base::Fd socket;
     pid_t pid = 0;
+    int fd() const { return socket.number(); }
   };
 
-  Status listen_for_callers() {
-    if (join_.rank + 1 == join_.ranks) return {};
+  Status listen_for_higher_ranks() {
+    if (options_.rank + 1 == options_.ranks) return {};
     listener_ = new_socket();
-    const Address own = address_of(join_.job, join_.rank);
-    const auto* const name =
-        reinterpret_cast<const sockaddr*>(&own.name);  // NOLINT: as bind() wants
-    if (bind(listener_.number(), name, own.bytes) == 0 && listen(listener_.number(), 1024) == 0)
+    const UnixAddress own{options_.job, options_.rank};
+    if (bind(listener_.number(), own.address(), own.bytes) == 0 &&
+        listen(listener_.number(), 1024) == 0) {
       return {};
+    }
     if (errno == EADDRINUSE) {
       return {Code::InvalidArgument,
               base::format("{}: another process of this machine is rank {} already; "
-                           "every rank needs a number of its own",
-                           who(), join_.rank)};
+                           "give every rank a number of its own",
+                           name(), options_.rank)};
     }
     return {Code::PeerLost,
-            base::format("{}: no socket to listen on: {}", who(), std::strerror(errno))};
+            base::format("{}: cannot listen on a socket: {}", name(), std::strerror(errno))};
   }
 
-  Status call_lower_ranks() {
+  Status connect_to_lower_ranks() {
     const auto now = Clock::now();
-    for (Rank rank = 0; rank < join_.rank; ++rank) {
+    for (Rank rank = 0; rank < options_.rank; ++rank) {
       Peer& peer = peers_[index(rank)];
-      if (peer.stage != Stage::Absent || now < peer.next_call) continue;
-      peer.next_call = now + kRetry;
-      peer.link.socket = new_socket();
-      if (!peer.link.socket.open()) {
-        return {Code::PeerLost,
-                base::format("{}: no socket for rank {}: {}", who(), rank, std::strerror(errno))};
+      if (peer.stage != Stage::Absent || now < peer.next_try) continue;
+      peer.next_try = now + kRetry;
+      peer.mesh.socket = new_socket();
+      const int socket = peer.mesh.socket.number();
+      if (!peer.mesh.socket.open()) {
+        return {Code::PeerLost, base::format("{}: cannot open a socket to rank {}: {}", name(),
+                                             rank, std::strerror(errno))};
       }
-      const Address theirs = address_of(join_.job, rank);
-      const auto* const name =
-          reinterpret_cast<const sockaddr*>(&theirs.name);  // NOLINT: as connect() wants
-      if (connect(peer.link.socket.number(), name, theirs.bytes) != 0) continue;
-      const auto pid = trusted_peer(peer.link.socket.number());
+      const UnixAddress theirs{options_.job, rank};
+      if (connect(socket, theirs.address(), theirs.bytes) != 0) continue;
+      const auto pid = peer_of_same_user(socket);
       if (!pid) {
         return {Code::PeerLost,
-                base::format("{}: a process of another user poses as rank {}", who(), rank)};
+                base::format("{}: a process of another user poses as rank {}", name(), rank)};
       }
-      peer.link.pid = *pid;
-      if (send_packet(peer.link.socket.number(), introduction(PacketKind::Hello), &gift_))
-        peer.stage = Stage::Called;
+      peer.mesh.pid = *pid;
+      if (send_packet(socket, introduction(PacketKind::Hello), &descriptors_))
+        peer.stage = Stage::HelloSent;
     }
     return {};
   }
 
   Status wait_and_read() {
     std::vector<pollfd> polled;
-    bool calling = false;
+    auto until = deadline();
     if (listener_.open()) polled.push_back({listener_.number(), POLLIN, 0});
-    for (const Caller& caller : callers_) polled.push_back({caller.socket.number(), POLLIN, 0});
-    for (Rank rank = 0; rank < join_.ranks; ++rank) {
+    pending_.add_to(polled);
+    for (Rank rank = 0; rank < options_.ranks; ++rank) {
       const Peer& peer = peers_[index(rank)];
       if (peer.stage == Stage::Absent) {
-        calling |= rank < join_.rank;
+        if (rank < options_.rank) until = std::min(until, Clock::now() + kRetry);
       } else if (!peer.left) {
-        // What comes after Ready is not for the joining to read; only that the peer is gone.
-        polled.push_back({peer.link.socket.number(),
+        // Packets after Ready are not for the handshake, which only notices that the peer is gone.
+        polled.push_back({peer.mesh.socket.number(),
                           static_cast<short>(peer.stage == Stage::Ready ? 0 : POLLIN), 0});
       }
     }
-    const auto until = calling ? std::min(deadline(), Clock::now() + kRetry) : deadline();
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now()).count();
-    poll(polled.data(), polled.size(), static_cast<int>(std::clamp<std::int64_t>(left, 0, 60'000)));
+    poll(polled.data(), polled.size(), poll_timeout(until, kLongestPoll));
 
-    Status accepted = accept_callers();
-    if (!accepted.ok()) return accepted;
-    hear_callers();
-    for (Rank rank = 0; rank < join_.ranks; ++rank) {
-      if (rank == join_.rank || peers_[index(rank)].stage == Stage::Absent) continue;
-      Status status = hear(rank);
+    if (listener_.open()) {
+      Status status =
+          pending_.accept_all(listener_, name(), [](base::Fd socket) -> std::optional<Client> {
+            const auto pid = peer_of_same_user(socket.number());
+            if (!pid) return std::nullopt;
+            return Client{std::move(socket), *pid};
+          });
+      if (!status.ok()) return status;
+    }
+    pending_.read_all([this](Client& client) {
+      ReceivedPacket received = receive_packet(client.fd());
+      if (received.state == ReceivedPacket::State::Packet) admit(client, std::move(received));
+      return received.state != ReceivedPacket::State::Nothing;
+    });
+    for (Rank rank = 0; rank < options_.ranks; ++rank) {
+      if (rank == options_.rank || peers_[index(rank)].stage == Stage::Absent) continue;
+      Status status = read_from(rank);
       if (!status.ok()) return status;
     }
     return {};
   }
 
-  Status accept_callers() {
-    constexpr std::size_t kSpare = 16;  // callers that never say who they are do not pile up
-    while (listener_.open()) {
-      base::Fd socket{accept4(listener_.number(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK)};
-      if (!socket.open()) {
-        if (errno != EMFILE && errno != ENFILE) return {};  // nobody there, or gone again
-        return {Code::NoMemory, base::format("{}: too many open files: raise ulimit -n", who())};
-      }
-      const auto pid = trusted_peer(socket.number());
-      if (!pid) continue;
-      if (callers_.size() >= peers_.size() + kSpare) callers_.erase(callers_.begin());
-      callers_.push_back({std::move(socket), *pid});
-    }
-    return {};
-  }
-
-  void hear_callers() {
-    std::erase_if(callers_, [this](Caller& caller) {
-      ReceivedPacket arrival = receive_packet(caller.socket.number());
-      const bool nothing = arrival.state == ReceivedPacket::State::Nothing;
-      if (arrival.state == ReceivedPacket::State::Packet) admit(caller, std::move(arrival));
-      return !nothing;
-    });
-  }
-
-  void admit(Caller& caller, ReceivedPacket&& arrival) {
-    const Packet& hello = arrival.packet;
-    const std::string why = reason_to_refuse(hello, arrival.has_gift());
+  void admit(Client& client, ReceivedPacket&& received) {
+    const Packet& hello = received.packet;
+    const std::string why = refusal_of(hello, received.has_descriptors());
     if (!why.empty()) {
-      last_refused_ = base::format("process {} was refused: {}", caller.pid, why);
-      Packet refusal{.kind = PacketKind::Refusal, .rank = join_.rank};
-      refusal.set_words(why);
-      (void)send_packet(caller.socket.number(), refusal);
+      last_refused_ = base::format("process {} was refused: {}", client.pid, why);
+      Packet refusal{.kind = PacketKind::Refusal, .rank = options_.rank};
+      refusal.set_text(why);
+      (void)send_packet(client.fd(), refusal);
       return;
     }
-    // Too many descriptors in flight, perhaps: hang up, and it calls again.
-    if (!send_packet(caller.socket.number(), introduction(PacketKind::Welcome), &gift_)) return;
+    // This may fail because too many descriptors are in flight. The client then connects again.
+    if (!send_packet(client.fd(), introduction(PacketKind::Welcome), &descriptors_)) return;
     Peer& peer = peers_[index(hello.rank)];
-    peer.link.socket = std::move(caller.socket);
-    peer.link.pid = caller.pid;
-    link(peer, std::move(arrival));
+    peer.mesh.socket = std::move(client.socket);
+    peer.mesh.pid = client.pid;
+    link(peer, std::move(received));
   }
 
-  std::string reason_to_refuse(const Packet& hello, bool has_gift) const {
-    if (hello.kind != PacketKind::Hello) return "it does not speak as a rank does";
-    if (hello.words() != join_.token) return "its token is not that of this job";
-    if (!has_gift)
+  std::string refusal_of(const Packet& hello, bool has_descriptors) const {
+    if (hello.kind != PacketKind::Hello) return "it sent no hello";
+    const std::string why =
+        reason_to_refuse({hello.text(), hello.rank, hello.ranks}, options_.token, options_.ranks);
+    if (!why.empty()) return why;
+    if (!has_descriptors)
       return "its memory did not arrive; is the limit of open files (ulimit -n) too low?";
-    if (hello.ranks != join_.ranks)
-      return base::format("it counts {} ranks, not {}", hello.ranks, join_.ranks);
-    if (hello.rank <= join_.rank || hello.rank >= join_.ranks)
-      return base::format("rank {} does not call here", hello.rank);
+    if (hello.rank <= options_.rank)
+      return base::format("rank {} must not connect to rank {}", hello.rank, options_.rank);
     if (peers_[index(hello.rank)].stage != Stage::Absent)
       return base::format("rank {} has joined already", hello.rank);
     return "";
   }
 
-  static void link(Peer& peer, ReceivedPacket&& arrival) {
-    peer.link.process = process_at(peer.link.socket.number(), peer.link.pid);
-    peer.link.memory = std::move(arrival.fds[0]);
-    peer.link.waker = std::move(arrival.fds[1]);
-    peer.link.word = arrival.packet.word;
+  static void link(Peer& peer, ReceivedPacket&& received) {
+    peer.mesh.process = pidfd_of(peer.mesh.socket.number(), peer.mesh.pid);
+    peer.mesh.memory = std::move(received.descriptors[0]);
+    peer.mesh.wake_descriptor = std::move(received.descriptors[1]);
+    peer.mesh.first_block = received.packet.first_block;
     peer.stage = Stage::Linked;
   }
 
-  Status hear(Rank rank) {
+  Status read_from(Rank rank) {
     Peer& peer = peers_[index(rank)];
     if (peer.stage == Stage::Ready) {
-      pollfd polled{peer.link.socket.number(), 0, 0};
+      pollfd polled{peer.mesh.socket.number(), 0, 0};
       if (!peer.left && poll(&polled, 1, 0) > 0) {
         peer.left = true;
-        parting_ = std::min(parting_, Clock::now() + kPartGrace);
+        departure_deadline_ = std::min(departure_deadline_, Clock::now() + kDepartureGrace);
       }
       return {};
     }
-    ReceivedPacket arrival = receive_packet(peer.link.socket.number());
-    if (arrival.state == ReceivedPacket::State::Nothing) return {};
-    const Packet& packet = arrival.packet;
-    if (arrival.state == ReceivedPacket::State::Closed) {
-      if (peer.stage != Stage::Called) return lost(rank);
-      peer.stage = Stage::Absent;  // it hung up, or was not there for long: call again
+    ReceivedPacket received = receive_packet(peer.mesh.socket.number());
+    if (received.state == ReceivedPacket::State::Nothing) return {};
+    const Packet& packet = received.packet;
+    if (received.state == ReceivedPacket::State::Closed) {
+      if (peer.stage != Stage::HelloSent) return lost(rank);
+      peer.stage = Stage::Absent;  // connect again
     } else if (packet.kind == PacketKind::Refusal) {
       return {Code::InvalidArgument,
-              base::format("{}: rank {} refused this process: {}", who(), rank, packet.words())};
-    } else if (packet.kind == PacketKind::GivesUp) {
-      return {Code::PeerLost, base::format("{}: rank {} gave up: {}", who(), rank, packet.words())};
+              base::format("{}: rank {} refused this process: {}", name(), rank, packet.text())};
+    } else if (packet.kind == PacketKind::Failed) {
+      return {Code::PeerLost, base::format("{}: rank {} gave up: {}", name(), rank, packet.text())};
     } else if (packet.kind == PacketKind::Ready && peer.stage == Stage::Linked) {
       peer.stage = Stage::Ready;
-    } else if (packet.kind == PacketKind::Welcome && peer.stage == Stage::Called &&
-               packet.rank == rank && packet.words() == join_.token && arrival.has_gift()) {
-      link(peer, std::move(arrival));
+    } else if (packet.kind == PacketKind::Welcome && peer.stage == Stage::HelloSent &&
+               packet.rank == rank && base::equal_in_constant_time(packet.text(), options_.token) &&
+               received.has_descriptors()) {
+      link(peer, std::move(received));
     } else {
       return {Code::PeerLost,
-              base::format("{}: what answers as rank {} is not a rank of this job", who(), rank)};
+              base::format("{}: the process that answers as rank {} is not a rank of this job",
+                           name(), rank)};
     }
     return {};
   }
 
-  void say_ready() {
-    listener_
-        .reset();  // before Ready: a peer's next joining under this name must not meet this one
-    callers_.clear();
-    for (Rank rank = 0; rank < join_.ranks; ++rank) {
-      if (rank != join_.rank) {
-        (void)send_packet(peers_[index(rank)].link.socket.number(),
-                          {.kind = PacketKind::Ready, .rank = join_.rank});
+  void send_ready() {
+    // Close it before Ready: a peer may leave and join again under the same name.
+    listener_.reset();
+    pending_.clear();
+    for (Rank rank = 0; rank < options_.ranks; ++rank) {
+      if (rank != options_.rank) {
+        (void)send_packet(peers_[index(rank)].mesh.socket.number(),
+                          {.kind = PacketKind::Ready, .rank = options_.rank});
       }
     }
-    said_ready_ = true;
+    sent_ready_ = true;
   }
 
-  void give_up(const std::string& why) {
-    Packet packet{.kind = PacketKind::GivesUp, .rank = join_.rank};
-    packet.set_words(why);
+  void send_failure(const std::string& why) {
+    Packet packet{.kind = PacketKind::Failed, .rank = options_.rank};
+    packet.set_text(why);
     for (const Peer& peer : peers_) {
-      if (peer.stage != Stage::Absent) (void)send_packet(peer.link.socket.number(), packet);
+      if (peer.stage != Stage::Absent) (void)send_packet(peer.mesh.socket.number(), packet);
     }
   }
 
   Status too_late() const {
-    for (Rank rank = 0; rank < join_.ranks; ++rank) {
-      if (peers_[index(rank)].left) return lost(rank);
-    }
     std::vector<Rank> missing;
-    for (Rank rank = 0; rank < join_.ranks; ++rank) {
-      const Stage stage = peers_[index(rank)].stage;
-      if (rank != join_.rank && (said_ready_ ? stage != Stage::Ready : stage < Stage::Linked))
+    for (Rank rank = 0; rank < options_.ranks; ++rank) {
+      const Peer& peer = peers_[index(rank)];
+      if (peer.left) return lost(rank);
+      if (rank != options_.rank && peer.stage < (sent_ready_ ? Stage::Ready : Stage::Linked))
         missing.push_back(rank);
     }
-    std::string text = base::format("{}: {} of {} ranks joined, waiting for rank{} {}", who(),
-                                    peers_.size() - missing.size(), join_.ranks,
-                                    missing.size() == 1 ? "" : "s", base::join(missing, ", "));
+    std::string text =
+        base::format("{}: {} of {} ranks joined, waiting for {}", name(),
+                     peers_.size() - missing.size(), options_.ranks, show_ranks(missing));
     if (!last_refused_.empty()) text += base::format(" ({})", last_refused_);
     return {Code::DeadlineExceeded, text};
   }
 
   Status lost(Rank rank) const {
     return {Code::PeerLost,
-            base::format("{}: rank {} (process {}) was lost before all {} ranks had joined", who(),
-                         rank, peers_[index(rank)].link.pid, join_.ranks)};
+            base::format("{}: rank {} (process {}) was lost before all {} ranks had joined", name(),
+                         rank, peers_[index(rank)].mesh.pid, options_.ranks)};
   }
 
   bool all(Stage stage) const {
-    for (Rank rank = 0; rank < join_.ranks; ++rank) {
-      if (rank != join_.rank && peers_[index(rank)].stage < stage) return false;
+    for (Rank rank = 0; rank < options_.ranks; ++rank) {
+      if (rank != options_.rank && peers_[index(rank)].stage < stage) return false;
     }
     return true;
   }
 
   Packet introduction(PacketKind kind) const {
-    Packet packet{.kind = kind, .rank = join_.rank, .ranks = join_.ranks, .word = word_};
-    packet.set_words(join_.token);
+    Packet packet{
+        .kind = kind, .rank = options_.rank, .ranks = options_.ranks, .first_block = first_block_};
+    packet.set_text(options_.token);
     return packet;
   }
 
-  std::string who() const {
-    return base::format("rank {} of job {}", join_.rank, base::quote(join_.job));
+  std::string name() const {
+    return base::format("rank {} of job {}", options_.rank, base::quote(options_.job));
   }
-  Clock::time_point deadline() const { return std::min(join_.deadline, parting_); }
+  Clock::time_point deadline() const { return std::min(options_.deadline, departure_deadline_); }
   static std::size_t index(Rank rank) { return static_cast<std::size_t>(rank); }
 
-  const ShmOptions& join_;
-  SharedDescriptors gift_;
-  std::uint64_t word_;
+  const ShmOptions& options_;
+  SharedDescriptors descriptors_;
+  std::uint64_t first_block_;
   std::vector<Peer> peers_;  // by rank; the own one stays absent
-  std::vector<Caller> callers_;
+  PendingConnections<Client> pending_;
   base::Fd listener_;
-  bool said_ready_ = false;
-  Clock::time_point parting_ = Clock::time_point::max();
+  bool sent_ready_ = false;
+  Clock::time_point departure_deadline_ = Clock::time_point::max();
   std::string last_refused_;
 };
 
 }  // namespace
 
-Result<std::vector<MeshLink>> join_mesh(const ShmOptions& join, const SharedDescriptors& gift,
-                                        std::uint64_t word) {
+Result<std::vector<MeshPeer>> join_mesh(const ShmOptions& options,
+                                        const SharedDescriptors& descriptors,
+                                        std::uint64_t first_block) {
   constexpr int kMostRanks = 4096;
-  constexpr std::size_t kLongestToken = 255;  // what a Packet holds
-  if (join.ranks < 1 || join.ranks > kMostRanks || join.rank < 0 || join.rank >= join.ranks) {
-    return Status{
-        Code::InvalidArgument,
-        base::format("rank {} of {} cannot join: ranks count from 0, and a node has 1 to {}",
-                     join.rank, join.ranks, kMostRanks)};
-  }
-  if (join.token.size() > kLongestToken) {
-    return Status{Code::InvalidArgument,
-                  base::format("the job's token has {} characters, {} at most are allowed",
-                               join.token.size(), kLongestToken)};
-  }
-  Joining joining{join, gift, word};
-  Status status = joining.run();
+  Status status = check_join(options.rank, options.ranks, kMostRanks, options.token);
   if (!status.ok()) return status;
-  return std::move(joining).links();
+  MeshHandshake handshake{options, descriptors, first_block};
+  status = handshake.run();
+  if (!status.ok()) return status;
+  return std::move(handshake).peers();
 }
 
 }  // namespace sluice::transport

@@ -1,9 +1,10 @@
 // mesh.h - how the processes of a node find each other: a Unix socket between every two ranks.
 //
-// A rank listens on an abstract name (nothing in the file system, gone with the process) that holds
-// user, job and rank; it calls the lower ranks and is called by the higher ones. Whoever is not of
-// the same user is hung up on unread; whoever does not know the token is refused. Each rank hands
-// every peer its gift (packet.h) and one word. No rank is done before every rank has all its links.
+// A rank listens on an abstract address (no file, gone with the process) made of user, job and
+// rank. It connects to lower ranks and accepts connections from higher ranks. Connections from
+// processes of other users are closed unread, and a process with a wrong token is refused. Two
+// ranks exchange their descriptors and the id of a memory block. No rank returns before all ranks
+// have all their connections.
 #pragma once
 
 #include <sys/types.h>
@@ -11,26 +12,24 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/file.h"
-#include "sluice/schedule.h"
-#include "sluice/status.h"
+#include "transport/handshake.h"
 #include "transport/memory/memory.h"
 
 namespace sluice::transport {
 
-// The processes of a node talk in packets over SOCK_SEQPACKET sockets: a packet arrives whole or
+// The processes of a node exchange packets over SOCK_SEQPACKET sockets: a packet arrives whole or
 // not at all, and may carry file descriptors. Nothing here blocks.
 enum class PacketKind : std::uint32_t {
-  Hello,    // a rank to a lower one: who it is, its token, its memory
-  Welcome,  // the answer, with the same
-  Refusal,  // the other answer, and why
-  Ready,    // all its peers have joined
-  GivesUp,  // it will not join, and why
-  Goodbye,  // it leaves in order
+  Hello,    // to a lower rank: rank, token, descriptors
+  Welcome,  // the answer, with the same contents
+  Refusal,  // the other answer, with the reason
+  Ready,    // all peers of the sender have joined
+  Failed,   // the sender will not join, with the reason
+  Goodbye,  // the sender leaves in order
 };
 
 struct Packet {
@@ -40,43 +39,44 @@ struct Packet {
   PacketKind kind = PacketKind::Hello;
   Rank rank = 0;
   std::int32_t ranks = 0;
-  std::uint64_t word = 0;        // of a Hello or Welcome: what the rank wants its peers to know
-  std::array<char, 256> text{};  // the token, or a reason; ends with a zero
+  std::uint64_t first_block = 0;                // see join_mesh()
+  std::array<char, kLongestToken + 1> chars{};  // the token or a reason; ends with a zero
 
-  std::string_view words() const { return {text.data()}; }
-  void set_words(std::string_view words);
+  std::string_view text() const { return {chars.data()}; }
+  void set_text(std::string_view text);
 };
 
-// What a Hello and a Welcome bring: the rank's memory, and what wakes it.
+// The descriptors in a Hello or Welcome: the rank's memory, and the eventfd that wakes it.
 inline constexpr std::size_t kSharedDescriptors = 2;
 using SharedDescriptors = std::array<int, kSharedDescriptors>;
 
-// False: it could not be sent, errno says why.
-bool send_packet(int socket, const Packet& packet, const SharedDescriptors* gift = nullptr);
+// False: it could not be sent; errno has the reason.
+bool send_packet(int socket, const Packet& packet, const SharedDescriptors* descriptors = nullptr);
 
 struct ReceivedPacket {
   enum class State : std::uint8_t { Nothing, Packet, Closed };
   State state = State::Nothing;
   Packet packet;
-  std::array<base::Fd, kSharedDescriptors> fds;
+  std::array<base::Fd, kSharedDescriptors> descriptors;
 
-  bool has_gift() const { return fds.back().open(); }
+  bool has_descriptors() const { return descriptors.back().open(); }
 };
-// What is not a packet of ours counts as a closed connection.
+// Anything but a valid packet counts as a closed connection.
 ReceivedPacket receive_packet(int socket);
 
-// What a rank has of a peer; of itself, nothing.
-struct MeshLink {
+// A peer's process; empty at the rank's own index.
+struct MeshPeer {
   base::Fd socket;
-  base::Fd process;  // a pidfd; not open where the system has none
+  base::Fd process;  // a pidfd; closed where the system has none
   pid_t pid = 0;
-  base::Fd memory;  // what it handed over
-  base::Fd waker;
-  std::uint64_t word = 0;
+  base::Fd memory;
+  base::Fd wake_descriptor;
+  std::uint64_t first_block = 0;
 };
 
-// One link a rank. Fails with a sentence that says who is missing.
-Result<std::vector<MeshLink>> join_mesh(const ShmOptions& join, const SharedDescriptors& gift,
-                                        std::uint64_t word);
+// All peers, by rank. `first_block` is sent to each of them. An error names the missing ranks.
+Result<std::vector<MeshPeer>> join_mesh(const ShmOptions& options,
+                                        const SharedDescriptors& descriptors,
+                                        std::uint64_t first_block);
 
 }  // namespace sluice::transport

@@ -1,9 +1,9 @@
 // shm.cc - shared memory for ranks that are processes of one machine.
 //
-// Processes meet through mesh.h and hand each other their arena (arena.h). A segment's id says
-// which pages of the arena it has, so a new segment needs no announcement: a peer maps it when a
-// message first names it. A released segment's pages are free at once; a peer drops its mapping
-// when a new segment takes the same pages. Nothing has a name in the file system, so a crash leaves
+// The processes join through mesh.h and send each other their arena (arena.h). The id of a memory
+// block says which pages of the arena it has, so a new block needs no announcement: a peer maps it
+// when a message first names it. The pages of a released block are free at once; a peer unmaps them
+// when a new block has the same pages. Nothing has a name in the file system, so a crash leaves
 // nothing behind.
 #include <poll.h>
 #include <sys/eventfd.h>
@@ -27,8 +27,9 @@ namespace {
 
 class ShmMemory final : public Memory {
  public:
-  // Every rank brings a first segment of that many bytes (none if 0), which its peers know of.
-  static Result<std::shared_ptr<ShmMemory>> join(const ShmOptions& join, std::size_t first_bytes);
+  // `first_bytes` is the size of a block that all peers know the id of; 0: this rank has none.
+  static Result<std::shared_ptr<ShmMemory>> join(const ShmOptions& options,
+                                                 std::size_t first_bytes);
   ~ShmMemory() override;
   ShmMemory(const ShmMemory&) = delete;
   ShmMemory& operator=(const ShmMemory&) = delete;
@@ -36,19 +37,20 @@ class ShmMemory final : public Memory {
   Rank rank() const override { return rank_; }
   int size() const override { return ranks_; }
   Result<MemoryBlock> allocate(std::size_t bytes) override;
-  void release(const MemoryBlock& segment) override;
+  void release(const MemoryBlock& block) override;
   Result<std::byte*> address(Rank peer, MemoryLocation location) override;
-  int wake_descriptor() const override { return waker_.number(); }
+  int wake_descriptor() const override { return wake_descriptor_.number(); }
   void wake(Rank peer) override {
-    const base::Fd& waker =
-        peer == rank_ ? waker_ : peers_[static_cast<std::size_t>(peer)].link.waker;
-    eventfd_write(waker.number(), 1);
+    const base::Fd& descriptor = peer == rank_
+                                     ? wake_descriptor_
+                                     : peers_[static_cast<std::size_t>(peer)].mesh.wake_descriptor;
+    eventfd_write(descriptor.number(), 1);
   }
   std::string death_of(Rank peer) override;
   std::string stall_of(Rank peer) override;
 
-  std::uint64_t first_segment(Rank rank) const {
-    return peers_[static_cast<std::size_t>(rank)].link.word;
+  std::uint64_t first_block(Rank rank) const {
+    return peers_[static_cast<std::size_t>(rank)].mesh.first_block;
   }
 
  private:
@@ -58,18 +60,18 @@ class ShmMemory final : public Memory {
   };
   using Mappings = std::map<std::uint32_t, Mapping>;  // by first page; they do not overlap
   struct Peer {
-    MeshLink link;
-    Mappings mappings;  // of the own rank: what it has allocated
+    MeshPeer mesh;
+    Mappings mappings;  // for the rank itself: all that it has allocated
     std::string death;
   };
 
-  ShmMemory(const ShmOptions& join, Arena arena, base::Fd waker)
-      : rank_{join.rank},
-        ranks_{join.ranks},
+  ShmMemory(const ShmOptions& options, Arena arena, base::Fd wake_descriptor)
+      : rank_{options.rank},
+        ranks_{options.ranks},
         process_{getpid()},
-        waker_{std::move(waker)},
+        wake_descriptor_{std::move(wake_descriptor)},
         arena_{std::move(arena)},
-        peers_(static_cast<std::size_t>(join.ranks)) {}
+        peers_(static_cast<std::size_t>(options.ranks)) {}
 
   Peer& own() { return peers_[static_cast<std::size_t>(rank_)]; }
   Result<std::byte*> map(Rank rank, Peer& peer, PageRange range);
@@ -77,13 +79,13 @@ class ShmMemory final : public Memory {
   const Rank rank_;
   const int ranks_;
   const pid_t process_;
-  const base::Fd waker_;
-  std::mutex mutex_;  // guards all below
+  const base::Fd wake_descriptor_;
+  std::mutex mutex_;  // guards the members below
   Arena arena_;
   std::vector<Peer> peers_;  // by rank
 };
 
-Result<std::shared_ptr<ShmMemory>> ShmMemory::join(const ShmOptions& join,
+Result<std::shared_ptr<ShmMemory>> ShmMemory::join(const ShmOptions& options,
                                                    std::size_t first_bytes) {
   Result<Arena> arena = Arena::create();
   if (!arena.ok()) return arena.status();
@@ -94,20 +96,20 @@ Result<std::shared_ptr<ShmMemory>> ShmMemory::join(const ShmOptions& join,
     if (!range.ok()) return range.status();
     first = range.value().id();
   }
-  base::Fd waker{eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
-  if (!waker.open()) {
+  base::Fd wake_descriptor{eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
+  if (!wake_descriptor.open()) {
     return Status{Code::NoMemory,
-                  base::format("no descriptor to be woken by: {}", std::strerror(errno))};
+                  base::format("cannot create an eventfd: {}", std::strerror(errno))};
   }
-  auto links = join_mesh(join, {file, waker.number()}, first);
-  if (!links.ok()) return links.status();
-  const std::shared_ptr<ShmMemory> memory{
-      new ShmMemory{join, std::move(arena).value(), std::move(waker)}};  // NOLINT: private
+  auto peers = join_mesh(options, {file, wake_descriptor.number()}, first);
+  if (!peers.ok()) return peers.status();
+  const std::shared_ptr<ShmMemory> memory{new ShmMemory{
+      options, std::move(arena).value(), std::move(wake_descriptor)}};  // NOLINT: private
   for (std::size_t i = 0; i < memory->peers_.size(); ++i)
-    memory->peers_[i].link = std::move(links.value()[i]);
-  memory->own().link.word = first;
+    memory->peers_[i].mesh = std::move(peers.value()[i]);
+  memory->own().mesh.first_block = first;
   if (first != 0) {
-    const auto mapped = memory->map(join.rank, memory->own(), PageRange::from_id(first));
+    const auto mapped = memory->map(options.rank, memory->own(), PageRange::from_id(first));
     if (!mapped.ok()) return mapped.status();
   }
   return memory;
@@ -116,10 +118,10 @@ Result<std::shared_ptr<ShmMemory>> ShmMemory::join(const ShmOptions& join,
 ShmMemory::~ShmMemory() {
   for (const Peer& peer : peers_) {
     for (const auto& [first, mapping] : peer.mappings) unmap_range(mapping.data, mapping.range);
-    // A forked child that goes must not hang up for its parent.
-    if (!peer.link.socket.open() || getpid() != process_) continue;
-    (void)send_packet(peer.link.socket.number(), {.kind = PacketKind::Goodbye, .rank = rank_});
-    shutdown(peer.link.socket.number(), SHUT_RDWR);
+    // A forked child must not close the connections of its parent.
+    if (!peer.mesh.socket.open() || getpid() != process_) continue;
+    (void)send_packet(peer.mesh.socket.number(), {.kind = PacketKind::Goodbye, .rank = rank_});
+    shutdown(peer.mesh.socket.number(), SHUT_RDWR);
   }
 }
 
@@ -135,9 +137,9 @@ Result<MemoryBlock> ShmMemory::allocate(std::size_t bytes) {
   return MemoryBlock{range.value().id(), data.value(), bytes};
 }
 
-void ShmMemory::release(const MemoryBlock& segment) {
+void ShmMemory::release(const MemoryBlock& block) {
   const std::lock_guard lock{mutex_};
-  const PageRange range = PageRange::from_id(segment.id);
+  const PageRange range = PageRange::from_id(block.id);
   const auto found = own().mappings.find(range.first);
   if (found == own().mappings.end() || found->second.range.count != range.count) return;
   unmap_range(found->second.data, range);
@@ -151,7 +153,7 @@ Result<std::byte*> ShmMemory::address(Rank rank, MemoryLocation location) {
   const PageRange range = PageRange::from_id(location.block);
   if (location.offset >= range.bytes()) {
     return Status{Code::InvalidArgument,
-                  base::format("rank {} names byte {} of a segment of {} bytes", rank,
+                  base::format("rank {} names byte {} of a memory block of {} bytes", rank,
                                location.offset, range.bytes())};
   }
   const auto found = peer.mappings.find(range.first);
@@ -160,7 +162,7 @@ Result<std::byte*> ShmMemory::address(Rank rank, MemoryLocation location) {
   }
   if (rank == rank_) {
     return Status{Code::InvalidArgument,
-                  base::format("rank {} has no segment {:x}", rank, location.block)};
+                  base::format("rank {} has no memory block {:x}", rank, location.block)};
   }
   const auto data = map(rank, peer, range);
   if (!data.ok()) return data.status();
@@ -168,15 +170,15 @@ Result<std::byte*> ShmMemory::address(Rank rank, MemoryLocation location) {
 }
 
 Result<std::byte*> ShmMemory::map(Rank rank, Peer& peer, PageRange range) {
-  const int file = rank == rank_ ? arena_.fd() : peer.link.memory.number();
+  const int file = rank == rank_ ? arena_.fd() : peer.mesh.memory.number();
   struct stat now {};
-  // Beyond the file's end lies a bus error.
+  // Access beyond the end of the file would be a bus error.
   if (fstat(file, &now) != 0 ||
       range.end() * (range.bytes() / range.count) > static_cast<std::uint64_t>(now.st_size)) {
     return Status{Code::InvalidArgument,
-                  base::format("rank {} has no segment {:x}", rank, range.id())};
+                  base::format("rank {} has no memory block {:x}", rank, range.id())};
   }
-  // Whatever else was there, the peer has released: it uses the place anew.
+  // The peer has released all other blocks with these pages.
   auto old = peer.mappings.upper_bound(range.first);
   if (old != peer.mappings.begin() && std::prev(old)->second.range.end() > range.first) --old;
   while (old != peer.mappings.end() && old->first < range.end()) {
@@ -185,9 +187,8 @@ Result<std::byte*> ShmMemory::map(Rank rank, Peer& peer, PageRange range) {
   }
   std::byte* const data = map_range(file, range);
   if (data == nullptr) {
-    return Status{Code::NoMemory,
-                  base::format("{} bytes of rank {}'s shared memory cannot be mapped: {}",
-                               range.bytes(), rank, std::strerror(errno))};
+    return Status{Code::NoMemory, base::format("cannot map {} bytes of rank {}'s shared memory: {}",
+                                               range.bytes(), rank, std::strerror(errno))};
   }
   peer.mappings.emplace(range.first, Mapping{range, data});
   return data;
@@ -197,23 +198,23 @@ std::string ShmMemory::death_of(Rank rank) {
   const std::lock_guard lock{mutex_};
   Peer& peer = peers_[static_cast<std::size_t>(rank)];
   if (!peer.death.empty() || rank == rank_) return peer.death;
-  const ReceivedPacket arrival = receive_packet(peer.link.socket.number());
-  if (arrival.state == ReceivedPacket::State::Packet &&
-      arrival.packet.kind == PacketKind::Goodbye) {
-    peer.death = base::format("process {} has left", peer.link.pid);
+  const ReceivedPacket received = receive_packet(peer.mesh.socket.number());
+  if (received.state == ReceivedPacket::State::Packet &&
+      received.packet.kind == PacketKind::Goodbye) {
+    peer.death = base::format("process {} has left", peer.mesh.pid);
     return peer.death;
   }
-  // The socket tells first; but a process that the peer forked may hold it open.
-  pollfd process{peer.link.process.number(), POLLIN, 0};
-  if (arrival.state == ReceivedPacket::State::Closed ||
-      (peer.link.process.open() && poll(&process, 1, 0) > 0)) {
-    peer.death = base::format("process {} is gone", peer.link.pid);
+  // The socket shows the end first, unless a process that the peer forked holds it open.
+  pollfd process{peer.mesh.process.number(), POLLIN, 0};
+  if (received.state == ReceivedPacket::State::Closed ||
+      (peer.mesh.process.open() && poll(&process, 1, 0) > 0)) {
+    peer.death = base::format("process {} is gone", peer.mesh.pid);
   }
   return peer.death;
 }
 
 std::string ShmMemory::stall_of(Rank rank) {
-  const pid_t pid = peers_[static_cast<std::size_t>(rank)].link.pid;
+  const pid_t pid = peers_[static_cast<std::size_t>(rank)].mesh.pid;
   std::ifstream file{base::format("/proc/{}/stat", pid)};
   std::string text;
   std::getline(file, text);
@@ -227,24 +228,19 @@ std::string ShmMemory::stall_of(Rank rank) {
 
 }  // namespace
 
-Result<std::shared_ptr<Memory>> connect_shm(const ShmOptions& join) {
-  auto memory = ShmMemory::join(join, 0);
+Result<JoinedMemory> join_shm(const ShmOptions& options) {
+  auto memory =
+      ShmMemory::join(options, options.rank == 0 ? ControlBlock::bytes(options.ranks) : 0);
   if (!memory.ok()) return memory.status();
-  return std::shared_ptr<Memory>{std::move(memory).value()};
-}
-
-Result<JoinedMemory> join_shm(const ShmOptions& join) {
-  auto memory = ShmMemory::join(join, join.rank == 0 ? ControlBlock::bytes(join.ranks) : 0);
-  if (!memory.ok()) return memory.status();
-  const auto control = memory.value()->address(0, {memory.value()->first_segment(0), 0});
+  const auto control = memory.value()->address(0, {memory.value()->first_block(0), 0});
   if (!control.ok()) return control.status();
   return JoinedMemory{memory.value(), control.value()};
 }
 
-Result<std::unique_ptr<Group>> make_shm_group(const ShmOptions& join) {
-  auto room = join_shm(join);
-  if (!room.ok()) return room.status();
-  return std::make_unique<Group>(room.value().memory, room.value().control);
+Result<std::unique_ptr<Group>> make_shm_group(const ShmOptions& options) {
+  auto joined = join_shm(options);
+  if (!joined.ok()) return joined.status();
+  return std::make_unique<Group>(joined.value().memory, joined.value().control);
 }
 
 }  // namespace sluice::transport

@@ -1,11 +1,12 @@
 // mpi.h - ranks on other nodes through MPI, where Sluice was built with it.
 //
-// MPI is initialised by the first call here if nobody did, and then finalised when the process ends
-// in order: all networks gone and nothing failed (MPI_Finalize waits for every rank, also for one
-// that is gone). It cannot be initialised twice, so it outlives the last network.
+// The first call here initialises MPI unless the program has done so. In that case Sluice finalises
+// MPI when the process ends in order: all networks are gone and nothing failed. (MPI_Finalize waits
+// for every rank, dead ones included.) MPI cannot be initialised twice, so it outlives the last
+// network.
 //
-// Thread-safety: one thread at a time calls anything here or a network of MPI. A program that calls
-// MPI itself at the same time must have initialised it with MPI_THREAD_MULTIPLE.
+// Thread-safety: one thread at a time calls these functions or a network of MPI. A program that calls
+// MPI itself at the same time must initialise it with MPI_THREAD_MULTIPLE.
 #pragma once
 
 #include <memory>
@@ -19,18 +20,18 @@
 namespace sluice::transport {
 
 bool has_mpi();
-// The library and its version, "Open MPI 4.1.4", or why there is none.
+// The library and its version, "Open MPI 4.1.4", or the reason why there is none.
 std::string mpi_description();
 
 // The ranks of MPI_COMM_WORLD.
 struct MpiWorld {
   Rank rank = 0;
   int ranks = 1;
-  std::vector<std::string> nodes;  // by rank; the same text is the same node
+  std::vector<std::string> nodes;  // by rank; ranks of one node have the same text
   std::vector<std::string> hosts;  // by rank
 };
 
-// What each rank says of itself, told to all. Blocks until every rank of MPI_COMM_WORLD calls it.
+// Gathers the node and host of every rank. Blocks until every rank of MPI_COMM_WORLD calls it.
 Result<MpiWorld> mpi_world(const std::string& own_node, const std::string& own_host);
 
 // A network of all ranks of MPI_COMM_WORLD. Blocks until every one of them calls it.

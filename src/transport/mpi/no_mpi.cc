@@ -1,4 +1,4 @@
-// no_mpi.cc - what mpi.h says where Sluice was built without MPI.
+// no_mpi.cc - mpi.h for builds without MPI.
 #include "transport/mpi/mpi.h"
 
 namespace sluice::transport {

@@ -22,29 +22,29 @@ namespace {
 constexpr std::size_t kBufferBytes = std::size_t{1} << 18;
 constexpr std::size_t kLongestElement = 8;
 
-// What travels on a socket of notes.
-struct Frame {
+// A message on a status socket.
+struct StatusFrame {
   std::uint64_t goodbye = 0;
-  StatusUpdate note;
+  StatusUpdate update;
 };
 
-// What was sent is out when the kernel has it; errno is kept for who asks.
+// The outcome of a send or receive: some bytes, none at present, or none ever again (see errno).
 enum class Io : std::uint8_t { Some, Nothing, Over };
 
 Io outcome(ssize_t bytes) {
   if (bytes > 0) return Io::Some;
-  if (bytes == 0) errno = 0;  // the end, and no error: what is there is of another call
+  if (bytes == 0) errno = 0;  // end of file; clear the stale errno
   if (bytes < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return Io::Nothing;
   return Io::Over;
 }
 
-// Bytes that the kernel has and the peer's does not.
-std::size_t unsent(int socket) {
+// Bytes that the peer's kernel has not acknowledged.
+std::size_t unacknowledged(int socket) {
   int bytes = 0;
   return ioctl(socket, SIOCOUTQ, &bytes) == 0 ? static_cast<std::size_t>(bytes) : 0;
 }
 
-// The sending half of a connection.
+// Sends messages on a connection.
 class Outgoing {
  public:
   void add(const MessageHeader& header, const std::byte* data) {
@@ -53,7 +53,7 @@ class Outgoing {
   std::uint64_t sent() const { return sent_; }
   std::uint64_t bytes() const { return bytes_; }
 
-  Io move(int socket) {
+  Io send_more(int socket) {
     while (sent_ < posted_) {
       const Entry& entry = queue_[sent_ % kWindow];
       const std::size_t total = sizeof(MessageHeader) + entry.header.bytes;
@@ -93,14 +93,15 @@ class Outgoing {
   std::array<Entry, kWindow> queue_;
   std::uint64_t posted_ = 0;
   std::uint64_t sent_ = 0;
-  std::size_t done_ = 0;     // bytes of the oldest, its header included
-  std::uint64_t bytes_ = 0;  // of all, likewise
+  std::size_t done_ = 0;     // sent bytes of the oldest unsent message, its header included
+  std::uint64_t bytes_ = 0;  // sent bytes of all messages, headers included
 };
 
-// The receiving half.
+// Receives messages on a connection.
 class Incoming {
  public:
-  // The header of the present message, when it is here whole; what was read is in `io`.
+  // The header of the present message, or null while it is incomplete. `io` is the outcome of the
+  // read.
   const MessageHeader* header(int socket, Io& io) {
     io = Io::Some;
     if (begun_) return &header_;
@@ -121,7 +122,7 @@ class Incoming {
 
   void consume(std::size_t bytes) {
     begin_ += bytes;
-    pass(bytes);
+    advance(bytes);
   }
 
   std::size_t read(int socket, std::byte* to, std::size_t bytes, Io& io) {
@@ -136,13 +137,13 @@ class Incoming {
       io = outcome(got);
       if (io == Io::Some) direct = static_cast<std::size_t>(got);
     }
-    pass(buffered + direct);
+    advance(buffered + direct);
     return buffered + direct;
   }
 
  private:
   std::size_t here() const { return std::min<std::uint64_t>(end_ - begin_, left_); }
-  void pass(std::size_t bytes) {
+  void advance(std::size_t bytes) {
     left_ -= bytes;
     if (left_ == 0) begun_ = false;
   }
@@ -160,59 +161,59 @@ class Incoming {
     return io;
   }
 
-  std::vector<std::byte> buffer_;  // what has been read and not been used: [begin, end)
+  std::vector<std::byte> buffer_;  // received and not consumed: [begin_, end_)
   std::size_t begin_ = 0;
   std::size_t end_ = 0;
   MessageHeader header_;
   bool begun_ = false;
-  std::uint64_t left_ = 0;  // of the present message
+  std::uint64_t left_ = 0;  // unconsumed bytes of the present message
 };
 
-// Notes both ways. A note that cannot go at once is replaced by the next.
-class Notes {
+// Sends and receives status updates. An update that waits for the socket is replaced by the next.
+class StatusStream {
  public:
-  void tell(int socket, const Frame& frame) {
-    // To a peer that has long not listened: the last words must find room.
-    constexpr std::size_t kMostUnsent = 16 * 1024;
-    const bool last = frame.goodbye != 0 || frame.note.failed != 0;
-    if (!last && unsent(socket) > kMostUnsent) return;
+  void send(int socket, const StatusFrame& frame) {
+    // A peer that does not read gets no more updates, so that the final one finds room.
+    constexpr std::size_t kMostUnacknowledged = 16 * 1024;
+    const bool final = frame.goodbye != 0 || frame.update.failed != 0;
+    if (!final && unacknowledged(socket) > kMostUnacknowledged) return;
     next_ = frame;
     has_next_ = true;
-    while (has_next_ || done_ < sizeof out_) {
-      if (done_ == sizeof out_) {
+    while (has_next_ || sent_ < sizeof out_) {
+      if (sent_ == sizeof out_) {
         out_ = next_;
         has_next_ = false;
-        done_ = 0;
+        sent_ = 0;
       }
       const auto* const bytes = reinterpret_cast<const std::byte*>(&out_);  // NOLINT: as bytes
       const ssize_t sent =
-          send(socket, bytes + done_, sizeof out_ - done_, MSG_DONTWAIT | MSG_NOSIGNAL);
+          ::send(socket, bytes + sent_, sizeof out_ - sent_, MSG_DONTWAIT | MSG_NOSIGNAL);
       if (sent <= 0) return;
-      done_ += static_cast<std::size_t>(sent);
+      sent_ += static_cast<std::size_t>(sent);
     }
   }
 
-  void listen(int socket) {
+  void receive(int socket) {
     while (!over_) {
       auto* const bytes = reinterpret_cast<std::byte*>(&in_);  // NOLINT: as bytes
-      const ssize_t got = recv(socket, bytes + heard_, sizeof in_ - heard_, MSG_DONTWAIT);
+      const ssize_t got = recv(socket, bytes + received_, sizeof in_ - received_, MSG_DONTWAIT);
       const Io io = outcome(got);
       if (io == Io::Over) over_ = true;
       if (io != Io::Some) return;
-      heard_ += static_cast<std::size_t>(got);
-      if (heard_ < sizeof in_) continue;
-      heard_ = 0;
+      received_ += static_cast<std::size_t>(got);
+      if (received_ < sizeof in_) continue;
+      received_ = 0;
       if (in_.goodbye != 0) {
         goodbye_ = true;
       } else {
-        newest_ = in_.note;
+        newest_ = in_.update;
         is_new_ = true;
       }
     }
   }
-  // True: `note` is the newest that was heard, and has not been taken before.
-  bool take(StatusUpdate& note) {
-    if (is_new_) note = newest_;
+  // True: `update` is the newest, and was not taken before.
+  bool take(StatusUpdate& update) {
+    if (is_new_) update = newest_;
     return std::exchange(is_new_, false);
   }
 
@@ -220,24 +221,24 @@ class Notes {
   bool goodbye() const { return goodbye_; }
 
  private:
-  Frame out_;
-  std::size_t done_ = sizeof(Frame);  // of out_
-  Frame next_;
+  StatusFrame out_;
+  std::size_t sent_ = sizeof(StatusFrame);  // bytes of out_
+  StatusFrame next_;
   bool has_next_ = false;
-  Frame in_;
-  std::size_t heard_ = 0;
+  StatusFrame in_;
+  std::size_t received_ = 0;  // bytes of in_
   StatusUpdate newest_;
   bool is_new_ = false;
   bool over_ = false;
   bool goodbye_ = false;
 };
 
-// What the networks of one rank have in common.
+// The state that all TCP networks of one rank share.
 struct TcpProcess {
-  TcpListener door;
+  TcpListener listener;
   std::string own_address;
   std::shared_ptr<EpollWaiter> waiter;
-  std::size_t receive_buffer = 0;  // of messages that come in turns; 0: as the system has it
+  std::size_t receive_buffer = 0;  // for limit_receive_buffers(); 0: leave it to the system
   pid_t process = getpid();
 };
 
@@ -245,10 +246,10 @@ class TcpNetwork final : public Network {
  public:
   static Result<std::unique_ptr<Network>> join(std::shared_ptr<TcpProcess> process,
                                                const TcpJoin& join) {
-    auto links = join_tcp(join, process->door, process->own_address);
-    if (!links.ok()) return links.status();
+    auto sockets = connect_tcp(join, process->listener, process->own_address);
+    if (!sockets.ok()) return sockets.status();
     return std::unique_ptr<Network>{
-        new TcpNetwork{std::move(process), join, std::move(links).value()}};  // NOLINT: private
+        new TcpNetwork{std::move(process), join, std::move(sockets).value()}};  // NOLINT: private
   }
   ~TcpNetwork() override { leave(); }
   TcpNetwork(const TcpNetwork&) = delete;
@@ -261,10 +262,10 @@ class TcpNetwork final : public Network {
     process_->receive_buffer = receive_buffer_for(between, most_receive_buffer());
   }
   void limit_receive_buffers() override {
-    if (takes_turns_ || process_->receive_buffer == 0) return;
-    takes_turns_ = true;
+    if (limits_buffers_ || process_->receive_buffer == 0) return;
+    limits_buffers_ = true;
     for (const auto& route : routes_) {
-      if (route) set_receive_buffer(route->link.messages.number(), process_->receive_buffer);
+      if (route) set_receive_buffer(route->sockets.messages.number(), process_->receive_buffer);
     }
   }
 
@@ -276,7 +277,7 @@ class TcpNetwork final : public Network {
 
   std::uint64_t sent(Rank peer) override {
     Route& route = this->route(peer);
-    if (route.death.empty()) note_end(route, route.out.move(route.link.messages.number()));
+    if (route.death.empty()) check_end(route, route.out.send_more(route.sockets.messages.number()));
     return route.out.sent();
   }
 
@@ -289,16 +290,16 @@ class TcpNetwork final : public Network {
   const MessageHeader* incoming(Rank peer) override {
     Route& route = this->route(peer);
     Io io{};
-    const MessageHeader* const header = route.in.header(route.link.messages.number(), io);
-    note_end(route, io);
+    const MessageHeader* const header = route.in.header(route.sockets.messages.number(), io);
+    check_end(route, io);
     return header;
   }
 
   std::span<const std::byte> arrived(Rank peer) override {
     Route& route = this->route(peer);
     Io io{};
-    const auto bytes = route.in.bytes(route.link.messages.number(), io);
-    note_end(route, io);
+    const auto bytes = route.in.bytes(route.sockets.messages.number(), io);
+    check_end(route, io);
     return bytes;
   }
 
@@ -307,34 +308,34 @@ class TcpNetwork final : public Network {
   std::size_t read(Rank peer, std::byte* to, std::size_t bytes) override {
     Route& route = this->route(peer);
     Io io{};
-    const std::size_t got = route.in.read(route.link.messages.number(), to, bytes, io);
-    note_end(route, io);
+    const std::size_t got = route.in.read(route.sockets.messages.number(), to, bytes, io);
+    check_end(route, io);
     return got;
   }
 
-  void send_status(Rank peer, const StatusUpdate& note) override {
-    failed_ = failed_ || note.failed != 0;
-    route(peer).notes.tell(route(peer).link.notes.number(), {0, note});
+  void send_status(Rank peer, const StatusUpdate& update) override {
+    failed_ = failed_ || update.failed != 0;
+    route(peer).status.send(route(peer).sockets.status.number(), {0, update});
   }
 
-  bool receive_status(Rank peer, StatusUpdate& note) override {
-    route(peer).notes.listen(route(peer).link.notes.number());
-    return route(peer).notes.take(note);
+  bool receive_status(Rank peer, StatusUpdate& update) override {
+    route(peer).status.receive(route(peer).sockets.status.number());
+    return route(peer).status.take(update);
   }
 
-  // Who has said no more may still have messages on the way, and the other way round: one of the
-  // two connections may tell of the end before the other has brought all.
+  // One of the two sockets may end before all data of the other has arrived, so a death is reported
+  // only when both have ended, or some time after the messages have.
   std::string death_of(Rank peer) override {
-    constexpr auto kLastWords = std::chrono::milliseconds{300};
+    constexpr auto kGrace = std::chrono::milliseconds{300};
     Route& route = this->route(peer);
-    route.notes.listen(route.link.notes.number());
-    const bool silent = route.notes.over() || route.notes.goodbye();
-    if (route.death.empty() && silent) {
+    route.status.receive(route.sockets.status.number());
+    const bool ended = route.status.over() || route.status.goodbye();
+    if (route.death.empty() && ended) {
       std::byte next{};
-      note_end(route,
-               outcome(recv(route.link.messages.number(), &next, 1, MSG_PEEK | MSG_DONTWAIT)));
+      check_end(route,
+                outcome(recv(route.sockets.messages.number(), &next, 1, MSG_PEEK | MSG_DONTWAIT)));
     }
-    return silent || Clock::now() - route.died > kLastWords ? route.death : "";
+    return ended || Clock::now() - route.died > kGrace ? route.death : "";
   }
 
   Result<std::unique_ptr<Network>> split(const std::vector<Rank>& ranks, std::uint64_t id,
@@ -349,33 +350,34 @@ class TcpNetwork final : public Network {
 
  private:
   struct Route {
-    TcpLink link;
+    TcpSockets sockets;
     Outgoing out;
     Incoming in;
-    Notes notes;
-    std::string death;         // how its messages ended
-    Clock::time_point died{};  // and when that was seen
+    StatusStream status;
+    std::string death;         // why no more messages come
+    Clock::time_point died{};  // when that was noticed
   };
 
-  TcpNetwork(std::shared_ptr<TcpProcess> process, const TcpJoin& join, std::vector<TcpLink> links)
-      : process_{std::move(process)}, join_{join}, routes_(links.size()) {
-    for (std::size_t i = 0; i < links.size(); ++i) {
-      if (!links[i].messages.open()) continue;
+  TcpNetwork(std::shared_ptr<TcpProcess> process, const TcpJoin& join,
+             std::vector<TcpSockets> sockets)
+      : process_{std::move(process)}, join_{join}, routes_(sockets.size()) {
+    for (std::size_t i = 0; i < sockets.size(); ++i) {
+      if (!sockets[i].messages.open()) continue;
       routes_[i] = std::make_unique<Route>();
-      routes_[i]->link = std::move(links[i]);
-      process_->waiter->watch(routes_[i]->link.messages.number(), false);
-      process_->waiter->watch(routes_[i]->link.notes.number(), true);
+      routes_[i]->sockets = std::move(sockets[i]);
+      process_->waiter->add(routes_[i]->sockets.messages.number(), false);
+      process_->waiter->add(routes_[i]->sockets.status.number(), true);
     }
   }
 
   Route& route(Rank peer) { return *routes_[static_cast<std::size_t>(peer)]; }
 
-  static void note_end(Route& route, Io io) {
+  static void check_end(Route& route, Io io) {
     if (io != Io::Over || !route.death.empty()) return;
     const int error = errno;
     route.died = Clock::now();
-    route.notes.listen(route.link.notes.number());  // a goodbye may lie there
-    if (route.notes.goodbye()) {
+    route.status.receive(route.sockets.status.number());  // may bring a goodbye
+    if (route.status.goodbye()) {
       route.death = "it has left";
     } else if (error == ETIMEDOUT || error == EHOSTUNREACH || error == ENETUNREACH) {
       route.death = base::format("it cannot be reached: {}", std::strerror(error));
@@ -384,38 +386,40 @@ class TcpNetwork final : public Network {
     }
   }
 
-  // Says goodbye and sees that what was sent goes out. What the kernel still holds when a socket is
-  // closed is lost as soon as the peer sends to it.
+  // Says goodbye and waits until the sent data is acknowledged: once a socket is closed, its
+  // unacknowledged data is lost as soon as the peer sends to it.
   void leave() {
-    constexpr auto kPatience = std::chrono::seconds{2};
+    constexpr auto kAfterSuccess = std::chrono::seconds{2};
     constexpr auto kAfterFailure = std::chrono::milliseconds{200};
-    if (getpid() != process_->process) return;  // a forked child must not speak for its parent
+    if (getpid() != process_->process)
+      return;  // a forked child must not end its parent's connections
     for (const auto& route : routes_) {
       if (!route) continue;
-      route->notes.tell(route->link.notes.number(), {1, {}});
-      shutdown(route->link.notes.number(), SHUT_WR);
-      shutdown(route->link.messages.number(), SHUT_WR);
+      route->status.send(route->sockets.status.number(), {1, {}});
+      shutdown(route->sockets.status.number(), SHUT_WR);
+      shutdown(route->sockets.messages.number(), SHUT_WR);
     }
     const auto until = Clock::now() + (failed_ ? std::chrono::milliseconds{kAfterFailure}
-                                               : std::chrono::milliseconds{kPatience});
+                                               : std::chrono::milliseconds{kAfterSuccess});
     for (const auto& route : routes_) {
-      while (route && route->death.empty() && holds_unsent(*route) && Clock::now() < until) {
-        route->notes.listen(route->link.notes.number());
-        if (route->notes.over()) break;
+      while (route && route->death.empty() && has_unacknowledged(*route) && Clock::now() < until) {
+        route->status.receive(route->sockets.status.number());
+        if (route->status.over()) break;
         std::this_thread::sleep_for(std::chrono::microseconds{200});
       }
     }
   }
 
-  static bool holds_unsent(const Route& route) {
-    return unsent(route.link.messages.number()) > 0 || unsent(route.link.notes.number()) > 0;
+  static bool has_unacknowledged(const Route& route) {
+    return unacknowledged(route.sockets.messages.number()) > 0 ||
+           unacknowledged(route.sockets.status.number()) > 0;
   }
 
   std::shared_ptr<TcpProcess> process_;
   TcpJoin join_;
-  std::vector<std::unique_ptr<Route>> routes_;  // by rank; none to those of this node
+  std::vector<std::unique_ptr<Route>> routes_;  // by rank; null for ranks on this node
   bool failed_ = false;
-  bool takes_turns_ = false;
+  bool limits_buffers_ = false;
 };
 
 }  // namespace
@@ -423,11 +427,10 @@ class TcpNetwork final : public Network {
 Result<std::unique_ptr<Network>> make_tcp_network(TcpOptions options) {
   auto waiter = EpollWaiter::make(options.wake_descriptor);
   if (!waiter.ok()) return waiter.status();
-  auto process = std::make_shared<TcpProcess>();
-  process->door.listener = std::move(options.listener);
-  process->door.token = std::move(options.token);
-  process->own_address = options.own_address;
-  process->waiter = std::move(waiter).value();
+  auto process = std::make_shared<TcpProcess>(TcpProcess{
+      .listener = {std::move(options.listener), std::move(options.token), options.addresses.size()},
+      .own_address = options.own_address,
+      .waiter = std::move(waiter).value()});
   return TcpNetwork::join(std::move(process), {.network = 0,
                                                .rank = options.rank,
                                                .addresses = std::move(options.addresses),

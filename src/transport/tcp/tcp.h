@@ -1,32 +1,101 @@
 // tcp.h - a network of plain TCP connections.
 //
-// A message is sent straight from where its bytes lie and is out of the rank's hands when the
-// kernel has it all. What arrives is read straight to its place where it is only copied, else into
-// a buffer, a piece that stays in the core's cache at a time. Who leaves in order says so, and what
-// it sent before still arrives.
+// Every two ranks on different nodes share two sockets: one for messages and one for status
+// updates, so that neither delays the other. A message is sent directly from the caller's memory,
+// and counts as sent when the kernel has all of it. Data that is only copied is received directly
+// into its destination; other data is received into a buffer, in pieces that stay in the core's
+// cache. A rank that leaves in order says goodbye, and what it sent before still arrives.
+//
+// A rank connects to the listeners of lower ranks and accepts connections from higher ranks. The
+// hello names the network, both ranks and the job's token. A connection with a wrong token is
+// closed.
 #pragma once
 
+#include <cstdint>
+#include <cstring>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "base/file.h"
+#include "transport/handshake.h"
 #include "transport/network.h"
-#include "transport/tcp/tcp_mesh.h"
 
 namespace sluice::transport {
 
+struct TcpAddress {
+  std::string host;  // numeric
+  std::uint16_t port = 0;
+};
+
 struct TcpOptions {
   Rank rank = 0;
-  std::vector<TcpAddress> addresses;  // by rank; of a rank of this node, port 0
-  std::string own_address;            // that of the listener; empty: any
+  std::vector<TcpAddress> addresses;  // by rank; port 0 for a rank on this node
+  std::string own_address;            // of the listener; empty: any
   base::Fd listener;
   std::string token;
-  int wake_descriptor = -1;  // what wakes this rank; must outlive the network
+  int wake_descriptor = -1;  // peers on this node wake this rank with it; must outlive the network
   Clock::time_point deadline;
 };
 
-// Returns when all ranks are connected, or fails with a sentence that says who is not.
+// Returns when all ranks are connected; an error names the ranks that are missing.
 Result<std::unique_ptr<Network>> make_tcp_network(TcpOptions options);
+
+// Below: the handshake (tcp_handshake.cc), for tcp.cc and its tests.
+
+enum class TcpStream : std::uint32_t { Messages, Status };
+
+// The first bytes on a connection.
+struct TcpHello {
+  static constexpr std::uint64_t kMagic = 0x736c7569'63650101;  // "sluice", tcp, version 1
+  std::uint64_t magic = kMagic;
+  std::uint64_t network = 0;
+  Rank from = 0;
+  Rank to = 0;
+  std::int32_t ranks = 0;
+  TcpStream stream = TcpStream::Messages;
+  char token[kLongestToken + 1] = {};
+};
+
+// An accepted connection.
+struct TcpClient {
+  base::Fd socket;
+  TcpHello hello;
+  std::size_t received = 0;  // bytes of the hello
+
+  int fd() const { return socket.number(); }
+};
+
+// The listener of a process; it outlives all networks of the rank.
+struct TcpListener {
+  TcpListener(base::Fd socket_in, std::string token_in, std::size_t ranks)
+      : socket{std::move(socket_in)},
+        token{std::move(token_in)},
+        pending{2 * ranks + 64, std::chrono::seconds{5}} {}
+
+  base::Fd socket;
+  std::string token;
+  PendingConnections<TcpClient> pending;
+  std::vector<TcpClient> admitted;  // their network may be one that is joined later
+};
+
+struct TcpJoin {
+  std::uint64_t network = 0;
+  Rank rank = 0;
+  std::vector<TcpAddress> addresses;  // by rank; port 0 for a rank on this node
+  Clock::time_point deadline;
+
+  int ranks() const { return static_cast<int>(addresses.size()); }
+  bool is_remote(Rank peer) const { return addresses[static_cast<std::size_t>(peer)].port != 0; }
+};
+
+struct TcpSockets {
+  base::Fd messages;
+  base::Fd status;
+};
+
+// The sockets to each rank; closed ones for ranks on this node. An error names the missing ranks.
+Result<std::vector<TcpSockets>> connect_tcp(const TcpJoin& join, TcpListener& listener,
+                                            const std::string& own_address);
 
 }  // namespace sluice::transport

@@ -1,0 +1,98 @@
+// handshake.h - the common part of the handshakes by which ranks join a job.
+//
+// Ranks join over Unix sockets (memory/mesh.h), over TCP (tcp/tcp.h) and at the rendezvous server
+// (bootstrap/rendezvous). In each of them a process accepts connections and reads a hello from
+// each; the hello has the job's token. Until the hello is checked, a connection is pending: it
+// costs a descriptor, but cannot delay the ranks.
+#pragma once
+
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/file.h"
+#include "sluice/schedule.h"
+#include "sluice/status.h"
+#include "transport/wait.h"
+
+namespace sluice::transport {
+
+inline constexpr std::size_t kLongestToken = 255;
+
+// Fails when a process cannot join as this rank, or when its token is too long for a hello.
+Status check_join(Rank rank, int ranks, int most_ranks, std::string_view token);
+
+// The part of a hello that every handshake checks.
+struct JoinClaim {
+  std::string_view token;
+  std::int64_t rank = 0;
+  std::int64_t ranks = 0;
+};
+
+// "" when the claim fits the job, else the reason for a refusal. Compares tokens in constant time.
+std::string reason_to_refuse(const JoinClaim& claim, std::string_view token, int ranks);
+
+// "rank 3", "ranks 5, 6, 7", "ranks 1, 5-12". REQUIRES: `ranks` is sorted and not empty.
+std::string show_ranks(const std::vector<Rank>& ranks);
+
+// Connections whose hello has not been checked. They are bounded in number and in time: a
+// connection that exceeds its time is closed, and so is the oldest when there are too many. A rank
+// that is closed by mistake connects again. A Connection has a fd().
+template <class Connection>
+class PendingConnections {
+ public:
+  PendingConnections(std::size_t most, Clock::duration timeout) : most_{most}, timeout_{timeout} {}
+
+  // Accepts all connections that wait at the listener. make() turns a socket into a Connection, or
+  // returns nullopt to close it. `who` begins the message of an error.
+  template <class Make>
+  Status accept_all(const base::Fd& listener, std::string_view who, Make&& make) {
+    while (true) {
+      base::Fd socket{accept4(listener.number(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK)};
+      if (!socket.open()) {
+        // Other errors mean that no connection waits, or that it was closed again.
+        if (errno != EMFILE && errno != ENFILE) return {};
+        return {Code::NoMemory, std::string{who} + ": too many open files: raise ulimit -n"};
+      }
+      std::optional<Connection> connection = make(std::move(socket));
+      if (!connection) continue;
+      if (entries_.size() >= most_) entries_.erase(entries_.begin());
+      entries_.push_back({std::move(*connection), Clock::now() + timeout_});
+    }
+  }
+
+  void add_to(std::vector<pollfd>& polled) const {
+    for (const Entry& entry : entries_) polled.push_back({entry.connection.fd(), POLLIN, 0});
+  }
+
+  // Calls read() for each connection and removes those for which it returns true: they were
+  // admitted, refused or closed.
+  template <class Read>
+  void read_all(Read&& read) {
+    const auto now = Clock::now();
+    std::erase_if(entries_,
+                  [&](Entry& entry) { return read(entry.connection) || now >= entry.until; });
+  }
+
+  void clear() { entries_.clear(); }
+
+ private:
+  struct Entry {
+    Connection connection;
+    Clock::time_point until;
+  };
+
+  std::size_t most_;
+  Clock::duration timeout_;
+  std::vector<Entry> entries_;
+};
+
+}  // namespace sluice::transport

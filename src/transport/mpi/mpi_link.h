@@ -1,0 +1,275 @@
+// mpi_link.h - one MPI communicator and the traffic between this rank and each peer on it.
+//
+// A message is a header message. It contains the payload if that is short; a longer payload follows
+// in segments, sent directly from the caller's memory. Both sides cut a message in the same way,
+// and MPI keeps the order of messages from one rank to another with one tag, so nothing is
+// numbered. The receiver posts kHeaders header messages and up to kSegments segments ahead, across
+// messages, so a sender of many mid-sized messages does not wait until the receiver has read each
+// header.
+//
+// No function blocks, except MpiLink::leave(). After an MPI error a connection carries nothing
+// more, and error() has the reason. Memory is allocated when a peer first needs it; the steady
+// state allocates nothing.
+#pragma once
+
+// A C++ binding of MPI would be a second library to link.
+#define OMPI_SKIP_MPICXX 1
+#define MPICH_SKIP_MPICXX 1
+#include <mpi.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "transport/network.h"
+#include "transport/wait.h"
+
+namespace sluice::transport {
+
+inline constexpr std::chrono::microseconds kPollInterval{50};
+
+inline constexpr int kHeaderTag = 1;
+inline constexpr int kPayloadTag = 2;
+inline constexpr int kStatusTag = 3;
+
+// The bytes of a payload that are sent with its header. They keep the link busy while MPI
+// negotiates the rest.
+inline constexpr std::size_t kInlineBytes = std::size_t{32} << 10U;
+// Open MPI over TCP sends up to 64 KiB at once, its own header included. For longer messages it
+// asks the receiver first, and in a ring every answer waits behind the data that its sender is
+// sending.
+inline constexpr std::size_t kSegmentBytes = std::size_t{60} << 10U;
+inline constexpr std::uint64_t kSegments = 64;  // most outstanding segments in each direction
+inline constexpr std::uint64_t kHeaders = 8;    // most outstanding headers in each direction
+
+// MPI offers no descriptor to sleep on, so this waiter polls. Its sleeps are short while messages
+// make progress.
+class BackoffWaiter : public Waiter {
+ public:
+  bool sleep(Doorbell& doorbell, std::uint32_t rings, Clock::time_point until) override;
+  void note_progress() { pause_ = kShortest; }
+
+ private:
+  static constexpr std::chrono::microseconds kShortest{5};
+  static constexpr std::chrono::microseconds kLongest{100};
+  std::chrono::microseconds pause_ = kShortest;
+  Clock::time_point last_check_;
+};
+
+// Sends and receives to and from one peer.
+class MpiConnection {
+ public:
+  MpiConnection(MPI_Comm comm, Rank peer, BackoffWaiter& waiter)
+      : comm_{comm}, peer_{peer}, waiter_{&waiter} {}
+
+  const std::string& error() const { return error_; }
+  void send(const void* data, std::size_t bytes, int tag, MPI_Request& request);
+  void receive(void* data, std::size_t bytes, int tag, MPI_Request& request);
+  bool done(MPI_Request& request);
+  // Cancels or completes a receive; false while neither is possible.
+  bool cancel(MPI_Request& request);
+
+ private:
+  void check(int code);
+
+  MPI_Comm comm_;
+  Rank peer_;
+  BackoffWaiter* waiter_;
+  std::string error_;
+};
+
+// A header message.
+struct MessageFrame {
+  MessageHeader header;
+  std::array<std::byte, kInlineBytes> payload;
+};
+
+class Outbox {
+ public:
+  explicit Outbox(MpiConnection& connection) : connection_{&connection} {}
+
+  void send(const MessageHeader& header, const std::byte* data);
+  // Continues pending sends. Returns the number of messages that will arrive without another call.
+  std::uint64_t sent();
+  std::uint64_t send_progress() const { return segments_done_ + frames_done_; }
+  std::uint64_t messages() const { return posted_ + queue_.size() - first_; }
+  // Continues pending sends. True: all are complete.
+  bool idle();
+  // Whether MPI may still read a caller's memory. Calls no MPI function.
+  bool in_use() const { return segments_done_ < segments_posted_; }
+
+ private:
+  struct Outgoing {
+    MessageHeader header;
+    const std::byte* data;
+  };
+  struct Segment {
+    MPI_Request request = MPI_REQUEST_NULL;
+    std::uint64_t message = 0;
+  };
+
+  void send_more();
+  bool send_header(const Outgoing& message);
+  void pop();
+
+  MpiConnection* connection_;
+  std::vector<Outgoing> queue_;  // those from first_ on are not completely posted
+  std::size_t first_ = 0;
+  std::uint64_t posted_ = 0;      // completely posted messages
+  std::uint64_t header_for_ = 0;  // messages with a posted header
+  std::uint64_t offset_ = 0;      // posted bytes of the first message in the queue
+  std::unique_ptr<std::array<MessageFrame, kHeaders>> frames_;
+  std::array<MPI_Request, kHeaders> frame_requests_;
+  std::uint64_t frames_done_ = 0;
+  std::array<Segment, kSegments> segments_;
+  std::uint64_t segments_posted_ = 0;
+  std::uint64_t segments_done_ = 0;
+};
+
+class Inbox {
+ public:
+  explicit Inbox(MpiConnection& connection) : connection_{&connection} {}
+
+  const MessageHeader* incoming();
+  std::span<const std::byte> arrived();
+  void consume(std::size_t bytes);
+  std::uint64_t messages_read() const { return read_; }
+  // Cancels the posted receives; false while MPI may still write here.
+  bool close();
+
+ private:
+  MessageFrame& frame(std::uint64_t message) { return (*frames_)[message % kHeaders]; }
+  void post_header(std::uint64_t message);
+  void post_segments();
+
+  MpiConnection* connection_;
+  std::unique_ptr<std::array<MessageFrame, kHeaders>> frames_;
+  std::array<MPI_Request, kHeaders> frame_requests_;
+  std::uint64_t seen_ = 0;    // messages with a received header
+  std::uint64_t read_ = 0;    // completely read messages
+  std::uint64_t offset_ = 0;  // read bytes of the present message
+  std::unique_ptr<std::byte[]> staging_;
+  std::array<MPI_Request, kSegments> segment_requests_;
+  std::uint64_t segments_posted_ = 0;
+  std::uint64_t segments_read_ = 0;
+  std::uint64_t posting_ = 0;         // the message whose segments are posted next
+  std::uint64_t posting_offset_ = 0;  // the position in it where they begin
+  bool closed_ = false;
+};
+
+// Status updates to and from one peer. The last one is a goodbye.
+class StatusBox {
+ public:
+  explicit StatusBox(MpiConnection& connection) : connection_{&connection} {}
+
+  void send(const StatusUpdate& update);
+  bool receive(StatusUpdate& update);
+  // REQUIRES: no send() afterwards. The peer reports the goodbye when it has read `messages`.
+  void send_goodbye(std::uint64_t messages);
+  // Continues pending sends. True: the newest update is on its way.
+  bool all_sent() {
+    if (waiting_) idle();
+    return !waiting_;
+  }
+  // Continues pending sends. True: all are complete.
+  bool idle();
+
+  bool received_goodbye();
+  std::uint64_t messages_before_goodbye() const { return received_.messages; }
+  std::int32_t pid_of_goodbye() const { return received_.pid; }
+  bool close();
+
+ private:
+  struct StatusFrame {
+    StatusUpdate update;
+    std::uint64_t messages = 0;
+    std::int32_t pid = 0;       // not 0: goodbye
+    std::uint32_t is_news = 0;  // 0: the update was sent before
+  };
+
+  void poll();
+
+  MpiConnection* connection_;
+  StatusFrame newest_;  // to send when the send before it is complete
+  StatusFrame sending_;
+  bool waiting_ = false;
+  MPI_Request send_request_ = MPI_REQUEST_NULL;
+  StatusFrame received_;
+  StatusFrame receiving_;
+  bool is_new_ = false;
+  bool has_posted_ = false;
+  bool closed_ = false;
+  MPI_Request receive_request_ = MPI_REQUEST_NULL;
+};
+
+struct MpiPeer {
+  MpiPeer(MPI_Comm comm, Rank rank, BackoffWaiter& waiter) : connection{comm, rank, waiter} {}
+  MpiConnection connection;
+  Outbox out{connection};
+  Inbox in{connection};
+  StatusBox status{connection};
+};
+
+// The text of an MPI error code.
+std::string mpi_error(int code);
+
+// A communicator, with all traffic on it.
+class MpiLink {
+ public:
+  MpiLink(MPI_Comm comm, std::shared_ptr<BackoffWaiter> waiter)
+      : comm_{comm}, waiter_{std::move(waiter)} {
+    MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+    MPI_Comm_rank(comm, &rank_);
+    int ranks = 0;
+    MPI_Comm_size(comm, &ranks);
+    peers_.resize(static_cast<std::size_t>(ranks));
+    unsent_.reserve(peers_.size());
+  }
+
+  MPI_Comm comm() const { return comm_; }
+  Rank rank() const { return rank_; }
+  int ranks() const { return static_cast<int>(peers_.size()); }
+  const std::shared_ptr<BackoffWaiter>& waiter() const { return waiter_; }
+
+  std::uint64_t send_progress() const {
+    std::uint64_t progress = 0;
+    for (const std::unique_ptr<MpiPeer>& peer : peers_)
+      progress += peer ? peer->out.send_progress() : 0;
+    return progress;
+  }
+
+  MpiPeer& peer(Rank rank) {
+    std::unique_ptr<MpiPeer>& peer = peers_[static_cast<std::size_t>(rank)];
+    if (peer == nullptr) peer = std::make_unique<MpiPeer>(comm_, rank, *waiter_);
+    return *peer;
+  }
+
+  void send_status(Rank rank, const StatusUpdate& update);
+  // Continues pending status updates to all peers, because a wait for one peer must not delay the
+  // updates to others.
+  void send_pending_status() {
+    std::erase_if(unsent_, [](MpiPeer* other) { return other->status.all_sent(); });
+  }
+  std::string death_of(Rank rank);
+  // Sends pending messages, then a goodbye to all peers. Blocks up to two seconds. False: not all
+  // could be sent.
+  bool leave();
+  bool memory_in_use() const;
+  // Whether no peer will send on this communicator again or wait for this rank on it.
+  bool over();
+  void cancel_status_receives();
+  void free() { MPI_Comm_free(&comm_); }
+
+ private:
+  MPI_Comm comm_;
+  Rank rank_ = 0;
+  std::shared_ptr<BackoffWaiter> waiter_;
+  std::vector<std::unique_ptr<MpiPeer>> peers_;
+  std::vector<MpiPeer*> unsent_;  // with pending status updates
+};
+
+}  // namespace sluice::transport

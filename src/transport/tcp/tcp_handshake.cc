@@ -1,0 +1,230 @@
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <optional>
+#include <string_view>
+
+#include "base/format.h"
+#include "base/text.h"
+#include "transport/tcp/tcp.h"
+#include "transport/tcp/tcp_socket.h"
+
+namespace sluice::transport {
+namespace {
+
+constexpr auto kRetry = std::chrono::milliseconds{20};
+constexpr auto kLongestPoll = std::chrono::seconds{1};
+
+class TcpHandshake {
+ public:
+  TcpHandshake(const TcpJoin& join, TcpListener& listener, const std::string& own_address)
+      : join_{join},
+        listener_{listener},
+        own_{SocketAddress::numeric(own_address, 0)},
+        sockets_(join.addresses.size()) {
+    for (Rank peer = 0; peer < join.rank; ++peer) {
+      if (!join.is_remote(peer)) continue;
+      attempts_.push_back({.peer = peer, .stream = TcpStream::Messages});
+      attempts_.push_back({.peer = peer, .stream = TcpStream::Status});
+    }
+  }
+
+  Status run() {
+    while (true) {
+      Status status = connect_to_lower_ranks();
+      if (!status.ok()) return status;
+      accept_admitted();
+      const std::vector<Rank> missing = missing_ranks();
+      if (missing.empty()) return {};
+      if (Clock::now() >= join_.deadline) return too_late(missing);
+      wait();
+      status = listener_.pending.accept_all(
+          listener_.socket, base::format("rank {}", join_.rank),
+          [](base::Fd socket) { return TcpClient{.socket = std::move(socket)}; });
+      if (!status.ok()) return status;
+      read_answers();
+    }
+  }
+
+  std::vector<TcpSockets> sockets() && { return std::move(sockets_); }
+
+ private:
+  // A connection to a lower rank.
+  struct Attempt {
+    enum class Stage : std::uint8_t { Idle, Connecting, HelloSent, Done };
+    Rank peer = 0;
+    TcpStream stream = TcpStream::Messages;
+    Stage stage = Stage::Idle;
+    base::Fd socket;
+    Clock::time_point next_try;
+  };
+
+  static std::size_t index(Rank rank) { return static_cast<std::size_t>(rank); }
+
+  Status connect_to_lower_ranks() {
+    const auto now = Clock::now();
+    for (Attempt& attempt : attempts_) {
+      if (attempt.stage != Attempt::Stage::Idle || now < attempt.next_try) continue;
+      attempt.next_try = now + kRetry;
+      const TcpAddress& theirs = join_.addresses[index(attempt.peer)];
+      const auto to = SocketAddress::numeric(theirs.host, theirs.port);
+      if (!to) {
+        return {Code::InvalidInput, base::format("rank {} says that its address is {}, which is "
+                                                 "not a numeric address",
+                                                 attempt.peer, theirs.host)};
+      }
+      attempt.socket = new_stream_socket(to->family());
+      if (!attempt.socket.open()) {
+        return {Code::NoMemory,
+                base::format("rank {}: cannot open a socket to rank {}: {}{}", join_.rank,
+                             attempt.peer, std::strerror(errno),
+                             errno == EMFILE ? ": raise the limit of open files (ulimit -n)" : "")};
+      }
+      // Outgoing connections use the chosen interface as well.
+      if (own_) {
+        set_option(attempt.socket.number(), IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1);
+        (void)bind(attempt.socket.number(), own_->address(), own_->bytes());
+      }
+      if (connect(attempt.socket.number(), to->address(), to->bytes()) == 0 ||
+          errno == EINPROGRESS) {
+        attempt.stage = Attempt::Stage::Connecting;
+      }
+    }
+    return {};
+  }
+
+  void wait() {
+    std::vector<pollfd> polled{{listener_.socket.number(), POLLIN, 0}};
+    auto until = join_.deadline;
+    for (const Attempt& attempt : attempts_) {
+      if (attempt.stage == Attempt::Stage::Idle) until = std::min(until, Clock::now() + kRetry);
+      if (attempt.stage == Attempt::Stage::Connecting)
+        polled.push_back({attempt.socket.number(), POLLOUT, 0});
+      if (attempt.stage == Attempt::Stage::HelloSent)
+        polled.push_back({attempt.socket.number(), POLLIN, 0});
+    }
+    listener_.pending.add_to(polled);
+    poll(polled.data(), polled.size(), poll_timeout(until, kLongestPoll));
+  }
+
+  void read_answers() {
+    for (Attempt& attempt : attempts_) {
+      if (attempt.stage == Attempt::Stage::Connecting) send_hello(attempt);
+      if (attempt.stage != Attempt::Stage::HelloSent) continue;
+      std::uint64_t answer = 0;
+      const ssize_t got = recv(attempt.socket.number(), &answer, sizeof answer, MSG_DONTWAIT);
+      if (got < 0 && (errno == EAGAIN || errno == EINTR)) continue;
+      if (got == sizeof answer && answer == TcpHello::kMagic) {
+        attempt.stage = Attempt::Stage::Done;
+        keep(attempt.peer, attempt.stream, std::move(attempt.socket));
+      } else {
+        attempt.stage = Attempt::Stage::Idle;
+        ++refused_;
+      }
+    }
+  }
+
+  void send_hello(Attempt& attempt) {
+    pollfd polled{attempt.socket.number(), POLLOUT, 0};
+    if (poll(&polled, 1, 0) == 0) return;
+    int error = 0;
+    socklen_t bytes = sizeof error;
+    getsockopt(attempt.socket.number(), SOL_SOCKET, SO_ERROR, &error, &bytes);
+    TcpHello hello{.network = join_.network,
+                   .from = join_.rank,
+                   .to = attempt.peer,
+                   .ranks = join_.ranks(),
+                   .stream = attempt.stream};
+    listener_.token.copy(hello.token, kLongestToken);
+    // The send buffer is empty, so it takes the whole hello.
+    const bool sent = error == 0 && send(attempt.socket.number(), &hello, sizeof hello,
+                                         MSG_NOSIGNAL) == sizeof hello;
+    attempt.stage = sent ? Attempt::Stage::HelloSent : Attempt::Stage::Idle;
+  }
+
+  // Admits the connections whose hello has the token. Those of this network become its sockets;
+  // those of other networks stay in the listener.
+  void accept_admitted() {
+    listener_.pending.read_all([this](TcpClient& client) {
+      auto* const to =
+          reinterpret_cast<char*>(&client.hello) + client.received;  // NOLINT: as bytes
+      const ssize_t got =
+          recv(client.fd(), to, sizeof client.hello - client.received, MSG_DONTWAIT);
+      if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR)) return true;
+      if (got > 0) client.received += static_cast<std::size_t>(got);
+      if (client.received < sizeof client.hello) return false;
+      if (client.hello.magic == TcpHello::kMagic && knows_token(client.hello))
+        listener_.admitted.push_back(std::move(client));
+      return true;
+    });
+    std::erase_if(listener_.admitted, [this](TcpClient& client) {
+      const TcpHello& hello = client.hello;
+      if (hello.network != join_.network) return false;
+      const bool expected = hello.to == join_.rank && hello.ranks == join_.ranks() &&
+                            hello.from > join_.rank && hello.from < join_.ranks() &&
+                            join_.is_remote(hello.from) && hello.stream <= TcpStream::Status &&
+                            !socket_of(hello.from, hello.stream).open();
+      const std::uint64_t answer = TcpHello::kMagic;
+      if (expected && send(client.fd(), &answer, sizeof answer, MSG_NOSIGNAL) == sizeof answer)
+        keep(hello.from, hello.stream, std::move(client.socket));
+      return true;
+    });
+  }
+
+  bool knows_token(const TcpHello& hello) const {
+    return base::equal_in_constant_time({hello.token, strnlen(hello.token, sizeof hello.token)},
+                                        std::string_view{listener_.token}.substr(0, kLongestToken));
+  }
+
+  base::Fd& socket_of(Rank peer, TcpStream stream) {
+    TcpSockets& sockets = sockets_[index(peer)];
+    return stream == TcpStream::Messages ? sockets.messages : sockets.status;
+  }
+
+  void keep(Rank peer, TcpStream stream, base::Fd socket) {
+    set_mesh_options(socket.number());
+    socket_of(peer, stream) = std::move(socket);
+  }
+
+  std::vector<Rank> missing_ranks() const {
+    std::vector<Rank> ranks;
+    for (Rank peer = 0; peer < join_.ranks(); ++peer) {
+      const TcpSockets& sockets = sockets_[index(peer)];
+      if (join_.is_remote(peer) && peer != join_.rank &&
+          (!sockets.messages.open() || !sockets.status.open()))
+        ranks.push_back(peer);
+    }
+    return ranks;
+  }
+
+  Status too_late(const std::vector<Rank>& missing) const {
+    const TcpAddress& first = join_.addresses[index(missing.front())];
+    return {Code::DeadlineExceeded,
+            base::format("rank {}: no connection with {} (rank {} is at {}, port {}{})", join_.rank,
+                         show_ranks(missing), missing.front(), first.host, first.port,
+                         refused_ > 0 ? "; some connections were closed" : "; is the port open?")};
+  }
+
+  const TcpJoin& join_;
+  TcpListener& listener_;
+  std::optional<SocketAddress> own_;
+  std::vector<TcpSockets> sockets_;
+  std::vector<Attempt> attempts_;
+  int refused_ = 0;
+};
+
+}  // namespace
+
+Result<std::vector<TcpSockets>> connect_tcp(const TcpJoin& join, TcpListener& listener,
+                                            const std::string& own_address) {
+  TcpHandshake handshake{join, listener, own_address};
+  Status status = handshake.run();
+  if (!status.ok()) return status;
+  return std::move(handshake).sockets();
+}
+
+}  // namespace sluice::transport
