@@ -8,51 +8,52 @@ namespace {
 RankInfo on(const std::string& host) { return {.host = host, .node = "node of " + host}; }
 
 TEST(Roster, SaysHowManyAreMissingOnWhichHost) {
-  Roster attendance{8};
-  for (const Rank rank : {0, 1, 2, 3}) attendance.add(rank, on("a"), 4);
-  attendance.add(4, on("b"), 4);
-  EXPECT_EQ(attendance.text(), "5 of 8 ranks joined, waiting for 3 on host b");
-  EXPECT_EQ(attendance.who(4), "rank 4 on host b");
+  Roster roster{8};
+  for (const Rank rank : {0, 1, 2, 3}) roster.add(rank, on("a"), 4);
+  roster.add(4, on("b"), 4);
+  EXPECT_EQ(roster.text(), "5 of 8 ranks joined, waiting for 3 on host b");
+  EXPECT_EQ(roster.name_of(4), "rank 4 on host b");
 }
 
 TEST(Roster, NamesTheHostsWithMissingRanks) {
-  Roster attendance{6};
-  for (const Rank rank : {0, 1}) attendance.add(rank, on("a"), 3);
-  attendance.add(4, on("b"), 3);
-  EXPECT_EQ(attendance.text(), "3 of 6 ranks joined, waiting for 1 on host a, 2 on host b");
+  Roster roster{6};
+  for (const Rank rank : {0, 1}) roster.add(rank, on("a"), 3);
+  roster.add(4, on("b"), 3);
+  EXPECT_EQ(roster.text(), "3 of 6 ranks joined, waiting for 1 on host a, 2 on host b");
 }
 
 TEST(Roster, NamesRanksWhereAHostIsNotKnownYet) {
-  Roster attendance{8};
-  for (const Rank rank : {0, 1, 2, 3, 4}) attendance.add(rank, on("a"), 5);
-  EXPECT_EQ(attendance.text(), "5 of 8 ranks joined, waiting for ranks 5, 6, 7");
+  Roster roster{8};
+  for (const Rank rank : {0, 1, 2, 3, 4}) roster.add(rank, on("a"), 5);
+  EXPECT_EQ(roster.text(), "5 of 8 ranks joined, waiting for ranks 5, 6, 7");
 }
 
 TEST(Roster, NamesRanksWhereNobodySaysHowManyAHostHas) {
-  Roster attendance{3};
-  attendance.add(0, on("a"), 3);
-  attendance.add(1, on("b"), 0);
-  EXPECT_EQ(attendance.text(), "2 of 3 ranks joined, waiting for rank 2");
+  Roster roster{3};
+  roster.add(0, on("a"), 3);
+  roster.add(1, on("b"), 0);
+  EXPECT_EQ(roster.text(), "2 of 3 ranks joined, waiting for rank 2");
 }
 
 TEST(Roster, IsCompleteWithEveryRankInItsPlace) {
-  Roster attendance{2};
-  attendance.add(1, on("b"), 1);
-  EXPECT_FALSE(attendance.complete());
-  attendance.add(0, on("a"), 1);
-  ASSERT_TRUE(attendance.complete());
-  EXPECT_EQ(attendance.text(), "2 of 2 ranks joined");
-  EXPECT_EQ(attendance.participants()[0].host, "a");
-  EXPECT_EQ(attendance.participants()[1].host, "b");
+  Roster roster{2};
+  roster.add(1, on("b"), 1);
+  EXPECT_FALSE(roster.complete());
+  roster.add(0, on("a"), 1);
+  ASSERT_TRUE(roster.complete());
+  EXPECT_EQ(roster.text(), "2 of 2 ranks joined");
+  EXPECT_EQ(roster.infos()[0].host, "a");
+  EXPECT_EQ(roster.infos()[1].host, "b");
 }
 
 TEST(Roster, ShowsManyRanksAsRanges) {
-  EXPECT_EQ(show_ranks({3}), "rank 3");
-  EXPECT_EQ(show_ranks({5, 6, 7}), "ranks 5, 6, 7");
-  EXPECT_EQ(show_ranks({1, 5, 6, 7, 8, 9, 10, 11, 12}), "ranks 1, 5-12");
+  EXPECT_EQ(transport::show_ranks({3}), "rank 3");
+  EXPECT_EQ(transport::show_ranks({5, 6, 7}), "ranks 5, 6, 7");
+  EXPECT_EQ(transport::show_ranks({1, 5, 6, 7, 8, 9, 10, 11, 12}), "ranks 1, 5-12");
   std::vector<Rank> odd;
   for (Rank rank = 1; rank < 100; rank += 2) odd.push_back(rank);
-  EXPECT_EQ(show_ranks(odd), "ranks 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23 and 38 more");
+  EXPECT_EQ(transport::show_ranks(odd),
+            "ranks 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23 and 38 more");
 }
 
 }  // namespace

@@ -24,27 +24,27 @@ std::uint16_t free_port() {
   return transport::SocketAddress::of_socket(listener.number()).port();
 }
 
-RendezvousOptions meeting_of(Rank rank, int ranks, std::uint16_t port, milliseconds patience) {
+RendezvousOptions options_of(Rank rank, int ranks, std::uint16_t port, milliseconds timeout) {
   return {.rank = rank,
           .ranks = ranks,
           .token = "secret",
           .master = "127.0.0.1",
           .port = port,
-          .deadline = transport::Clock::now() + patience};
+          .deadline = transport::Clock::now() + timeout};
 }
 
 class Ranks {
  public:
-  explicit Ranks(int ranks, milliseconds patience = milliseconds{5000})
-      : ranks_{ranks}, port_{free_port()}, patience_{patience} {}
+  explicit Ranks(int ranks, milliseconds timeout = milliseconds{5000})
+      : ranks_{ranks}, port_{free_port()}, timeout_{timeout} {}
 
-  RendezvousOptions meeting(Rank rank) const { return meeting_of(rank, ranks_, port_, patience_); }
+  RendezvousOptions options(Rank rank) const { return options_of(rank, ranks_, port_, timeout_); }
   std::uint16_t port() const { return port_; }
 
-  void start(const RendezvousOptions& meeting) {
-    results_.push_back(std::async(std::launch::async, [meeting] { return rendezvous(meeting); }));
+  void start(const RendezvousOptions& options) {
+    results_.push_back(std::async(std::launch::async, [options] { return rendezvous(options); }));
   }
-  void start(Rank rank) { start(meeting(rank)); }
+  void start(Rank rank) { start(options(rank)); }
 
   // In the order in which they were started.
   std::vector<Result<RendezvousResult>> finish() {
@@ -56,7 +56,7 @@ class Ranks {
  private:
   int ranks_;
   std::uint16_t port_;
-  milliseconds patience_;
+  milliseconds timeout_;
   std::vector<std::future<Result<RendezvousResult>>> results_;
 };
 
@@ -94,7 +94,7 @@ Hello hello_of(Rank rank, int ranks) {
   return {.rank = rank,
           .ranks = ranks,
           .local_ranks = 0,
-          .patience_ms = 5000,
+          .milliseconds_left = 5000,
           .token = "secret",
           .self = {.host = "b", .node = "n", .address = "127.0.0.1", .port = 9, .process = 1}};
 }
@@ -133,9 +133,9 @@ TEST(Rendezvous, RankZeroMayComeLast) {
   std::vector<std::future<Result<RendezvousResult>>> early;
   for (const Rank rank : {1, 2})
     early.push_back(
-        std::async(std::launch::async, [m = ranks.meeting(rank)] { return rendezvous(m); }));
+        std::async(std::launch::async, [m = ranks.options(rank)] { return rendezvous(m); }));
   std::this_thread::sleep_for(milliseconds{150});
-  EXPECT_TRUE(rendezvous(ranks.meeting(0)).ok());
+  EXPECT_TRUE(rendezvous(ranks.options(0)).ok());
   for (auto& result : early) EXPECT_TRUE(result.get().ok());
 }
 
@@ -159,9 +159,9 @@ TEST(Rendezvous, MeetsByNameAndOverIpv6) {
       GTEST_SKIP() << "no IPv6 here";
     Ranks ranks{3};
     for (Rank rank = 0; rank < 3; ++rank) {
-      RendezvousOptions meeting = ranks.meeting(rank);
-      meeting.master = master;
-      ranks.start(meeting);
+      RendezvousOptions options = ranks.options(rank);
+      options.master = master;
+      ranks.start(options);
     }
     for (const auto& result : ranks.finish())
       EXPECT_TRUE(result.ok()) << master << ": " << result.status().message();
@@ -173,7 +173,7 @@ TEST(Rendezvous, AWrongTokenIsRefusedAndTheOthersMeet) {
     Ranks ranks{3};
     ranks.start(0);
     ranks.start(1);
-    RendezvousOptions wrong = ranks.meeting(2);
+    RendezvousOptions wrong = ranks.options(2);
     wrong.token = token;
     const auto refused = rendezvous(wrong);
     EXPECT_EQ(refused.status().code(), Code::InvalidArgument);
@@ -203,7 +203,7 @@ TEST(Rendezvous, RanksThatDoNotFitAreRefusedWithASentence) {
                                          "own");
   Hello bad = hello_of(1, 3);
   bad.self.address = "somewhere";
-  EXPECT_EQ(refusal(bad), "it does not speak as a rank does");
+  EXPECT_EQ(refusal(bad), "it sent no valid hello");
   ranks.start(1);
   ranks.start(2);
   expect_all_met(ranks, 3);
@@ -212,8 +212,8 @@ TEST(Rendezvous, RanksThatDoNotFitAreRefusedWithASentence) {
 TEST(Rendezvous, ADuplicateRankIsRefused) {
   Ranks ranks{3};
   ranks.start(0);
-  auto one = std::async(std::launch::async, [&] { return rendezvous(ranks.meeting(1)); });
-  auto other = std::async(std::launch::async, [&] { return rendezvous(ranks.meeting(1)); });
+  auto one = std::async(std::launch::async, [&] { return rendezvous(ranks.options(1)); });
+  auto other = std::async(std::launch::async, [&] { return rendezvous(ranks.options(1)); });
   while (one.wait_for(milliseconds{1}) != std::future_status::ready &&
          other.wait_for(milliseconds{1}) != std::future_status::ready) {
   }
@@ -221,7 +221,7 @@ TEST(Rendezvous, ADuplicateRankIsRefused) {
   const auto refused = (first ? one : other).get();
   EXPECT_TRUE(base::has(refused.status().message(), "has joined already"))
       << refused.status().message();
-  EXPECT_TRUE(rendezvous(ranks.meeting(2)).ok());
+  EXPECT_TRUE(rendezvous(ranks.options(2)).ok());
   EXPECT_TRUE((first ? other : one).get().ok());
 }
 
@@ -292,8 +292,8 @@ TEST(Rendezvous, AtTheDeadlineEverybodyHearsWhoIsMissing) {
   const std::string sentence = "rank 0 at 127.0.0.1:" + std::to_string(ranks.port()) +
                                ": 3 of 4 ranks joined, waiting for rank 2";
   EXPECT_EQ(results[0].status().message(), sentence);
-  EXPECT_EQ(results[1].status().message(), "rank 1: the ranks did not all meet: " + sentence);
-  EXPECT_EQ(results[2].status().message(), "rank 3: the ranks did not all meet: " + sentence);
+  EXPECT_EQ(results[1].status().message(), "rank 1: not all ranks joined: " + sentence);
+  EXPECT_EQ(results[2].status().message(), "rank 3: not all ranks joined: " + sentence);
   for (const auto& result : results) EXPECT_EQ(result.status().code(), Code::DeadlineExceeded);
 }
 
@@ -320,12 +320,12 @@ TEST(Rendezvous, ARankThatLeavesIsNamedToAll) {
   const auto results = ranks.finish();
   EXPECT_EQ(results[0].status().code(), Code::PeerLost);
   EXPECT_TRUE(
-      base::has(results[0].status().message(), "rank 3 on host b left before all had joined"))
+      base::has(results[0].status().message(), "rank 3 on host b left before all ranks had joined"))
       << results[0].status().message();
   const RendezvousMessage told = next_message(stays);
-  ASSERT_EQ(told.kind, RendezvousMessageKind::GivesUp);
-  EXPECT_EQ(read_gives_up(told.body).code(), Code::PeerLost);
-  EXPECT_EQ(read_gives_up(told.body).message(), results[0].status().message());
+  ASSERT_EQ(told.kind, RendezvousMessageKind::Failure);
+  EXPECT_EQ(read_failure(told.body).code(), Code::PeerLost);
+  EXPECT_EQ(read_failure(told.body).message(), results[0].status().message());
 }
 
 // Plays rank 0: takes the first call and answers with these bytes.
@@ -334,7 +334,7 @@ Result<RendezvousResult> call_answered_with(const std::string& bytes) {
       transport::listen_at(*transport::SocketAddress::numeric("127.0.0.1", 0));
   const std::uint16_t port = transport::SocketAddress::of_socket(listener.number()).port();
   auto caller = std::async(std::launch::async,
-                           [=] { return rendezvous(meeting_of(1, 2, port, milliseconds{2000})); });
+                           [=] { return rendezvous(options_of(1, 2, port, milliseconds{2000})); });
   base::Fd taken;
   while (!taken.open()) taken.reset(accept(listener.number(), nullptr, nullptr));
   MessageStream stream{std::move(taken)};
@@ -347,8 +347,8 @@ Result<RendezvousResult> call_answered_with(const std::string& bytes) {
 TEST(Rendezvous, WhatIsNotRankZeroIsNotBelieved) {
   EXPECT_TRUE(base::has(call_answered_with("HTTP/1.0 400 Bad Request\r\n\r\n").status().message(),
                         "is not rank 0 of a Sluice job"));
-  EXPECT_TRUE(
-      base::has(call_answered_with(table_message({})).status().message(), "makes no sense"));
+  EXPECT_TRUE(base::has(call_answered_with(table_message({})).status().message(),
+                        "sent an invalid message"));
   EXPECT_TRUE(base::has(call_answered_with(welcome_message()).status().message(),
                         "was lost before all 2 ranks had joined"));
   EXPECT_TRUE(base::has(call_answered_with(refusal_message("a\nb\x1b[1m")).status().message(),
@@ -359,9 +359,9 @@ TEST(Rendezvous, AnInterfaceIsTakenByNameOrAddress) {
   for (const char* interface : {"lo", "127.0.0.1"}) {
     Ranks ranks{2};
     for (const Rank rank : {0, 1}) {
-      RendezvousOptions meeting = ranks.meeting(rank);
-      meeting.interface = interface;
-      ranks.start(meeting);
+      RendezvousOptions options = ranks.options(rank);
+      options.interface = interface;
+      ranks.start(options);
     }
     expect_all_met(ranks, 2);
   }
@@ -369,41 +369,41 @@ TEST(Rendezvous, AnInterfaceIsTakenByNameOrAddress) {
 
 TEST(Rendezvous, AnUnknownInterfaceIsAnErrorThatListsThoseThereAre) {
   for (const char* interface : {"nosuch0", "203.0.113.77"}) {
-    RendezvousOptions meeting = Ranks{2}.meeting(1);
-    meeting.interface = interface;
-    const Status status = rendezvous(meeting).status();
+    RendezvousOptions options = Ranks{2}.options(1);
+    options.interface = interface;
+    const Status status = rendezvous(options).status();
     EXPECT_TRUE(base::has(status.message(), std::string{"has no interface \""} + interface + "\""));
     EXPECT_TRUE(base::has(status.message(), "lo (127.0.0.1")) << status.message();
   }
 }
 
 TEST(Rendezvous, RankZeroMustRunAtTheMaster) {
-  RendezvousOptions meeting = Ranks{2}.meeting(0);
-  meeting.master = "203.0.113.77";  // kept for documents: nobody has it
-  EXPECT_TRUE(base::has(rendezvous(meeting).status().message(),
+  RendezvousOptions options = Ranks{2}.options(0);
+  options.master = "203.0.113.77";  // kept for documents: nobody has it
+  EXPECT_TRUE(base::has(rendezvous(options).status().message(),
                         "203.0.113.77) is not this one: host " + host_name() + " has "))
-      << rendezvous(meeting).status().message();
-  meeting.master = "0.0.0.0";
-  EXPECT_TRUE(
-      base::has(rendezvous(meeting).status().message(), "is no address that others can call"));
+      << rendezvous(options).status().message();
+  options.master = "0.0.0.0";
+  EXPECT_TRUE(base::has(rendezvous(options).status().message(),
+                        "is no address that others can connect to"));
 }
 
 TEST(Rendezvous, ATakenPortIsNamed) {
   const base::Fd other = transport::listen_at(*transport::SocketAddress::numeric("127.0.0.1", 0));
   const std::uint16_t port = transport::SocketAddress::of_socket(other.number()).port();
-  const Status status = rendezvous(meeting_of(0, 2, port, milliseconds{200})).status();
+  const Status status = rendezvous(options_of(0, 2, port, milliseconds{200})).status();
   EXPECT_TRUE(
       base::has(status.message(), "port " + std::to_string(port) + " of 127.0.0.1 is in use"))
       << status.message();
 }
 
 TEST(Rendezvous, WhatCannotBeIsRefusedAtOnce) {
-  EXPECT_TRUE(base::has(rendezvous(meeting_of(2, 2, 1, milliseconds{100})).status().message(),
+  EXPECT_TRUE(base::has(rendezvous(options_of(2, 2, 1, milliseconds{100})).status().message(),
                         "cannot join"));
-  RendezvousOptions meeting = meeting_of(1, 2, 1, milliseconds{100});
-  meeting.token = std::string(256, 'x');
-  EXPECT_TRUE(base::has(rendezvous(meeting).status().message(), "token has 256 characters"));
-  EXPECT_TRUE(base::has(rendezvous(meeting_of(1, 2, 0, milliseconds{100})).status().message(),
+  RendezvousOptions options = options_of(1, 2, 1, milliseconds{100});
+  options.token = std::string(256, 'x');
+  EXPECT_TRUE(base::has(rendezvous(options).status().message(), "token has 256 characters"));
+  EXPECT_TRUE(base::has(rendezvous(options_of(1, 2, 0, milliseconds{100})).status().message(),
                         "SLUICE_PORT"));
 }
 
@@ -411,19 +411,19 @@ TEST(Rendezvous, TellsHowItGoesButNotTooOften) {
   Ranks ranks{3, milliseconds{2600}};
   std::mutex mutex;
   std::vector<std::string> told;
-  RendezvousOptions meeting = ranks.meeting(0);
-  meeting.local_ranks = 3;
-  meeting.report = [&](const std::string& line) {
+  RendezvousOptions options = ranks.options(0);
+  options.local_ranks = 3;
+  options.report = [&](const std::string& line) {
     const std::lock_guard lock{mutex};
     told.push_back(line);
   };
-  ranks.start(meeting);
+  ranks.start(options);
   std::vector<std::string> called;
-  RendezvousOptions lonely = meeting_of(1, 2, free_port(), milliseconds{2300});
+  RendezvousOptions lonely = options_of(1, 2, free_port(), milliseconds{2300});
   lonely.report = [&](const std::string& line) { called.push_back(line); };
   auto nobody = std::async(std::launch::async, [&] { return rendezvous(lonely); });
   std::this_thread::sleep_for(milliseconds{1300});
-  RendezvousOptions one = ranks.meeting(1);
+  RendezvousOptions one = ranks.options(1);
   one.local_ranks = 3;
   ranks.start(one);
   (void)ranks.finish();
@@ -431,7 +431,8 @@ TEST(Rendezvous, TellsHowItGoesButNotTooOften) {
                       "1 of 3 ranks joined, waiting for 2 on host " + host_name(),
                       "2 of 3 ranks joined, waiting for 1 on host " + host_name()}));
   EXPECT_FALSE(nobody.get().ok());
-  EXPECT_EQ(called, std::vector<std::string>{"calling 127.0.0.1:" + std::to_string(lonely.port)});
+  EXPECT_EQ(called,
+            std::vector<std::string>{"connecting to 127.0.0.1:" + std::to_string(lonely.port)});
 }
 
 TEST(Node, HasAnIdentityThatStays) {

@@ -14,40 +14,31 @@
 namespace sluice::bootstrap {
 namespace {
 
-constexpr auto kFirstRetry = std::chrono::milliseconds{5};  // twice that each time, up to:
+constexpr auto kFirstRetry = std::chrono::milliseconds{5};  // doubled each time, up to kRetry
 constexpr auto kRetry = std::chrono::milliseconds{100};
-constexpr auto kConnecting = std::chrono::seconds{3};  // then perhaps another of its addresses
-constexpr auto kTellAfter = std::chrono::seconds{2};
+constexpr auto kConnectTimeout = std::chrono::seconds{3};  // then try another address
+constexpr auto kReportAfter = std::chrono::seconds{2};
 
-Status check(const RendezvousOptions& meeting) {
+Status check(const RendezvousOptions& options) {
   constexpr int kMostRanks = 65536;
-  if (meeting.ranks < 1 || meeting.ranks > kMostRanks || meeting.rank < 0 ||
-      meeting.rank >= meeting.ranks) {
+  Status status = transport::check_join(options.rank, options.ranks, kMostRanks, options.token);
+  if (!status.ok()) return status;
+  if (options.master.empty() || options.port == 0) {
     return {Code::InvalidArgument,
-            base::format("rank {} of {} cannot join: ranks count from 0, and there are 1 to {}",
-                         meeting.rank, meeting.ranks, kMostRanks)};
+            "the address of rank 0 is not known: set MASTER_ADDR to its machine's name or address, "
+            "and SLUICE_PORT to a free port there"};
   }
-  if (meeting.token.size() > kLongestText) {
-    return {Code::InvalidArgument,
-            base::format("the job's token has {} characters, {} at most are allowed",
-                         meeting.token.size(), kLongestText)};
-  }
-  if (meeting.master.empty() || meeting.port == 0) {
-    return {Code::InvalidArgument,
-            "where rank 0 can be called is not known: set MASTER_ADDR to its machine's name or "
-            "address, and SLUICE_PORT to a free port there"};
-  }
-  // Better now than when everybody waits.
-  return meeting.interface.empty() ? Status{} : find_interface(meeting.interface, 0).status();
+  // A wrong interface should fail now, not after the wait for all ranks.
+  return options.interface.empty() ? Status{} : find_interface(options.interface, 0).status();
 }
 
-bool nap_until(transport::Clock::time_point deadline) {
+bool sleep_before(transport::Clock::time_point deadline) {
   if (transport::Clock::now() >= deadline) return false;
   poll(nullptr, 0, static_cast<int>(kRetry.count()));
   return true;
 }
 
-// Where a rank can be called, and what it says of itself.
+// The listener of this rank, and the information that the other ranks receive.
 struct OwnListener {
   RankInfo self;
   base::Fd listener;
@@ -55,14 +46,14 @@ struct OwnListener {
 };
 
 // Listens at `towards_master`, or at the interface that the options name.
-Result<OwnListener> open_own(const RendezvousOptions& meeting,
+Result<OwnListener> open_own(const RendezvousOptions& options,
                              const transport::SocketAddress& towards_master) {
   OwnListener own;
   transport::SocketAddress address = towards_master.with_port(0);
-  if (meeting.interface.empty()) {
+  if (options.interface.empty()) {
     own.interface = interface_with(address);
   } else {
-    auto found = find_interface(meeting.interface, address.family());
+    auto found = find_interface(options.interface, address.family());
     if (!found.ok()) return found.status();
     own.interface = found.value().name;
     address = found.value().address.with_port(0);
@@ -70,130 +61,132 @@ Result<OwnListener> open_own(const RendezvousOptions& meeting,
   own.listener = transport::listen_at(address);
   if (!own.listener.open()) {
     return Status{Code::InvalidInput,
-                  base::format("rank {} cannot listen at {} ({}): {}", meeting.rank, address.host(),
+                  base::format("rank {} cannot listen at {} ({}): {}", options.rank, address.host(),
                                own.interface, std::strerror(errno))};
   }
   own.self = {.host = host_name(),
-              .node = meeting.node,
+              .node = options.node,
               .address = address.host(),
               .port = transport::SocketAddress::of_socket(own.listener.number()).port(),
               .process = getpid()};
   return own;
 }
 
-struct Desk {
+struct MasterListener {
   base::Fd listener;
   transport::SocketAddress address;
 };
 
-Status cannot_listen(const RendezvousOptions& meeting, const transport::SocketAddress& address,
+Status cannot_listen(const RendezvousOptions& options, const transport::SocketAddress& address,
                      int error) {
   if (error == EADDRNOTAVAIL) {
     return {Code::InvalidInput,
-            base::format("rank 0 must run on the machine that the others call, but {} ({}) is not "
-                         "this one: host {} has {}",
-                         meeting.master, address.host(), host_name(), list_interfaces())};
+            base::format("rank 0 must run on the machine that MASTER_ADDR names, but {} ({}) is "
+                         "not this machine: host {} has {}",
+                         options.master, address.host(), host_name(), list_interfaces())};
   }
   if (error == EADDRINUSE) {
     return {
         Code::InvalidInput,
         base::format("port {} of {} is in use by another program: set SLUICE_PORT to a free one",
-                     meeting.port, address.host())};
+                     options.port, address.host())};
   }
   return {Code::InvalidInput,
           base::format("rank 0 cannot listen at {}: {}", address.text(), std::strerror(error))};
 }
 
-// The first of the master's addresses that is this machine's.
-Result<Desk> listen_as_master(const RendezvousOptions& meeting) {
-  // A rank of this machine that calls already may have met itself and hold the port for a moment.
+// Listens at the first of the master's addresses that belongs to this machine.
+Result<MasterListener> listen_as_master(const RendezvousOptions& options) {
+  // A client on this machine may hold the port for a moment: see connect_to().
   const auto taken_until =
-      std::min(meeting.deadline, transport::Clock::now() + std::chrono::seconds{1});
+      std::min(options.deadline, transport::Clock::now() + std::chrono::seconds{1});
   while (true) {
-    const auto addresses = transport::resolve(meeting.master, meeting.port);
+    const auto addresses = transport::resolve(options.master, options.port);
     if (!addresses.ok()) {
-      if (nap_until(meeting.deadline)) continue;
+      if (sleep_before(options.deadline)) continue;
       return addresses.status();
     }
     Status failure;
     bool taken = false;
     for (const transport::SocketAddress& address : addresses.value()) {
       if (address.unspecified()) {
-        failure = {Code::InvalidInput, base::format("{} is no address that others can call: give "
-                                                    "one of this machine, which has {}",
-                                                    meeting.master, list_interfaces())};
+        failure = {Code::InvalidInput,
+                   base::format("{} is no address that others can connect to: set "
+                                "MASTER_ADDR to an address of this machine, which has {}",
+                                options.master, list_interfaces())};
         continue;
       }
       base::Fd listener = transport::listen_at(address);
-      if (listener.open()) return Desk{std::move(listener), address};
+      if (listener.open()) return MasterListener{std::move(listener), address};
       const int error = errno;
-      // That the port is taken says more than that another address is elsewhere.
-      if (!taken || error == EADDRINUSE) failure = cannot_listen(meeting, address, error);
+      // A port in use explains more than an address of another machine.
+      if (!taken || error == EADDRINUSE) failure = cannot_listen(options, address, error);
       taken |= error == EADDRINUSE;
     }
-    if (!taken || !nap_until(taken_until)) return failure;
+    if (!taken || !sleep_before(taken_until)) return failure;
   }
 }
 
-Result<RendezvousResult> receive(const RendezvousOptions& meeting) {
-  auto desk = listen_as_master(meeting);
-  if (!desk.ok()) return desk.status();
-  auto own = open_own(meeting, desk.value().address);
+Result<RendezvousResult> serve(const RendezvousOptions& options) {
+  auto master = listen_as_master(options);
+  if (!master.ok()) return master.status();
+  auto own = open_own(options, master.value().address);
   if (!own.ok()) return own.status();
-  RendezvousServer reception{meeting, std::move(desk.value().listener), desk.value().address};
-  auto participants = reception.run(own.value().self);
-  if (!participants.ok()) return participants.status();
-  return RendezvousResult{std::move(participants).value(), std::move(own.value().listener),
+  RendezvousServer server{options, std::move(master.value().listener), master.value().address};
+  auto ranks = server.run(own.value().self);
+  if (!ranks.ok()) return ranks.status();
+  return RendezvousResult{std::move(ranks).value(), std::move(own.value().listener),
                           own.value().interface};
 }
 
-// What every rank but 0 does: it calls rank 0 until rank 0 answers.
+// The part of every rank but 0: it connects to rank 0 until rank 0 answers.
 class RendezvousClient {
  public:
-  explicit RendezvousClient(const RendezvousOptions& meeting)
-      : meeting_{meeting}, began_{transport::Clock::now()} {}
+  explicit RendezvousClient(const RendezvousOptions& options)
+      : options_{options}, began_{transport::Clock::now()} {}
 
-  // Blocks until rank 0 has told of everybody.
+  // Blocks until rank 0 has sent the table.
   Result<RendezvousResult> run();
 
  private:
-  // None: worth another call, and why_not_ says why.
-  std::optional<Result<RendezvousResult>> attempt(const transport::SocketAddress& master);
-  std::optional<Result<RendezvousResult>> introduce(base::Fd socket,
-                                                    const transport::SocketAddress& master);
-  std::optional<Result<RendezvousResult>> answer(const RendezvousMessage& message, OwnListener& own,
-                                                 const transport::SocketAddress& master);
+  // These return nullopt when another attempt is worthwhile; why_not_ then has the reason.
+  std::optional<Result<RendezvousResult>> connect_to(const transport::SocketAddress& master);
+  std::optional<Result<RendezvousResult>> join(base::Fd socket,
+                                               const transport::SocketAddress& master);
+  std::optional<Result<RendezvousResult>> read_answer(const RendezvousMessage& message,
+                                                      OwnListener& own,
+                                                      const transport::SocketAddress& master);
   bool wait(int socket, short events, transport::Clock::time_point until);
-  void nap();
-  void tell_once();
+  void pause();
+  void report_once();
   Status failure(Code code, const std::string& what) const;
   Status too_late() const;
 
-  const RendezvousOptions& meeting_;
+  const RendezvousOptions& options_;
   transport::Clock::time_point began_;
-  std::chrono::milliseconds pause_{0};  // before the next call
-  bool told_ = false;
+  std::chrono::milliseconds pause_{0};  // before the next attempt
+  bool reported_ = false;
   bool welcome_ = false;
   std::string why_not_ = "no answer";
 };
 
 Result<RendezvousResult> RendezvousClient::run() {
   while (true) {
-    const auto addresses = transport::resolve(meeting_.master, meeting_.port);
+    const auto addresses = transport::resolve(options_.master, options_.port);
     if (addresses.ok()) {
       for (const transport::SocketAddress& master : addresses.value()) {
-        auto outcome = attempt(master);
+        auto outcome = connect_to(master);
         if (outcome) return std::move(*outcome);
       }
     } else {
       why_not_ = addresses.status().message();
     }
-    if (transport::Clock::now() >= meeting_.deadline) return too_late();
-    nap();
+    if (transport::Clock::now() >= options_.deadline) return too_late();
+    pause();
   }
 }
 
-std::optional<Result<RendezvousResult>> RendezvousClient::attempt(
+std::optional<Result<RendezvousResult>> RendezvousClient::connect_to(
     const transport::SocketAddress& master) {
   base::Fd socket = transport::new_stream_socket(master.family());
   if (!socket.open()) {
@@ -204,7 +197,7 @@ std::optional<Result<RendezvousResult>> RendezvousClient::attempt(
   if (connect(socket.number(), master.address(), master.bytes()) != 0) {
     error = errno;
     if (error == EINPROGRESS) {
-      const auto until = std::min(meeting_.deadline, transport::Clock::now() + kConnecting);
+      const auto until = std::min(options_.deadline, transport::Clock::now() + kConnectTimeout);
       error = ETIMEDOUT;
       socklen_t bytes = sizeof error;
       if (wait(socket.number(), POLLOUT, until))
@@ -215,25 +208,25 @@ std::optional<Result<RendezvousResult>> RendezvousClient::attempt(
     why_not_ = std::strerror(error);
     return std::nullopt;
   }
-  // While nobody listens, a caller of its own machine may happen to be given that very port, and
-  // then meets itself.
+  // While nobody listens, the system may give this socket the master's own port. It is then
+  // connected to itself.
   if (transport::SocketAddress::of_socket(socket.number()).text() == master.text())
     return std::nullopt;
-  return introduce(std::move(socket), master);
+  return join(std::move(socket), master);
 }
 
-std::optional<Result<RendezvousResult>> RendezvousClient::introduce(
+std::optional<Result<RendezvousResult>> RendezvousClient::join(
     base::Fd socket, const transport::SocketAddress& master) {
-  auto own = open_own(meeting_, transport::SocketAddress::of_socket(socket.number()));
+  auto own = open_own(options_, transport::SocketAddress::of_socket(socket.number()));
   if (!own.ok()) return own.status();
-  MessageStream stream{std::move(socket), longest_table(meeting_.ranks)};
+  MessageStream stream{std::move(socket), longest_table(options_.ranks)};
   const auto left =
-      std::chrono::floor<std::chrono::milliseconds>(meeting_.deadline - transport::Clock::now());
-  const Hello hello{.rank = meeting_.rank,
-                    .ranks = meeting_.ranks,
-                    .local_ranks = meeting_.local_ranks,
-                    .patience_ms = left.count(),
-                    .token = meeting_.token,
+      std::chrono::floor<std::chrono::milliseconds>(options_.deadline - transport::Clock::now());
+  const Hello hello{.rank = options_.rank,
+                    .ranks = options_.ranks,
+                    .local_ranks = options_.local_ranks,
+                    .milliseconds_left = left.count(),
+                    .token = options_.token,
                     .self = own.value().self};
   welcome_ = false;
   bool open = stream.send(std::make_shared<const std::string>(hello_message(hello)));
@@ -241,19 +234,20 @@ std::optional<Result<RendezvousResult>> RendezvousClient::introduce(
     RendezvousMessage message;
     switch (stream.read(message)) {
       case MessageStream::State::Nothing:
-        if (transport::Clock::now() >= meeting_.deadline) return too_late();
-        wait(stream.number(), POLLIN, meeting_.deadline);
+        if (transport::Clock::now() >= options_.deadline) return too_late();
+        wait(stream.fd(), POLLIN, options_.deadline);
         break;
       case MessageStream::State::Arrived: {
-        auto outcome = answer(message, own.value(), master);
+        auto outcome = read_answer(message, own.value(), master);
         if (outcome) return outcome;
         break;
       }
       case MessageStream::State::Garbage:
-        return failure(Code::InvalidInput,
-                       base::format("what answers at {} is not rank 0 of a Sluice job; if the port "
-                                    "belongs to another program, set SLUICE_PORT to a free one",
-                                    master.text()));
+        return failure(
+            Code::InvalidInput,
+            base::format("the program that answers at {} is not rank 0 of a Sluice job; if "
+                         "another program uses the port, set SLUICE_PORT to a free one",
+                         master.text()));
       case MessageStream::State::Closed:
         open = false;
         break;
@@ -262,15 +256,15 @@ std::optional<Result<RendezvousResult>> RendezvousClient::introduce(
   if (welcome_) {
     return failure(Code::PeerLost,
                    base::format("rank 0 at {} was lost before all {} ranks had joined",
-                                master.text(), meeting_.ranks));
+                                master.text(), options_.ranks));
   }
-  why_not_ = "it hangs up";
+  why_not_ = "it closed the connection";
   return std::nullopt;
 }
 
-std::optional<Result<RendezvousResult>> RendezvousClient::answer(
+std::optional<Result<RendezvousResult>> RendezvousClient::read_answer(
     const RendezvousMessage& message, OwnListener& own, const transport::SocketAddress& master) {
-  // A refusal reads the same in every version.
+  // A refusal has the same format in every version.
   if (message.kind == RendezvousMessageKind::Refusal) {
     return failure(Code::InvalidArgument, base::format("rank 0 at {} refused this process: {}",
                                                        master.text(), read_refusal(message.body)));
@@ -280,57 +274,55 @@ std::optional<Result<RendezvousResult>> RendezvousClient::answer(
       welcome_ = true;
       return std::nullopt;
     }
-    if (message.kind == RendezvousMessageKind::GivesUp) {
-      const Status why = read_gives_up(message.body);
-      return failure(why.code(), base::format("the ranks did not all meet: {}", why.message()));
+    if (message.kind == RendezvousMessageKind::Failure) {
+      const Status why = read_failure(message.body);
+      return failure(why.code(), base::format("not all ranks joined: {}", why.message()));
     }
     if (message.kind == RendezvousMessageKind::Table) {
-      auto participants = read_table(message.body, meeting_.ranks);
-      if (participants)
-        return RendezvousResult{std::move(*participants), std::move(own.listener), own.interface};
+      auto ranks = read_table(message.body, options_.ranks);
+      if (ranks) return RendezvousResult{std::move(*ranks), std::move(own.listener), own.interface};
     }
   }
-  return failure(Code::InvalidInput,
-                 base::format("what rank 0 at {} says makes no sense; all ranks need the same "
-                              "version of Sluice",
-                              master.text()));
+  return failure(
+      Code::InvalidInput,
+      base::format("rank 0 at {} sent an invalid message; all ranks need the same version "
+                   "of Sluice",
+                   master.text()));
 }
 
-// True: something happened there.
+// True: the socket has an event.
 bool RendezvousClient::wait(int socket, short events, transport::Clock::time_point until) {
   while (true) {
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - transport::Clock::now());
     pollfd polled{socket, events, 0};
-    const auto slice = std::clamp<std::int64_t>(left.count(), 0, kRetry.count());
-    if (poll(&polled, 1, static_cast<int>(slice)) > 0) return true;
-    tell_once();
+    if (poll(&polled, 1, transport::poll_timeout(until, kRetry)) > 0) return true;
+    report_once();
     if (transport::Clock::now() >= until) return false;
   }
 }
 
-void RendezvousClient::nap() {
+void RendezvousClient::pause() {
   pause_ = std::clamp(2 * pause_, kFirstRetry, kRetry);
   poll(nullptr, 0, static_cast<int>(pause_.count()));
-  tell_once();
+  report_once();
 }
 
-void RendezvousClient::tell_once() {
-  if (told_ || welcome_ || transport::Clock::now() < began_ + kTellAfter) return;
-  told_ = true;
-  meeting_.report(
-      base::format("calling {}", transport::show_address(meeting_.master, meeting_.port)));
+void RendezvousClient::report_once() {
+  if (reported_ || welcome_ || transport::Clock::now() < began_ + kReportAfter) return;
+  reported_ = true;
+  options_.report(
+      base::format("connecting to {}", transport::show_address(options_.master, options_.port)));
 }
 
 Status RendezvousClient::failure(Code code, const std::string& what) const {
-  return {code, base::format("rank {}: {}", meeting_.rank, what)};
+  return {code, base::format("rank {}: {}", options_.rank, what)};
 }
 
 Status RendezvousClient::too_late() const {
-  const std::string master = transport::show_address(meeting_.master, meeting_.port);
+  const std::string master = transport::show_address(options_.master, options_.port);
   if (welcome_) {
     return failure(Code::DeadlineExceeded,
                    base::format("rank 0 at {} answered, but not all {} ranks joined in time",
-                                master, meeting_.ranks));
+                                master, options_.ranks));
   }
   return failure(Code::DeadlineExceeded,
                  base::format("rank 0 did not answer at {} in time ({}); does it run there, and is "
@@ -340,10 +332,10 @@ Status RendezvousClient::too_late() const {
 
 }  // namespace
 
-Result<RendezvousResult> rendezvous(const RendezvousOptions& meeting) {
-  Status status = check(meeting);
+Result<RendezvousResult> rendezvous(const RendezvousOptions& options) {
+  Status status = check(options);
   if (!status.ok()) return status;
-  return meeting.rank == 0 ? receive(meeting) : RendezvousClient{meeting}.run();
+  return options.rank == 0 ? serve(options) : RendezvousClient{options}.run();
 }
 
 }  // namespace sluice::bootstrap

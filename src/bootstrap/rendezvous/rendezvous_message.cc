@@ -14,7 +14,7 @@ namespace {
 constexpr std::string_view kMagic = "SLCR";
 constexpr std::size_t kHeadBytes = 12;
 constexpr std::size_t kLongestSentence = 1500;
-constexpr std::size_t kLongestParticipant = 3 * (1 + kLongestText) + 2 + 4;
+constexpr std::size_t kLongestInfo = 3 * (1 + kLongestText) + 2 + 4;
 
 class Writer {
  public:
@@ -26,12 +26,12 @@ class Writer {
     number(text.size(), 1);
     bytes_ += text;
   }
-  void participant(const RankInfo& participant) {
-    text(participant.host);
-    text(participant.node);
-    text(participant.address);
-    number(participant.port, 2);
-    number(static_cast<std::uint64_t>(participant.process), 4);
+  void info(const RankInfo& info) {
+    text(info.host);
+    text(info.node);
+    text(info.address);
+    number(info.port, 2);
+    number(static_cast<std::uint64_t>(info.process), 4);
   }
   std::string take() { return std::move(bytes_); }
 
@@ -39,7 +39,7 @@ class Writer {
   std::string bytes_;
 };
 
-// After something did not fit all is empty, and well() says so.
+// After a part that does not fit, all further parts are empty and at_end() is false.
 class Reader {
  public:
   explicit Reader(std::string_view bytes) : rest_{bytes} {}
@@ -52,7 +52,7 @@ class Reader {
     return value;
   }
   std::string text() { return std::string{take(number(1))}; }
-  RankInfo participant() {
+  RankInfo info() {
     RankInfo read;
     read.host = text();
     read.node = text();
@@ -60,23 +60,23 @@ class Reader {
     read.port = static_cast<std::uint16_t>(number(2));
     read.process = static_cast<int>(number(4));
     const auto printable = [](unsigned char c) { return c > ' ' && c != 127; };
-    well_ = well_ && std::all_of(read.host.begin(), read.host.end(), printable) && read.port != 0 &&
-            transport::SocketAddress::numeric(read.address, read.port);
+    valid_ = valid_ && std::all_of(read.host.begin(), read.host.end(), printable) &&
+             read.port != 0 && transport::SocketAddress::numeric(read.address, read.port);
     return read;
   }
-  bool at_end() const { return well_ && rest_.empty(); }
+  bool at_end() const { return valid_ && rest_.empty(); }
 
  private:
   std::string_view take(std::size_t bytes) {
-    well_ = well_ && bytes <= rest_.size();
-    if (!well_) return {};
+    valid_ = valid_ && bytes <= rest_.size();
+    if (!valid_) return {};
     const std::string_view taken = rest_.substr(0, bytes);
     rest_.remove_prefix(bytes);
     return taken;
   }
 
   std::string_view rest_;
-  bool well_ = true;
+  bool valid_ = true;
 };
 
 std::string message(RendezvousMessageKind kind, std::string_view body) {
@@ -87,7 +87,7 @@ std::string message(RendezvousMessageKind kind, std::string_view body) {
   return std::string{kMagic}.append(head.take()).append(body);
 }
 
-// What came over a network may hold anything, and will be on somebody's terminal.
+// Text from a network may contain anything, and is shown on a terminal.
 std::string printable(std::string_view text) {
   std::string clean{text.substr(0, kLongestSentence)};
   std::replace_if(
@@ -102,10 +102,11 @@ std::string hello_message(const Hello& hello) {
   body.number(static_cast<std::uint64_t>(hello.rank), 4);
   body.number(static_cast<std::uint64_t>(hello.ranks), 4);
   body.number(static_cast<std::uint64_t>(hello.local_ranks), 4);
-  body.number(static_cast<std::uint64_t>(std::clamp<std::int64_t>(hello.patience_ms, 0, INT32_MAX)),
-              4);
+  body.number(
+      static_cast<std::uint64_t>(std::clamp<std::int64_t>(hello.milliseconds_left, 0, INT32_MAX)),
+      4);
   body.text(hello.token);
-  body.participant(hello.self);
+  body.info(hello.self);
   return message(RendezvousMessageKind::Hello, body.take());
 }
 
@@ -115,16 +116,16 @@ std::string refusal_message(std::string_view sentence) {
   return message(RendezvousMessageKind::Refusal, sentence.substr(0, kLongestSentence));
 }
 
-std::string gives_up_message(const Status& status) {
+std::string failure_message(const Status& status) {
   Writer body;
   body.number(static_cast<std::uint64_t>(status.code()), 1);
-  return message(RendezvousMessageKind::GivesUp,
+  return message(RendezvousMessageKind::Failure,
                  body.take() + status.message().substr(0, kLongestSentence));
 }
 
-std::string table_message(const std::vector<RankInfo>& participants) {
+std::string table_message(const std::vector<RankInfo>& ranks) {
   Writer body;
-  for (const RankInfo& participant : participants) body.participant(participant);
+  for (const RankInfo& info : ranks) body.info(info);
   return message(RendezvousMessageKind::Table, body.take());
 }
 
@@ -134,16 +135,16 @@ std::optional<Hello> read_hello(std::string_view body) {
   hello.rank = reader.number(4);
   hello.ranks = reader.number(4);
   hello.local_ranks = static_cast<int>(std::min<std::uint32_t>(reader.number(4), INT32_MAX));
-  hello.patience_ms = reader.number(4);
+  hello.milliseconds_left = reader.number(4);
   hello.token = reader.text();
-  hello.self = reader.participant();
+  hello.self = reader.info();
   if (!reader.at_end()) return std::nullopt;
   return hello;
 }
 
 std::string read_refusal(std::string_view body) { return printable(body); }
 
-Status read_gives_up(std::string_view body) {
+Status read_failure(std::string_view body) {
   const auto code = static_cast<Code>(Reader{body}.number(1));
   const bool known = code > Code::Ok && code <= Code::DeadlineExceeded;
   return {known ? code : Code::PeerLost,
@@ -152,14 +153,14 @@ Status read_gives_up(std::string_view body) {
 
 std::optional<std::vector<RankInfo>> read_table(std::string_view body, int ranks) {
   Reader reader{body};
-  std::vector<RankInfo> participants;
-  for (int i = 0; i < ranks; ++i) participants.push_back(reader.participant());
+  std::vector<RankInfo> infos;
+  for (int i = 0; i < ranks; ++i) infos.push_back(reader.info());
   if (!reader.at_end()) return std::nullopt;
-  return participants;
+  return infos;
 }
 
 std::size_t longest_table(int ranks) {
-  return std::max(kLongestShortMessage, static_cast<std::size_t>(ranks) * kLongestParticipant);
+  return std::max(kLongestShortMessage, static_cast<std::size_t>(ranks) * kLongestInfo);
 }
 
 MessageStream::State MessageStream::read(RendezvousMessage& message) {
@@ -178,8 +179,7 @@ MessageStream::State MessageStream::read(RendezvousMessage& message) {
       }
     }
     std::array<char, 16384> chunk;  // NOLINT: filled by recv
-    const ssize_t got =
-        recv(number(), chunk.data(), std::min(chunk.size(), wanted - in_.size()), 0);
+    const ssize_t got = recv(fd(), chunk.data(), std::min(chunk.size(), wanted - in_.size()), 0);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return State::Nothing;
     if (got <= 0) return State::Closed;
@@ -198,7 +198,7 @@ bool MessageStream::send(std::shared_ptr<const std::string> bytes) {
 bool MessageStream::send_more() {
   while (out_ != nullptr && sent_ < out_->size()) {
     const ssize_t put =
-        ::send(number(), out_->data() + sent_, out_->size() - sent_, MSG_NOSIGNAL | MSG_DONTWAIT);
+        ::send(fd(), out_->data() + sent_, out_->size() - sent_, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (put < 0 && errno == EINTR) continue;
     if (put < 0) return errno == EAGAIN || errno == EWOULDBLOCK;
     sent_ += static_cast<std::size_t>(put);

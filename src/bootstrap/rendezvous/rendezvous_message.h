@@ -1,16 +1,16 @@
-// rendezvous_message.h - what the ranks of several machines say to each other before they have met.
+// rendezvous_message.h - the messages between the rendezvous server and its clients.
 //
-// A message is a head of 12 bytes - "SLCR", version, kind, length of the rest - and the rest.
-// Numbers go with their lowest byte first; a text has a byte for its length in front. Nothing is
-// believed: a head without the four letters, a length beyond what the reader allows, or a body that
-// does not end where its parts do is garbage. The head stays the same in all versions, so that one
-// version can refuse another with a sentence.
+// A message is a head of 12 bytes - "SLCR", version, kind, length of the body - and a body. Numbers
+// are little-endian; a text is preceded by one byte with its length. The reader trusts nothing: a
+// head without the four letters, a length beyond the limit, or a body that is too short or too long
+// is garbage. The head stays the same in all versions, so that one version can refuse another with
+// a sentence.
 //
-//   Hello    caller to rank 0: who it is, its token, and how long it can wait
-//   Welcome  rank 0 to a caller: it belongs here; nothing else
-//   Refusal  rank 0 to a caller: a sentence
-//   GivesUp  rank 0 to all that are welcome: a code and a sentence
-//   Table    rank 0 to all: every Participant, by rank
+//   Hello    client to server: rank, token, and the time until its deadline
+//   Welcome  server to client: the hello is accepted
+//   Refusal  server to client: a sentence
+//   Failure  server to all clients: a code and a sentence
+//   Table    server to all clients: the RankInfo of every rank
 #pragma once
 
 #include <cstdint>
@@ -21,41 +21,42 @@
 #include <vector>
 
 #include "bootstrap/rendezvous/rendezvous.h"
+#include "transport/handshake.h"
 
 namespace sluice::bootstrap {
 
 constexpr std::uint16_t kRendezvousVersion = 1;
-constexpr std::size_t kLongestText = 255;
-constexpr std::size_t kLongestShortMessage = 2048;  // all but a Table
+constexpr std::size_t kLongestText = transport::kLongestToken;
+constexpr std::size_t kLongestShortMessage = 2048;  // of all kinds but Table
 
-enum class RendezvousMessageKind : std::uint16_t { Hello = 1, Welcome, Refusal, GivesUp, Table };
+enum class RendezvousMessageKind : std::uint16_t { Hello = 1, Welcome, Refusal, Failure, Table };
 
 struct RendezvousMessage {
   std::uint16_t version = 0;
-  RendezvousMessageKind kind{};  // maybe none of those above
+  RendezvousMessageKind kind{};  // may be an unknown value
   std::string body;
 };
 
 struct Hello {
-  std::int64_t rank = 0;  // as it says
+  std::int64_t rank = 0;  // not checked, like all members
   std::int64_t ranks = 0;
   int local_ranks = 0;
-  std::int64_t patience_ms = 0;  // until its deadline
+  std::int64_t milliseconds_left = 0;  // until its deadline
   std::string token;
   RankInfo self;
 };
 
-// Whole messages, as they travel.
+// Whole messages.
 std::string hello_message(const Hello& hello);
 std::string welcome_message();
 std::string refusal_message(std::string_view sentence);
-std::string gives_up_message(const Status& status);
-std::string table_message(const std::vector<RankInfo>& participants);
+std::string failure_message(const Status& status);
+std::string table_message(const std::vector<RankInfo>& ranks);
 
-// The bodies again; none where they are garbage.
+// Parse bodies; nullopt for garbage.
 std::optional<Hello> read_hello(std::string_view body);
 std::string read_refusal(std::string_view body);
-Status read_gives_up(std::string_view body);
+Status read_failure(std::string_view body);
 std::optional<std::vector<RankInfo>> read_table(std::string_view body, int ranks);
 std::size_t longest_table(int ranks);
 
@@ -66,16 +67,16 @@ class MessageStream {
       : socket_{std::move(socket)}, longest_body_{longest_body} {}
 
   enum class State : std::uint8_t { Nothing, Arrived, Closed, Garbage };
-  // Reads what is there, up to the end of one message.
+  // Reads the available bytes, up to the end of one message.
   State read(RendezvousMessage& message);
 
-  // Sends what the connection takes now; the rest goes with later calls. False: it is broken.
-  // REQUIRES: !sending() for the first.
+  // Sends as much as the socket takes now; send_more() sends the rest. False: the connection is
+  // broken. REQUIRES for send(): !sending()
   bool send(std::shared_ptr<const std::string> bytes);
   bool send_more();
   bool sending() const { return out_ != nullptr; }
 
-  int number() const { return socket_.number(); }
+  int fd() const { return socket_.number(); }
 
  private:
   base::Fd socket_;

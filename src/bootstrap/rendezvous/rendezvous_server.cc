@@ -3,45 +3,40 @@
 #include <poll.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <map>
 
 #include "base/format.h"
-#include "base/text.h"
 
 namespace sluice::bootstrap {
 namespace {
 
-constexpr auto kNap = std::chrono::milliseconds{100};         // between looks at the clock
-constexpr auto kStrangerPatience = std::chrono::seconds{10};  // for a whole Hello
-constexpr auto kTellAfter = std::chrono::seconds{1};
-constexpr auto kTellAgainAfter = std::chrono::seconds{5};
-constexpr std::size_t kSpareStrangers = 64;
+constexpr auto kLongestPoll = std::chrono::milliseconds{100};
+constexpr auto kHelloTimeout = std::chrono::seconds{10};
+constexpr auto kReportAfter = std::chrono::seconds{1};
+constexpr auto kReportAgainAfter = std::chrono::seconds{5};
+constexpr std::size_t kMostStrangers = 64;
 
-int milliseconds_until(transport::Clock::time_point until) {
-  const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - transport::Clock::now());
-  return static_cast<int>(
-      std::clamp<std::int64_t>(left.count(), 0, std::chrono::milliseconds{kNap}.count()));
+std::shared_ptr<const std::string> shared(std::string bytes) {
+  return std::make_shared<const std::string>(std::move(bytes));
 }
 
 }  // namespace
 
-void Roster::add(Rank rank, RankInfo participant, int local_ranks) {
-  present_[static_cast<std::size_t>(rank)] = Entry{std::move(participant), local_ranks};
+void Roster::add(Rank rank, RankInfo info, int local_ranks) {
+  present_[static_cast<std::size_t>(rank)] = Entry{std::move(info), local_ranks};
   ++joined_;
 }
 
-std::vector<RankInfo> Roster::participants() const {
+std::vector<RankInfo> Roster::infos() const {
   std::vector<RankInfo> all;
   all.reserve(present_.size());
-  for (const auto& entry : present_) all.push_back(entry.value().participant);
+  for (const auto& entry : present_) all.push_back(entry.value().info);
   return all;
 }
 
-std::string Roster::who(Rank rank) const {
+std::string Roster::name_of(Rank rank) const {
   return base::format("rank {} on host {}", rank,
-                      present_[static_cast<std::size_t>(rank)].value().participant.host);
+                      present_[static_cast<std::size_t>(rank)].value().info.host);
 }
 
 std::string Roster::text() const {
@@ -53,7 +48,7 @@ std::string Roster::text() const {
   for (Rank rank = 0; rank < ranks(); ++rank) {
     if (!has(rank)) missing.push_back(rank);
   }
-  return text + ", waiting for " + show_ranks(missing);
+  return text + ", waiting for " + transport::show_ranks(missing);
 }
 
 std::string Roster::missing_by_host() const {
@@ -62,248 +57,201 @@ std::string Roster::missing_by_host() const {
     int joined = 0;
     int expected = 0;
   };
-  std::map<std::string, Host> hosts;  // by node: two may have one name
+  std::map<std::string, Host> hosts;  // by node: two nodes may have one host name
   for (const auto& entry : present_) {
     if (!entry) continue;
     if (entry->local_ranks == 0) return "";
-    Host& host = hosts[entry->participant.node];
-    host.name = entry->participant.host;
+    Host& host = hosts[entry->info.node];
+    host.name = entry->info.host;
     host.expected = std::max(host.expected, entry->local_ranks);
     ++host.joined;
   }
-  std::vector<std::string> waits;
+  std::vector<std::string> shown;
   int missing = 0;
   for (const auto& [node, host] : hosts) {
     if (host.joined >= host.expected) continue;
     missing += host.expected - host.joined;
-    waits.push_back(base::format("{} on host {}", host.expected - host.joined, host.name));
+    shown.push_back(base::format("{} on host {}", host.expected - host.joined, host.name));
   }
-  constexpr std::size_t kShown = 8;
-  if (missing != ranks() - joined_ || waits.size() > kShown) return "";
-  return base::format("{}", base::join(waits, ", "));
+  constexpr std::size_t kMostShown = 8;
+  if (missing != ranks() - joined_ || shown.size() > kMostShown) return "";
+  return base::format("{}", base::join(shown, ", "));
 }
 
-std::string show_ranks(const std::vector<Rank>& ranks) {
-  constexpr std::size_t kShortRun = 3;  // up to here every one is written
-  constexpr std::size_t kShown = 12;
-  std::vector<std::string> shown;
-  std::size_t at = 0;
-  while (at < ranks.size() && shown.size() < kShown) {
-    std::size_t run = 1;
-    while (at + run < ranks.size() && ranks[at + run] == ranks[at] + static_cast<Rank>(run)) ++run;
-    if (run > kShortRun) {
-      shown.push_back(base::format("{}-{}", ranks[at], ranks[at + run - 1]));
-    } else {
-      run = 1;
-      shown.push_back(std::to_string(ranks[at]));
-    }
-    at += run;
-  }
-  std::string text =
-      base::format("rank{} {}", ranks.size() == 1 ? "" : "s", base::join(shown, ", "));
-  if (at < ranks.size()) text += base::format(" and {} more", ranks.size() - at);
-  return text;
-}
-
-RendezvousServer::RendezvousServer(const RendezvousOptions& meeting, base::Fd listener,
+RendezvousServer::RendezvousServer(const RendezvousOptions& options, base::Fd listener,
                                    const transport::SocketAddress& address)
-    : meeting_{meeting},
+    : options_{options},
       listener_{std::move(listener)},
       address_{address},
-      attendance_{meeting.ranks},
-      deadline_{meeting.deadline},
-      told_at_{transport::Clock::now()} {}
+      roster_{options.ranks},
+      pending_{static_cast<std::size_t>(options.ranks) + kMostStrangers, kHelloTimeout},
+      deadline_{options.deadline},
+      reported_at_{transport::Clock::now()} {}
 
 Result<std::vector<RankInfo>> RendezvousServer::run(const RankInfo& self) {
-  attendance_.add(0, self, meeting_.local_ranks);
-  Status status = gather();
-  if (status.ok()) status = hand_out();
+  roster_.add(0, self, options_.local_ranks);
+  Status status = wait_for_all();
+  if (status.ok()) status = send_table();
   if (!status.ok()) {
-    give_up(status);
+    send_failure(status);
     return status;
   }
-  return attendance_.participants();
+  return roster_.infos();
 }
 
-Status RendezvousServer::gather() {
-  while (!attendance_.complete()) {
+Status RendezvousServer::wait_for_all() {
+  while (!roster_.complete()) {
     if (transport::Clock::now() >= deadline_) return too_late();
-    wait();
-    Status status = accept_callers();
+    poll_sockets();
+    Status status = pending_.accept_all(listener_, name(), [](base::Fd socket) {
+      return std::optional<MessageStream>{MessageStream{std::move(socket)}};
+    });
     if (!status.ok()) return status;
-    hear_strangers();
-    status = hear_guests();
+    pending_.read_all([this](MessageStream& stream) { return read_hello_from(stream); });
+    status = check_clients();
     if (!status.ok()) return status;
-    tell_progress();
+    report_progress();
   }
   return {};
 }
 
-// A guest that has the table may leave at once, so only sending counts here.
-Status RendezvousServer::hand_out() {
+// A client may leave as soon as it has the table, so this reads nothing.
+Status RendezvousServer::send_table() {
   listener_.reset();
-  strangers_.clear();
-  const auto table = std::make_shared<const std::string>(table_message(attendance_.participants()));
-  for (Guest& guest : guests_) {
-    // A guest has had nothing but its welcome, of 12 bytes; that is long gone.
-    if (guest.stream.sending() || !guest.stream.send(table)) return left(guest.rank);
+  pending_.clear();
+  const auto table = shared(table_message(roster_.infos()));
+  for (Client& client : clients_) {
+    // The client was sent 12 bytes so far, its welcome. They have left long ago.
+    if (client.stream.sending() || !client.stream.send(table)) return lost(client.rank);
   }
   while (true) {
     std::vector<pollfd> polled;
-    for (Guest& guest : guests_) {
-      if (!guest.stream.send_more()) return left(guest.rank);
-      if (guest.stream.sending()) polled.push_back({guest.stream.number(), POLLOUT, 0});
+    for (Client& client : clients_) {
+      if (!client.stream.send_more()) return lost(client.rank);
+      if (client.stream.sending()) polled.push_back({client.stream.fd(), POLLOUT, 0});
     }
     if (polled.empty()) return {};
     if (transport::Clock::now() >= deadline_) {
       return {Code::DeadlineExceeded,
-              base::format("{}: all ranks joined, but {} of them took too long to read where the "
-                           "others are",
-                           who(), polled.size())};
+              base::format("{}: all ranks joined, but {} of them did not read the table of all "
+                           "addresses in time",
+                           name(), polled.size())};
     }
-    poll(polled.data(), polled.size(), milliseconds_until(deadline_));
+    poll(polled.data(), polled.size(), transport::poll_timeout(deadline_, kLongestPoll));
   }
 }
 
-void RendezvousServer::wait() {
-  std::vector<pollfd> polled{{listener_.number(), POLLIN, 0}};
-  for (const Stranger& stranger : strangers_)
-    polled.push_back({stranger.stream.number(), POLLIN, 0});
-  for (const Guest& guest : guests_) polled.push_back({guest.stream.number(), POLLIN, 0});
-  if (poll(polled.data(), polled.size(), milliseconds_until(deadline_)) < 0) return;
-  auto entry = polled.begin() + 1;
-  for (Stranger& stranger : strangers_) stranger.ready = (entry++)->revents != 0;
-  for (Guest& guest : guests_) guest.ready = (entry++)->revents != 0;
+void RendezvousServer::poll_sockets() {
+  std::vector<pollfd> polled;
+  for (const Client& client : clients_) polled.push_back({client.stream.fd(), POLLIN, 0});
+  polled.push_back({listener_.number(), POLLIN, 0});
+  pending_.add_to(polled);
+  poll(polled.data(), polled.size(), transport::poll_timeout(deadline_, kLongestPoll));
+  for (std::size_t i = 0; i < clients_.size(); ++i) clients_[i].ready = polled[i].revents != 0;
 }
 
-Status RendezvousServer::accept_callers() {
-  while (true) {
-    base::Fd socket{accept4(listener_.number(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK)};
-    if (!socket.open()) {
-      if (errno != EMFILE && errno != ENFILE) return {};  // nobody there, or gone again
-      return {Code::NoMemory, base::format("{}: too many open files: raise ulimit -n", who())};
-    }
-    // The oldest has had the most time; if it is a rank after all it calls again.
-    if (strangers_.size() >= static_cast<std::size_t>(meeting_.ranks) + kSpareStrangers)
-      strangers_.erase(strangers_.begin());
-    strangers_.push_back(
-        {MessageStream{std::move(socket)}, transport::Clock::now() + kStrangerPatience});
-  }
+// True: the connection is not pending any more.
+bool RendezvousServer::read_hello_from(MessageStream& stream) {
+  RendezvousMessage message;
+  const MessageStream::State state = stream.read(message);
+  if (state == MessageStream::State::Arrived) admit(stream, message);
+  return state != MessageStream::State::Nothing;
 }
 
-void RendezvousServer::hear_strangers() {
-  const auto now = transport::Clock::now();
-  std::erase_if(strangers_, [&](Stranger& stranger) {
-    if (!stranger.ready) return now >= stranger.until;
-    RendezvousMessage message;
-    switch (stranger.stream.read(message)) {
-      case MessageStream::State::Nothing:
-        return now >= stranger.until;
-      case MessageStream::State::Arrived:
-        admit(stranger, message);
-        return true;
-      case MessageStream::State::Closed:
-      case MessageStream::State::Garbage:
-        return true;
-    }
-    return true;
-  });
-}
-
-void RendezvousServer::admit(Stranger& stranger, const RendezvousMessage& message) {
+void RendezvousServer::admit(MessageStream& stream, const RendezvousMessage& message) {
   const auto hello =
       message.version == kRendezvousVersion && message.kind == RendezvousMessageKind::Hello
           ? read_hello(message.body)
           : std::nullopt;
-  const std::string why = reason_to_refuse(message, hello);
+  const std::string why = refusal_of(message, hello);
   if (!why.empty()) {
-    last_refused_ =
-        base::format("a caller from {} was refused: {}",
-                     transport::SocketAddress::of_peer(stranger.stream.number()).host(), why);
-    (void)stranger.stream.send(std::make_shared<const std::string>(refusal_message(why)));
+    last_refused_ = base::format("a connection from {} was refused: {}",
+                                 transport::SocketAddress::of_peer(stream.fd()).host(), why);
+    (void)stream.send(shared(refusal_message(why)));
     return;
   }
-  // Cut off before it was welcome: it calls again.
-  if (!stranger.stream.send(std::make_shared<const std::string>(welcome_message()))) return;
+  // The client has disconnected before its welcome. It connects again.
+  if (!stream.send(shared(welcome_message()))) return;
   const auto rank = static_cast<Rank>(hello->rank);
-  attendance_.add(rank, hello->self, hello->local_ranks);
-  guests_.push_back({rank, std::move(stranger.stream)});
-  // Whoever waits shortest should still hear who is missing.
-  const std::chrono::milliseconds patience{hello->patience_ms};
-  const auto margin = std::min(patience / 4, std::chrono::milliseconds{500});
-  deadline_ = std::min(deadline_, transport::Clock::now() + patience - margin);
+  roster_.add(rank, hello->self, hello->local_ranks);
+  clients_.push_back({rank, std::move(stream)});
+  // The rank with the earliest deadline must still receive the names of the missing ranks.
+  const std::chrono::milliseconds left{hello->milliseconds_left};
+  const auto margin = std::min(left / 4, std::chrono::milliseconds{500});
+  deadline_ = std::min(deadline_, transport::Clock::now() + left - margin);
 }
 
-std::string RendezvousServer::reason_to_refuse(const RendezvousMessage& message,
-                                               const std::optional<Hello>& hello) const {
+std::string RendezvousServer::refusal_of(const RendezvousMessage& message,
+                                         const std::optional<Hello>& hello) const {
   if (message.version != kRendezvousVersion) {
     return base::format(
         "it speaks version {} of the rendezvous, not {}; all ranks need the same "
         "version of Sluice",
         message.version, kRendezvousVersion);
   }
-  if (!hello) return "it does not speak as a rank does";
-  if (!base::equal_in_constant_time(hello->token, meeting_.token))
-    return "its token is not that of this job";
-  if (hello->ranks != meeting_.ranks)
-    return base::format("it counts {} ranks, not {}", hello->ranks, meeting_.ranks);
-  if (hello->rank >= meeting_.ranks)
-    return base::format("rank {} is not one of {} ranks", hello->rank, meeting_.ranks);
+  if (!hello) return "it sent no valid hello";
+  const std::string why = transport::reason_to_refuse({hello->token, hello->rank, hello->ranks},
+                                                      options_.token, options_.ranks);
+  if (!why.empty()) return why;
   const auto rank = static_cast<Rank>(hello->rank);
-  if (attendance_.has(rank))
+  if (roster_.has(rank))
     return base::format("{} has joined already; every process needs a rank of its own",
-                        attendance_.who(rank));
+                        roster_.name_of(rank));
   return "";
 }
 
-Status RendezvousServer::hear_guests() {
-  for (Guest& guest : guests_) {
-    if (!guest.ready) continue;
-    RendezvousMessage ignored;  // a guest has nothing more to say
-    const MessageStream::State state = guest.stream.read(ignored);
+Status RendezvousServer::check_clients() {
+  for (Client& client : clients_) {
+    if (!client.ready) continue;
+    client.ready = false;
+    RendezvousMessage ignored;  // a client sends nothing after its hello
+    const MessageStream::State state = client.stream.read(ignored);
     if (state == MessageStream::State::Closed || state == MessageStream::State::Garbage)
-      return left(guest.rank);
+      return lost(client.rank);
   }
   return {};
 }
 
-void RendezvousServer::give_up(const Status& status) {
-  const auto bytes = std::make_shared<const std::string>(gives_up_message(status));
-  for (Guest& guest : guests_) {
-    // In the middle of a table the sentence would be taken for a part of it.
-    if (!guest.stream.sending()) (void)guest.stream.send(bytes);
+void RendezvousServer::send_failure(const Status& status) {
+  const auto bytes = shared(failure_message(status));
+  for (Client& client : clients_) {
+    // In the middle of a table, the client would read this as part of the table.
+    if (!client.stream.sending()) (void)client.stream.send(bytes);
   }
 }
 
-void RendezvousServer::tell_progress() {
+void RendezvousServer::report_progress() {
   const auto now = transport::Clock::now();
-  if (now < told_at_ + kTellAfter) return;
-  std::string text = attendance_.text();
-  if (!last_refused_.empty()) text += base::format(" ({})", last_refused_);
-  if (text == last_told_ && now < told_at_ + kTellAgainAfter) return;
-  meeting_.report(text);
-  last_told_ = std::move(text);
-  told_at_ = now;
+  if (now < reported_at_ + kReportAfter) return;
+  std::string text = progress();
+  if (text == last_report_ && now < reported_at_ + kReportAgainAfter) return;
+  options_.report(text);
+  last_report_ = std::move(text);
+  reported_at_ = now;
 }
 
-Status RendezvousServer::left(Rank rank) const {
+std::string RendezvousServer::progress() const {
+  return last_refused_.empty() ? roster_.text()
+                               : base::format("{} ({})", roster_.text(), last_refused_);
+}
+
+Status RendezvousServer::lost(Rank rank) const {
   return {Code::PeerLost,
-          base::format("{}: {} left before all had joined", who(), attendance_.who(rank))};
+          base::format("{}: {} left before all ranks had joined", name(), roster_.name_of(rank))};
 }
 
 Status RendezvousServer::too_late() const {
-  std::string text = base::format("{}: {}", who(), attendance_.text());
-  if (!last_refused_.empty()) text += base::format(" ({})", last_refused_);
-  const bool by_name = !transport::SocketAddress::numeric(meeting_.master, meeting_.port);
-  if (address_.loopback() && by_name && meeting_.local_ranks != meeting_.ranks) {
+  std::string text = base::format("{}: {}", name(), progress());
+  const bool by_name = !transport::SocketAddress::numeric(options_.master, options_.port);
+  if (address_.loopback() && by_name && options_.local_ranks != options_.ranks) {
     text += base::format(
-        "; {} is {} here, where no other machine can call: give the address of "
+        "; {} is {} here, which no other machine can connect to: set MASTER_ADDR to the address of "
         "rank 0's machine instead of its name",
-        meeting_.master, address_.host());
+        options_.master, address_.host());
   }
   return {Code::DeadlineExceeded, text};
 }
 
-std::string RendezvousServer::who() const { return base::format("rank 0 at {}", address_.text()); }
+std::string RendezvousServer::name() const { return base::format("rank 0 at {}", address_.text()); }
 
 }  // namespace sluice::bootstrap
