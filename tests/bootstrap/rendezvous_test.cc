@@ -381,7 +381,7 @@ TEST(Rendezvous, RankZeroMustRunAtTheMaster) {
   RendezvousOptions options = Ranks{2}.options(0);
   options.master = "203.0.113.77";  // kept for documents: nobody has it
   EXPECT_TRUE(base::has(rendezvous(options).status().message(),
-                        "203.0.113.77) is not this one: host " + host_name() + " has "))
+                        "203.0.113.77) is not this machine: host " + host_name() + " has "))
       << rendezvous(options).status().message();
   options.master = "0.0.0.0";
   EXPECT_TRUE(base::has(rendezvous(options).status().message(),
