@@ -46,15 +46,5 @@ TEST(Roster, IsCompleteWithEveryRankInItsPlace) {
   EXPECT_EQ(roster.infos()[1].host, "b");
 }
 
-TEST(Roster, ShowsManyRanksAsRanges) {
-  EXPECT_EQ(transport::show_ranks({3}), "rank 3");
-  EXPECT_EQ(transport::show_ranks({5, 6, 7}), "ranks 5, 6, 7");
-  EXPECT_EQ(transport::show_ranks({1, 5, 6, 7, 8, 9, 10, 11, 12}), "ranks 1, 5-12");
-  std::vector<Rank> odd;
-  for (Rank rank = 1; rank < 100; rank += 2) odd.push_back(rank);
-  EXPECT_EQ(transport::show_ranks(odd),
-            "ranks 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23 and 38 more");
-}
-
 }  // namespace
 }  // namespace sluice::bootstrap

@@ -22,9 +22,9 @@
 namespace sluice::bootstrap {
 namespace {
 
-// Blocks SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2 and SIGPIPE while it lives and makes
-// them readable here. SIGCHLD has its default action meanwhile, so that children can be waited for.
-// The destructor drops signals that were not read.
+// Blocks SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2 and SIGPIPE during its lifetime and
+// makes them readable. SIGCHLD has its default action meanwhile, because waitpid() needs it. The
+// destructor drops signals that were not read.
 class LaunchSignals {
  public:
   LaunchSignals();
@@ -32,7 +32,7 @@ class LaunchSignals {
   LaunchSignals(const LaunchSignals&) = delete;
   LaunchSignals& operator=(const LaunchSignals&) = delete;
 
-  const sigset_t& before() const { return before_; }  // the mask that held till then
+  const sigset_t& before() const { return before_; }  // the signal mask before
   int fd() const { return fd_.number(); }
   int next() const;  // 0: none
 
@@ -55,7 +55,7 @@ LaunchSignals::LaunchSignals() {
 }
 
 LaunchSignals::~LaunchSignals() {
-  while (next() != 0) continue;  // else they would strike now
+  while (next() != 0) continue;  // a pending signal would be delivered now
   sigaction(SIGCHLD, &child_before_, nullptr);
   pthread_sigmask(SIG_SETMASK, &before_, nullptr);
 }
@@ -66,14 +66,15 @@ int LaunchSignals::next() const {
                                                                : 0;
 }
 
-bool asks_to_end(int signal) {
+bool is_termination(int signal) {
   return signal == SIGINT || signal == SIGTERM || signal == SIGHUP || signal == SIGQUIT;
 }
 
 Result<std::string> random_hex(std::size_t bytes) {
   std::string random(bytes, '\0');
   if (getrandom(random.data(), bytes, 0) != static_cast<ssize_t>(bytes)) {
-    return Status{Code::NoMemory, base::format("no random numbers: {}", std::strerror(errno))};
+    return Status{Code::NoMemory,
+                  base::format("cannot get random numbers: {}", std::strerror(errno))};
   }
   std::string text;
   for (const char c : random) text += base::format("{:02x}", static_cast<unsigned char>(c));
@@ -82,7 +83,8 @@ Result<std::string> random_hex(std::size_t bytes) {
 
 using Variables = std::vector<std::pair<std::string_view, std::string>>;
 
-// The launcher's own environment with what the rank must know in front of what was there.
+// The launcher's own environment, with the added variables first; they replace those of the same
+// name.
 std::vector<std::string> environment_with(const Variables& added) {
   std::vector<std::string> all;
   for (const auto& [name, value] : added) all.push_back(base::format("{}={}", name, value));
@@ -97,18 +99,18 @@ std::vector<std::string> environment_with(const Variables& added) {
   return all;
 }
 
-constexpr int kWrongInput = 2;  // as an exit status
+constexpr int kWrongInput = 2;  // an exit status
 
 bool is_final(const LaunchOptions& options, int status) {
   return std::find(options.final_statuses.begin(), options.final_statuses.end(), status) !=
          options.final_statuses.end();
 }
 
-// One of the times that all ranks are started.
+// One start of all ranks.
 struct Attempt {
-  int restarts = 0;                       // that came before
-  std::int64_t started_ns = 0;            // when the first began, since 1970
-  transport::Clock::time_point deadline;  // of all of them
+  int restarts = 0;                       // before this attempt
+  std::int64_t started_ns = 0;            // start of the first attempt, since 1970
+  transport::Clock::time_point deadline;  // of all attempts together
 };
 
 class Launch {
@@ -139,32 +141,32 @@ class Launch {
                           .environment = environment_with(added),
                           .signals = signals_.before(),
                           .prefix = prefix_of(global(local)),
-                          .draws = options_.first_rank_owns_terminal && local == 0,
+                          .owns_terminal = options_.first_rank_owns_terminal && local == 0,
                           .out = options_.out,
                           .err = options_.err};
       if (options_.bind) command.cores = share_of_cores(cores, options_.ranks, local);
       auto started = RankProcess::start(command);
       if (!started.ok()) return started.status();
-      guardian_.watch(started.value().pid());
+      reaper_.add(started.value().pid());
       ranks_.push_back(std::move(started).value());
     }
     return {};
   }
 
-  LaunchOutcome see_to_the_end() {
+  LaunchOutcome run_to_end() {
     while (!all_ended()) {
       wait();
-      take_signals();
+      forward_signals();
       for (RankProcess& rank : ranks_) {
-        if (!rank.out().pass_on() || !rank.err().pass_on()) lose_output();
+        if (!rank.out().copy_some() || !rank.err().copy_some()) handle_lost_output();
       }
-      look_for_ends();
-      keep_time();
+      check_ends();
+      check_time();
     }
     for (RankProcess& rank : ranks_) {
-      if (!rank.out().finish() || !rank.err().finish()) lose_output();
+      if (!rank.out().finish() || !rank.err().finish()) handle_lost_output();
     }
-    take_signals();  // who asked for an end just now wants no restart
+    forward_signals();  // a termination signal that came just now prevents a restart
     if (first_failed_) {
       const RankProcess& rank = ranks_[*first_failed_];
       outcome_.first_failure = {global(static_cast<Rank>(*first_failed_)), rank.end()->describe(),
@@ -175,16 +177,16 @@ class Launch {
   }
 
  private:
-  // A rank of this host, by its number among those of all hosts.
+  // The global number of a rank of this host.
   Rank global(Rank local) const { return options_.host * options_.ranks + local; }
 
-  // A line of another rank takes the place of what the first has drawn.
+  // A line of another rank overwrites the line that the first rank has drawn.
   std::string prefix_of(Rank rank) const {
     return base::format("{}{}", options_.first_rank_owns_terminal ? "\r\033[K" : "",
                         options_.prefix ? base::format("[{}] ", rank) : std::string{});
   }
 
-  // What all ranks of this host find in their environment.
+  // The variables that all ranks of this host receive.
   Result<Variables> shared_variables(const Environment& environment) const {
     Variables shared{{variable::kRanks.name, std::to_string(options_.hosts * options_.ranks)},
                      {variable::kLocalRanks.name, std::to_string(options_.ranks)},
@@ -204,12 +206,12 @@ class Launch {
     if (options_.master.empty()) {
       shared.emplace_back(variable::kJob.name, random_job.value());
     } else {
-      // The launchers of the other hosts must come to the same name by themselves.
-      const std::string place = transport::show_address(options_.master, options_.port);
-      // A restarted one is another job, so that nobody meets ranks of the one that failed.
-      const std::string again =
+      // The launchers of all hosts must make the same name without communication.
+      const std::string master = transport::show_address(options_.master, options_.port);
+      // A restart is another job, so that no rank joins ranks of the failed attempt.
+      const std::string restart =
           attempt_.restarts > 0 ? base::format("-{}", attempt_.restarts) : std::string{};
-      shared.emplace_back(variable::kJob.name, base::format("launch-{}{}", place, again));
+      shared.emplace_back(variable::kJob.name, base::format("launch-{}{}", master, restart));
       shared.emplace_back(variable::kMasterAddress.name, options_.master);
       shared.emplace_back(variable::kPort.name, std::to_string(options_.port));
     }
@@ -232,35 +234,33 @@ class Launch {
     const transport::Clock::time_point until = std::min(deadline_, kill_at_);
     int milliseconds = -1;
     if (until != transport::Clock::time_point::max()) {
-      constexpr std::int64_t kHour = 3'600'000;
-      const auto left =
-          std::chrono::ceil<std::chrono::milliseconds>(until - transport::Clock::now()).count();
-      milliseconds = static_cast<int>(std::clamp<std::int64_t>(left, 0, kHour));
+      milliseconds = transport::poll_timeout(until, std::chrono::hours{1});
     }
     poll(polled.data(), polled.size(), milliseconds);
   }
 
-  void take_signals() {
+  void forward_signals() {
     for (int signal = 0; (signal = signals_.next()) != 0;) {
       if (signal == SIGPIPE) continue;
-      const bool ends = asks_to_end(signal);
+      const bool ends = is_termination(signal);
       const bool again = ends && (outcome_.signal != 0 || stopping());
       if (ends && outcome_.signal == 0) outcome_.signal = signal;
       if (ends && !again) {
-        options_.report(base::format("passing {} on to the ranks; a second one kills them",
+        options_.report(base::format("forwarding {} to the ranks; a second one kills them",
                                      signal_name(signal)));
       }
       send_all(again ? SIGKILL : signal);
     }
   }
 
-  void look_for_ends() {
+  void check_ends() {
     std::optional<std::size_t> worst;
     for (std::size_t i = 0; i < ranks_.size(); ++i) {
-      if (!ranks_[i].look_for_end() || !ranks_[i].end()->failed()) continue;
-      if (!worst || likely_cause(*ranks_[i].end()) > likely_cause(*ranks_[*worst].end())) worst = i;
+      if (!ranks_[i].check_end() || !ranks_[i].end()->failed()) continue;
+      if (!worst || cause_likelihood(*ranks_[i].end()) > cause_likelihood(*ranks_[*worst].end()))
+        worst = i;
     }
-    // Ranks that were asked to end did not fail.
+    // A rank that ends after the launcher has asked it to did not fail.
     if (!worst || stopping() || outcome_.signal != 0) return;
     first_failed_ = worst;
     const RankEnd& end = *ranks_[*worst].end();
@@ -271,15 +271,15 @@ class Launch {
     stop();
   }
 
-  // Of ranks that ended at the same time: a crash comes before an error, and an error of its own
-  // before status 3, with which a rank says that a peer failed.
-  static int likely_cause(const RankEnd& end) {
+  // Orders ranks that ended at the same time: a crash is a likelier cause than an error, and an
+  // error is likelier than status 3, which means that a peer failed.
+  static int cause_likelihood(const RankEnd& end) {
     constexpr int kPeerFailed = 3;
     if (end.by_signal) return 2;
     return end.number == kPeerFailed ? 0 : 1;
   }
 
-  void keep_time() {
+  void check_time() {
     const auto now = transport::Clock::now();
     if (now >= deadline_) {
       deadline_ = transport::Clock::time_point::max();
@@ -294,7 +294,7 @@ class Launch {
     }
   }
 
-  void lose_output() {
+  void handle_lost_output() {
     if (outcome_.output_lost) return;
     outcome_.output_lost = true;
     if (!stopping()) stop();
@@ -315,7 +315,7 @@ class Launch {
   const LaunchSignals& signals_;
   const Attempt& attempt_;
   std::vector<RankProcess> ranks_;
-  OrphanReaper guardian_;  // goes first: it must not act on numbers that mean others by then
+  OrphanReaper reaper_;  // destroyed before the ranks, whose process numbers are free after that
   std::optional<std::size_t> first_failed_;
   bool stopped_ = false;
   transport::Clock::time_point deadline_;
@@ -332,16 +332,18 @@ std::int64_t now_ns() {
 Status check_hosts(const LaunchOptions& options) {
   constexpr int kMostRanks = 65536;
   if (options.hosts < 1 || options.hosts > kMostRanks / options.ranks) {
-    return {Code::InvalidArgument, base::format("{} hosts of {} ranks: there must be 1 to {} ranks",
-                                                options.hosts, options.ranks, kMostRanks)};
+    return {Code::InvalidArgument,
+            base::format("{} hosts with {} ranks each: the total must be 1 to {} ranks",
+                         options.hosts, options.ranks, kMostRanks)};
   }
   if (options.host < 0 || options.host >= options.hosts) {
     return {Code::InvalidArgument,
-            base::format("host {} is not one of {} hosts, which count from 0", options.host,
+            base::format("host {} is not one of {} hosts: hosts count from 0", options.host,
                          options.hosts)};
   }
   if (options.hosts > 1 && (options.master.empty() || options.port == 0))
-    return {Code::InvalidArgument, "several hosts need a master, an address and a port of host 0"};
+    return {Code::InvalidArgument,
+            "several hosts need a master: give the address and a port of host 0"};
   return {};
 }
 
@@ -361,10 +363,11 @@ Result<LaunchOutcome> launch(const LaunchOptions& options) {
                                                       kMostLocalRanks, options.ranks)};
   }
   if (options.program.empty())
-    return Status{Code::InvalidArgument, "there is no program to launch"};
+    return Status{Code::InvalidArgument, "there is no program to launch: name one"};
   const Status hosts = check_hosts(options);
   if (!hosts.ok()) return hosts;
-  const LaunchSignals signals;  // over all attempts, so that none is lost between two
+  const LaunchSignals
+      signals;  // outlives all attempts, so that no signal is lost between two of them
   Attempt attempt{.started_ns = options.started_ns != 0 ? options.started_ns : now_ns(),
                   .deadline = options.deadline ? transport::Clock::now() + *options.deadline
                                                : transport::Clock::time_point::max()};
@@ -372,7 +375,7 @@ Result<LaunchOutcome> launch(const LaunchOptions& options) {
     Launch launch{options, signals, attempt};
     Status status = launch.start();
     if (!status.ok()) return status;
-    LaunchOutcome outcome = launch.see_to_the_end();
+    LaunchOutcome outcome = launch.run_to_end();
     outcome.restarts = attempt.restarts;
     if (!should_restart(options, outcome) || transport::Clock::now() >= attempt.deadline)
       return outcome;

@@ -1,9 +1,10 @@
-// launch.h - starts the ranks of a program on this machine and sees them to their end.
+// launch.h - starts the ranks of a program on this machine and waits until all have ended.
 //
-// Every rank gets its place as SLUICE_* variables (environment.h), its share of the cores, and a
-// number of threads to match. Output is passed on line by line. When a rank fails the others are
-// asked to end, and made to after a grace; when the launcher is killed all are killed. After a
-// failure all ranks may be started again, so many times: what they go on from is theirs to know.
+// Every rank receives its numbers as SLUICE_* variables (environment.h), its share of the cores,
+// and a matching number of threads. Output is copied line by line. When a rank fails, the launcher
+// sends SIGTERM to the others, and SIGKILL after a grace period; when the launcher is killed, all
+// ranks are killed. After a failure all ranks may be started again, up to a limit. The program
+// decides where it resumes, for example at its newest checkpoint.
 #pragma once
 
 #include <chrono>
@@ -22,53 +23,53 @@ namespace sluice::bootstrap {
 inline constexpr int kMostLocalRanks = 256;
 
 struct LaunchOptions {
-  int ranks = 1;                          // of this machine
-  std::vector<std::string> program;       // and its arguments
-  int hosts = 1;                          // machines that each run so many
-  int host = 0;                           // which of them this is; its ranks begin at host x ranks
-  std::string master;                     // of the first host; needed where there are several
-  std::uint16_t port = 0;                 // there, where the ranks meet
-  std::string token;                      // empty: on one host a random one, on several none
-  bool prefix = true;                     // "[rank] " before every line
-  bool first_rank_owns_terminal = false;  // this host's first rank has the terminal to itself
-  bool bind = true;                       // every rank to its share of the cores
+  int ranks = 1;                     // on this machine
+  std::vector<std::string> program;  // and its arguments
+  int hosts = 1;                     // machines, with `ranks` ranks each
+  int host = 0;                      // the number of this machine; its first rank is host x ranks
+  std::string master;                // address of the first host; needed for several hosts
+  std::uint16_t port = 0;            // of the rendezvous there
+  std::string token;                 // empty: on one host a random one, on several none
+  bool prefix = true;                // put "[rank] " before every line
+  bool first_rank_owns_terminal = false;  // this host's first rank writes to it directly
+  bool bind = true;                       // pin every rank to its share of the cores
   std::optional<std::chrono::milliseconds> deadline;
   std::chrono::milliseconds grace{5000};  // from SIGTERM to SIGKILL
   int max_restarts = 0;
-  // Exit statuses with which a rank final_statuses, having said why itself: they end the job
-  // without a word, and a restart would change nothing.
+  // Exit statuses that are no failure to report: the rank has printed the reason, and a restart
+  // would have the same result.
   std::vector<int> final_statuses;
-  std::int64_t started_ns = 0;  // when the job began, since 1970, for SLUICE_STARTED; 0: now
-  int out = 1;                  // where the output goes
+  std::int64_t started_ns = 0;  // start of the job, since 1970, for SLUICE_STARTED; 0: now
+  int out = 1;                  // descriptors for the output
   int err = 2;
-  std::function<void(const std::string&)> report = [](const std::string&) {
-  };  // what happens meanwhile
+  // Receives messages about signals, failures and restarts.
+  std::function<void(const std::string&)> report = [](const std::string&) {};
 };
 
 struct LaunchOutcome {
   struct Failure {
-    Rank rank = 0;                       // among those of all hosts
+    Rank rank = 0;                       // the global number
     std::string how;                     // "exited with status 7"
-    int status = 0;                      // 7; -1: it was killed
+    int status = 0;                      // 7; -1: killed by a signal
     std::deque<std::string> last_lines;  // of its standard error
   };
   std::optional<Failure> first_failure;
-  int signal = 0;            // that the launcher was stopped by
+  int signal = 0;            // the signal that stopped the launcher; 0: none
   bool out_of_time = false;  // the deadline passed
-  bool output_lost = false;  // nobody reads the output any more
-  int restarts = 0;          // before this end
+  bool output_lost = false;  // the output cannot be written any more
+  int restarts = 0;          // before the last attempt
 
   bool succeeded() const { return !first_failure && signal == 0 && !out_of_time && !output_lost; }
 };
 
-// Returns when every rank has ended. Takes SIGINT, SIGTERM, SIGHUP and SIGQUIT and passes them on
-// (a second one kills), SIGUSR1 and SIGUSR2 too. Fails, with nothing left running, where the
-// program cannot be started. The outcome is the last attempt's. REQUIRES: no other thread takes
-// these signals.
+// Returns when every rank has ended. Forwards SIGINT, SIGTERM, SIGHUP and SIGQUIT to the ranks (a
+// second one kills them), and SIGUSR1 and SIGUSR2. Fails, with nothing left running, when the
+// program cannot be started. The outcome is that of the last attempt. REQUIRES: no other thread
+// handles these signals.
 Result<LaunchOutcome> launch(const LaunchOptions& options);
 
-// Whether all ranks are to be started once more: a rank failed of itself, neither by wrong input
-// (status 2) nor with an answer, nobody asked for an end, and a restart is left.
+// Whether all ranks should be started again: a rank failed, neither by wrong input (status 2) nor
+// with a final status, no signal or deadline ended the job, and a restart is left.
 bool should_restart(const LaunchOptions& options, const LaunchOutcome& outcome);
 
 }  // namespace sluice::bootstrap

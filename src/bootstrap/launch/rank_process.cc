@@ -1,6 +1,7 @@
 #include "bootstrap/launch/rank_process.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -26,8 +27,8 @@ struct Pipe {
 Result<Pipe> make_pipe() {
   std::array<int, 2> ends{-1, -1};
   if (pipe2(ends.data(), O_CLOEXEC) != 0) {
-    return Status{Code::NoMemory,
-                  base::format("no pipe for a rank's output: {}", std::strerror(errno))};
+    return Status{Code::NoMemory, base::format("cannot create a pipe for a rank's output: {}",
+                                               std::strerror(errno))};
   }
   return Pipe{base::Fd{ends[0]}, base::Fd{ends[1]}};
 }
@@ -47,25 +48,25 @@ struct Child {
   char** environment;
   int out;
   int err;
-  int trouble;  // where to write errno when the program cannot be run
+  int error;  // receives errno when the program cannot be run
 };
 
 // Between fork and exec: only what is async-signal-safe.
-[[noreturn]] void become(const Child& child) {
+[[noreturn]] void run_program(const Child& child) {
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != child.launcher) _exit(127);  // it had ended before we asked
+  if (getppid() != child.launcher) _exit(127);  // the launcher ended before prctl()
   const bool keeps_input = child.command.rank == 0 && isatty(STDIN_FILENO) == 0;
   const int nothing = keeps_input ? -1 : open("/dev/null", O_RDONLY | O_CLOEXEC);
   if (nothing >= 0) dup2(nothing, STDIN_FILENO);
   dup2(child.out, STDOUT_FILENO);
   dup2(child.err, STDERR_FILENO);
-  // Not to be pinned is slower, not wrong.
+  // Without pinning a rank is slower but correct.
   if (!child.command.cores.empty()) (void)pin_to(child.command.cores);
   sigprocmask(SIG_SETMASK, &child.command.signals, nullptr);
   execvpe(child.command.path.c_str(), child.arguments, child.environment);
   const int why = errno;
-  (void)!write(child.trouble, &why, sizeof why);
+  (void)!write(child.error, &why, sizeof why);
   _exit(127);
 }
 
@@ -81,22 +82,22 @@ bool runnable(const std::string& path) {
 }
 
 constexpr std::size_t kMostGroups = 4096;
-constexpr pid_t kDismissed = 0;
+constexpr pid_t kFinished = 0;
 
-// Runs in a fork, so it keeps to what is async-signal-safe.
-[[noreturn]] void guard(int pipe) {
-  setpgid(0, 0);  // what a terminal sends to the launcher's group is not for the guardian
+// The reaper process. Only async-signal-safe calls, because it runs after fork.
+[[noreturn]] void run_reaper(int pipe) {
+  setpgid(0, 0);  // signals of the terminal must not reach the reaper
   sigset_t all;
   sigfillset(&all);
   sigprocmask(SIG_SETMASK, &all, nullptr);
   static std::array<pid_t, kMostGroups> groups;
   std::size_t count = 0;
   while (true) {
-    pid_t group = kDismissed;
+    pid_t group = kFinished;
     const ssize_t got = read(pipe, &group, sizeof group);
     if (got < 0 && errno == EINTR) continue;
     if (got == static_cast<ssize_t>(sizeof group)) {
-      if (group == kDismissed) _exit(0);
+      if (group == kFinished) _exit(0);
       if (count < kMostGroups) groups[count++] = group;
       continue;
     }
@@ -106,6 +107,72 @@ constexpr pid_t kDismissed = 0;
 }
 
 }  // namespace
+
+bool write_all(int fd, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t written = write(fd, text.data(), text.size());
+    if (written >= 0) {
+      text.remove_prefix(static_cast<std::size_t>(written));
+    } else if (errno == EAGAIN) {  // another program has made the output non-blocking
+      pollfd polled{fd, POLLOUT, 0};
+      poll(&polled, 1, -1);
+    } else if (errno != EINTR) {
+      return false;
+    }
+  }
+  return true;
+}
+
+LineRelay::Read LineRelay::read_some() {
+  std::array<char, 1 << 16> part;
+  while (true) {
+    const ssize_t count = read(source_.number(), part.data(), part.size());
+    if (count > 0) {
+      pending_.append(part.data(), static_cast<std::size_t>(count));
+      return Read::Some;
+    }
+    if (count < 0 && errno == EINTR) continue;
+    return count < 0 && errno == EAGAIN ? Read::NothingNow : Read::End;
+  }
+}
+
+bool LineRelay::copy_some() {
+  if (!open()) return true;
+  if (read_some() != Read::End) return write_lines(false);
+  source_.reset();
+  return write_lines(true);
+}
+
+bool LineRelay::finish() {
+  bool written = true;
+  while (open() && written && read_some() == Read::Some) written = write_lines(false);
+  source_.reset();
+  return write_lines(true) && written;
+}
+
+bool LineRelay::write_lines(bool also_partial) {
+  std::string out;
+  std::string_view rest = pending_;
+  for (std::size_t end = 0; (end = rest.find('\n')) != std::string_view::npos;
+       rest.remove_prefix(end + 1)) {
+    keep(rest.substr(0, end));
+    out.append(prefix_).append(rest.substr(0, end + 1));
+  }
+  if (!rest.empty() && (also_partial || rest.size() > kLongestLine)) {
+    keep(rest);
+    out.append(prefix_).append(rest).append("\n");
+    rest = {};
+  }
+  pending_.erase(0, pending_.size() - rest.size());
+  return write_all(target_, out);
+}
+
+void LineRelay::keep(std::string_view line) {
+  constexpr std::size_t kKeptBytes = 2000;  // of one line
+  if (kept_lines_ == 0) return;
+  if (last_lines_.size() == kept_lines_) last_lines_.pop_front();
+  last_lines_.emplace_back(line.substr(0, kKeptBytes));
+}
 
 Result<std::string> find_program(const std::string& name, const Environment& environment) {
   if (name.find('/') != std::string::npos) {
@@ -147,8 +214,8 @@ Result<RankProcess> RankProcess::start(const RankCommand& command) {
   constexpr std::size_t kKeptLines = 20;
   Result<Pipe> out = make_pipe();
   Result<Pipe> err = make_pipe();
-  Result<Pipe> trouble = make_pipe();
-  for (const auto* pipe : {&out, &err, &trouble}) {
+  Result<Pipe> error = make_pipe();
+  for (const auto* pipe : {&out, &err, &error}) {
     if (!pipe->ok()) return pipe->status();
   }
   std::vector<char*> arguments = pointers(command.arguments);
@@ -157,31 +224,31 @@ Result<RankProcess> RankProcess::start(const RankCommand& command) {
                     getpid(),
                     arguments.data(),
                     environment.data(),
-                    command.draws ? command.out : out.value().write_end.number(),
-                    command.draws ? command.err : err.value().write_end.number(),
-                    trouble.value().write_end.number()};
+                    command.owns_terminal ? command.out : out.value().write_end.number(),
+                    command.owns_terminal ? command.err : err.value().write_end.number(),
+                    error.value().write_end.number()};
   const pid_t pid = fork();
   if (pid < 0) {
-    return Status{Code::NoMemory, base::format("rank {} cannot be started: {}", command.rank,
-                                               std::strerror(errno))};
+    return Status{Code::NoMemory,
+                  base::format("cannot start rank {}: {}", command.rank, std::strerror(errno))};
   }
-  if (pid == 0) become(child);
-  setpgid(pid, pid);  // whoever of the two comes first
+  if (pid == 0) run_program(child);
+  setpgid(pid, pid);  // both processes do this, because either may run first
   RankProcess rank{
       pid, base::Fd{static_cast<int>(syscall(SYS_pidfd_open, pid, 0))},
       LineRelay{without_blocking(std::move(out.value().read_end)), command.out, command.prefix, 0},
       LineRelay{without_blocking(std::move(err.value().read_end)), command.err, command.prefix,
                 kKeptLines}};
   if (!rank.process_.open()) {
-    return Status{Code::NoMemory, base::format("rank {} cannot be watched: {}", command.rank,
+    return Status{Code::NoMemory, base::format("cannot open a pidfd of rank {}: {}", command.rank,
                                                std::strerror(errno))};
   }
-  trouble.value().write_end.reset();
+  error.value().write_end.reset();
   int why = 0;
   ssize_t got = 0;
   do {
-    got =
-        read(trouble.value().read_end.number(), &why, sizeof why);  // ends at once: exec closes it
+    got = read(error.value().read_end.number(), &why,
+               sizeof why);  // returns at once: exec closes the pipe
   } while (got < 0 && errno == EINTR);
   if (got == static_cast<ssize_t>(sizeof why)) {
     return Status{
@@ -206,7 +273,7 @@ RankProcess::~RankProcess() {
 
 void RankProcess::send(int signal) const { kill(-pid_, signal); }
 
-bool RankProcess::look_for_end() {
+bool RankProcess::check_end() {
   if (end_) return false;
   siginfo_t info{};
   if (waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
@@ -224,20 +291,20 @@ OrphanReaper::OrphanReaper() {
   process_ = fork();
   if (process_ == 0) {
     close(ends[1]);
-    guard(ends[0]);
+    run_reaper(ends[0]);
   }
   if (process_ < 0) pipe_.reset();
 }
 
 OrphanReaper::~OrphanReaper() {
   if (process_ <= 0) return;
-  watch(kDismissed);
+  add(kFinished);
   pipe_.reset();
   while (waitpid(process_, nullptr, 0) < 0 && errno == EINTR) continue;
 }
 
-void OrphanReaper::watch(pid_t group) {
-  // A pipe this short never blocks. A guardian that was killed is no reason to fail.
+void OrphanReaper::add(pid_t group) {
+  // So few bytes never block on a pipe. If the reaper was killed, the launch still goes on.
   if (pipe_.open()) (void)!write(pipe_.number(), &group, sizeof group);
 }
 

@@ -1,4 +1,4 @@
-#include "bootstrap/launch/line_relay.h"
+#include "bootstrap/launch/rank_process.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -32,15 +32,15 @@ TEST(LineRelay, PassesOnWholeLinesOnly) {
   const Pipe out;
   LineRelay relay{std::move(in.read_end), out.write_end.number(), "[3] ", 2};
   in.put("one\ntw");
-  EXPECT_TRUE(relay.pass_on());
+  EXPECT_TRUE(relay.copy_some());
   EXPECT_EQ(out.take(), "[3] one\n");
-  EXPECT_TRUE(relay.pass_on());
+  EXPECT_TRUE(relay.copy_some());
   EXPECT_EQ(out.take(), "");
   in.put("o\n\nthr");
-  EXPECT_TRUE(relay.pass_on());
+  EXPECT_TRUE(relay.copy_some());
   EXPECT_EQ(out.take(), "[3] two\n[3] \n");
   in.write_end.reset();
-  EXPECT_TRUE(relay.pass_on());
+  EXPECT_TRUE(relay.copy_some());
   EXPECT_EQ(out.take(), "[3] thr\n");
   EXPECT_FALSE(relay.open());
   EXPECT_EQ(relay.last_lines(), (std::deque<std::string>{"", "thr"}));
@@ -64,7 +64,7 @@ TEST(LineRelay, SaysWhenNobodyReadsAnyMore) {
   LineRelay relay{std::move(in.read_end), out.write_end.number(), "", 0};
   out.read_end.reset();
   in.put("a\n");
-  EXPECT_FALSE(relay.pass_on());
+  EXPECT_FALSE(relay.copy_some());
   std::signal(SIGPIPE, SIG_DFL);
 }
 
