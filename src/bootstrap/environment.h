@@ -1,7 +1,8 @@
-// environment.h - every environment variable that Sluice reads, and the one way to read them.
+// environment.h - all environment variables that Sluice reads, and the only way to read them.
 //
-// A variable is an object: what is not declared here cannot be read. Values are taken once, so
-// tests make an Environment of their own, and nothing depends on when the process' own one changes.
+// A variable is an object, so a variable that is not declared here cannot be read. An Environment
+// is a copy: later changes of the process' environment have no effect, and tests make their own
+// copy.
 #pragma once
 
 #include <map>
@@ -15,7 +16,7 @@ namespace sluice::bootstrap {
 struct Variable {
   std::string_view name;
   std::string_view meaning;
-  std::string_view fallback;  // what holds when it is not set
+  std::string_view fallback;  // the value or meaning when it is not set
 };
 
 namespace variable {
@@ -30,49 +31,54 @@ inline constexpr Variable kLocalRank{"SLUICE_LOCAL_RANK", "the rank among those 
 inline constexpr Variable kLocalRanks{"SLUICE_LOCAL_RANKS", "how many ranks this node has",
                                       "SLUICE_RANKS"};
 inline constexpr Variable kJob{
-    "SLUICE_JOB", "what the ranks of a job find each other by; overrides any launcher's",
+    "SLUICE_JOB", "the name by which the ranks of a job find each other; overrides any launcher's",
     "the launcher's job"};
-inline constexpr Variable kToken{"SLUICE_TOKEN", "what only the ranks of a job know", "the job"};
-inline constexpr Variable kRestarts{"SLUICE_RESTARTS", "how often all ranks were started again",
+inline constexpr Variable kToken{"SLUICE_TOKEN", "a secret of the ranks of a job", "the job"};
+inline constexpr Variable kRestarts{"SLUICE_RESTARTS", "how many times all ranks were restarted",
                                     "TORCHELASTIC_RESTART_COUNT, else 0"};
 inline constexpr Variable kStarted{"SLUICE_STARTED",
                                    "when the job first began, in nanoseconds since 1970",
                                    "when the process began"};
 
 // Set by the user, and by `sluice launch` for ranks on several hosts.
-inline constexpr Variable kMasterAddress{"MASTER_ADDR", "where rank 0's node is",
+inline constexpr Variable kMasterAddress{"MASTER_ADDR", "the address of rank 0's node",
                                          "Slurm's first node"};
 inline constexpr Variable kMasterPort{
-    "MASTER_PORT", "a port of rank 0's node that torchrun uses; Sluice takes the next one", ""};
-inline constexpr Variable kPort{"SLUICE_PORT", "the port where ranks of several nodes meet",
+    "MASTER_PORT", "a port on rank 0's node that torchrun uses; Sluice takes the next one", ""};
+inline constexpr Variable kPort{"SLUICE_PORT",
+                                "the port of the rendezvous of ranks on several nodes",
                                 "MASTER_PORT + 1, else 29501"};
 inline constexpr Variable kTokenFile{"SLUICE_TOKEN_FILE",
                                      "a file whose first line is the token, where SLUICE_TOKEN is "
                                      "not set",
                                      "no file"};
 inline constexpr Variable kInterface{
-    "SLUICE_INTERFACE", "the network interface that other nodes reach this one by: eth0, 10.0.0.1",
+    "SLUICE_INTERFACE", "the network interface by which other nodes reach this one: eth0, 10.0.0.1",
     "the one that leads to MASTER_ADDR"};
 inline constexpr Variable kTransport{"SLUICE_TRANSPORT",
-                                     "what carries data between nodes: tcp, mpi or auto", "auto"};
-inline constexpr Variable kNode{
-    "SLUICE_NODE", "which node this rank counts as: ranks of one share memory", "its machine"};
+                                     "the network between nodes: tcp, mpi or auto", "auto"};
+inline constexpr Variable kNode{"SLUICE_NODE",
+                                "the node that this rank counts as; ranks of one node share memory",
+                                "its machine"};
 inline constexpr Variable kTopology{"SLUICE_TOPOLOGY", "a cluster file that describes the network",
-                                    "what is measured"};
+                                    "measured constants"};
 inline constexpr Variable kLog{
-    "SLUICE_LOG", "what is logged: info, warning or off; `sluice launch` sets info", "warning"};
+    "SLUICE_LOG", "the least level that is logged: info, warning or off; `sluice launch` sets info",
+    "warning"};
 
 // Set by the user.
 inline constexpr Variable kAlgorithm{
     "SLUICE_ALGORITHM",
-    "which algorithm for which bytes: ring, or exchange@-4K,ring@4K-1M,direct@1M-", "the cheapest"};
+    "the algorithm, or one for each range of bytes: ring, or exchange@-4K,ring@4K-1M,direct@1M-",
+    "the cheapest"};
 inline constexpr Variable kCache{"SLUICE_CACHE", "the folder where measured constants are kept",
                                  "XDG_CACHE_HOME/sluice"};
 inline constexpr Variable kCacheHome{"XDG_CACHE_HOME", "the folder of all caches", "HOME/.cache"};
-inline constexpr Variable kHome{"HOME", "the user's folder", "nothing is kept"};
+inline constexpr Variable kHome{"HOME", "the user's folder", "no cache"};
 
-inline constexpr Variable kNoColour{"NO_COLOR", "output without colours", "colours on a terminal"};
-inline constexpr Variable kTerminal{"TERM", "what the terminal can; dumb: no bar is drawn", ""};
+inline constexpr Variable kNoColour{"NO_COLOR", "no colours in the output",
+                                    "colours on a terminal"};
+inline constexpr Variable kTerminal{"TERM", "the type of the terminal; dumb: no progress bar", ""};
 
 // Set by Open MPI's mpirun.
 inline constexpr Variable kOmpiRank{"OMPI_COMM_WORLD_RANK", "Open MPI: the rank", ""};
@@ -84,7 +90,7 @@ inline constexpr Variable kOmpiLocalSize{"OMPI_COMM_WORLD_LOCAL_SIZE",
 inline constexpr Variable kPmixNamespace{"PMIX_NAMESPACE",
                                          "Open MPI and other PMIx launchers: the job", ""};
 
-// Set by MPICH's mpirun and its kin (Hydra).
+// Set by MPICH's mpirun and other Hydra launchers.
 inline constexpr Variable kPmiRank{"PMI_RANK", "MPICH: the rank", ""};
 inline constexpr Variable kPmiSize{"PMI_SIZE", "MPICH: how many ranks", ""};
 inline constexpr Variable kMpiLocalRank{"MPI_LOCALRANKID", "MPICH: the rank on this node", ""};
@@ -98,7 +104,7 @@ inline constexpr Variable kSlurmStepTasks{"SLURM_STEP_NUM_TASKS", "Slurm: how ma
 inline constexpr Variable kSlurmTasks{"SLURM_NTASKS", "Slurm: how many ranks the job asked for",
                                       ""};
 inline constexpr Variable kSlurmLocalId{"SLURM_LOCALID", "Slurm: the rank on this node", ""};
-inline constexpr Variable kSlurmNodeId{"SLURM_NODEID", "Slurm: which of the job's nodes this is",
+inline constexpr Variable kSlurmNodeId{"SLURM_NODEID", "Slurm: the number of this node in the job",
                                        ""};
 inline constexpr Variable kSlurmTasksPerNode{"SLURM_STEP_TASKS_PER_NODE",
                                              "Slurm: ranks of each node, as 4(x2),3", ""};
@@ -106,10 +112,10 @@ inline constexpr Variable kSlurmJob{"SLURM_JOB_ID", "Slurm: the job", ""};
 inline constexpr Variable kSlurmStepNodes{
     "SLURM_STEP_NODELIST", "Slurm: the step's nodes, as node[03-07,9],x", "SLURM_JOB_NODELIST"};
 inline constexpr Variable kSlurmJobNodes{"SLURM_JOB_NODELIST", "Slurm: the job's nodes", ""};
-inline constexpr Variable kSlurmStep{"SLURM_STEP_ID",
-                                     "Slurm: the step; without it, srun did not start this", ""};
+inline constexpr Variable kSlurmStep{
+    "SLURM_STEP_ID", "Slurm: the step; not set unless srun started this process", ""};
 
-// Set by torchrun; the first two also by hand, and by cluster operators.
+// Set by torchrun; the first two are also set by hand and by cluster operators.
 inline constexpr Variable kTorchRank{"RANK", "torchrun: the rank", ""};
 inline constexpr Variable kTorchSize{"WORLD_SIZE", "torchrun: how many ranks", ""};
 inline constexpr Variable kTorchLocalRank{"LOCAL_RANK", "torchrun: the rank on this node", ""};
@@ -117,18 +123,18 @@ inline constexpr Variable kTorchLocalSize{"LOCAL_WORLD_SIZE",
                                           "torchrun: how many ranks on this node", ""};
 inline constexpr Variable kTorchRun{"TORCHELASTIC_RUN_ID", "torchrun: the job", ""};
 inline constexpr Variable kTorchRestarts{"TORCHELASTIC_RESTART_COUNT",
-                                         "torchrun: how often it was restarted", ""};
+                                         "torchrun: how many times it was restarted", ""};
 
 // Read and set by `sluice launch`.
-inline constexpr Variable kPath{"PATH", "where `sluice launch` looks for the program",
+inline constexpr Variable kPath{"PATH", "the folders where `sluice launch` looks for the program",
                                 "/usr/local/bin:/usr/bin:/bin"};
-inline constexpr Variable kThreads{"OMP_NUM_THREADS",
-                                   "threads a rank computes with; `sluice launch` sets it",
-                                   "a rank's share of the cores"};
+inline constexpr Variable kThreads{
+    "OMP_NUM_THREADS", "the number of compute threads of a rank; `sluice launch` sets it",
+    "a rank's share of the cores"};
 
 }  // namespace variable
 
-// All of the above, in that order.
+// The variables that of_process() reads.
 std::span<const Variable> variables();
 
 class Environment {
@@ -137,11 +143,11 @@ class Environment {
       : values_{std::move(values)}, parent_{parent} {}
   static Environment of_process();
 
-  // A variable that is set to nothing counts as not set.
+  // An empty variable counts as not set.
   std::optional<std::string> text(const Variable& variable) const;
   bool has(const Variable& variable) const { return text(variable).has_value(); }
 
-  // The process that started this one: a launcher starts all ranks of a node.
+  // The parent process: one launcher starts all ranks of a node.
   int parent() const { return parent_; }
 
  private:

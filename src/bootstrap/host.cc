@@ -17,7 +17,7 @@
 namespace sluice::bootstrap {
 namespace {
 
-// cpu_set_t alone ends at 1,024 cores.
+// One cpu_set_t has only 1,024 cores.
 constexpr int kSets = 8;
 using CoreSet = std::array<cpu_set_t, kSets>;
 
@@ -32,7 +32,7 @@ std::string host_name() {
 std::string node_identity() {
   std::string boot;
   std::ifstream file{"/proc/sys/kernel/random/boot_id"};
-  // Without /proc, use the name; containers of one machine have different names.
+  // Without /proc, use the host name; containers on one machine have different names.
   if (!std::getline(file, boot) || boot.empty()) boot = host_name();
   struct stat space {};
   if (stat("/proc/self/ns/net", &space) != 0) return boot;
@@ -72,15 +72,15 @@ Result<Interface> find_interface(const std::string& name_or_address, int family)
   });
   if (found.empty()) {
     return Status{Code::InvalidInput,
-                  base::format("this machine has no interface {}: there are {}",
+                  base::format("this machine has no interface {}: its interfaces are {}",
                                base::quote(name_or_address), list_interfaces())};
   }
-  const auto worth = [&](const Interface& interface) {
+  const auto preference = [&](const Interface& interface) {
     return (interface.address.link_local() ? 0 : 2) +
            (interface.address.family() == family ? 1 : 0);
   };
   return *std::max_element(found.begin(), found.end(), [&](const Interface& a, const Interface& b) {
-    return worth(a) < worth(b);
+    return preference(a) < preference(b);
   });
 }
 

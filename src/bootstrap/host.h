@@ -13,8 +13,8 @@ namespace sluice::bootstrap {
 
 std::string host_name();
 
-// Two processes see the same text exactly when they can share memory: they are on one machine and
-// in one network namespace.
+// The text is equal for two processes exactly when they can share memory: they are on one machine
+// and in one network namespace.
 std::string node_identity();
 
 struct Interface {
@@ -28,8 +28,8 @@ std::vector<Interface> interfaces();
 // "eth0 (10.0.0.1, fd00::1), lo (127.0.0.1)".
 std::string list_interfaces();
 
-// Finds an interface by name or by address. If it has several addresses, a routable one is
-// preferred, then one of the given family. The error lists the interfaces there are.
+// Finds an interface by name or by address. If it has several addresses, it prefers a routable one,
+// then one of the given family. The error lists all interfaces.
 Result<Interface> find_interface(const std::string& name_or_address, int family);
 
 // The name of the interface that has this address; empty if none has.
@@ -38,9 +38,9 @@ std::string interface_with(const transport::SocketAddress& address);
 // The cores a process may run on; a container or taskset may limit them. 0: this process.
 std::vector<int> usable_cores(int process = 0);
 
-// A rank's consecutive share of the cores. Shares differ by at most one core. With more ranks than
-// cores each rank has one core, and the cores' numbers of ranks differ by at most one.
-// REQUIRES: cores is not empty.
+// A rank's share of the cores, which are consecutive. Shares differ by at most one core. If there
+// are more ranks than cores, each rank has one core, and the ranks are spread evenly. REQUIRES:
+// cores is not empty.
 std::span<const int> share_of_cores(std::span<const int> cores, int ranks, Rank rank);
 
 // Runs the calling thread on these cores only; false if the system refuses. Async-signal-safe.

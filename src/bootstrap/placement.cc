@@ -11,7 +11,7 @@ namespace {
 
 constexpr int kMostRanks = 1 << 20;
 
-// What a launcher sets: four numbers by these names (a local one may be missing), and a job.
+// The variables of a launcher: four numbers (the local ones may be missing), and a job.
 struct Launcher {
   std::string_view name;
   const Variable& rank;
@@ -22,33 +22,33 @@ struct Launcher {
   std::string (*job)(const Environment&);
 };
 
-std::string or_nothing(const Environment& environment, const Variable& variable) {
+std::string or_empty(const Environment& environment, const Variable& variable) {
   return environment.text(variable).value_or("");
 }
 
 std::string no_job(const Environment& /*environment*/) { return ""; }
 
 std::string pmix_job(const Environment& environment) {
-  return or_nothing(environment, variable::kPmixNamespace);
+  return or_empty(environment, variable::kPmixNamespace);
 }
 
-// srun with PMI has a job of its own; MPICH's mpirun tells none, but starts all ranks of a node.
+// MPICH's mpirun sets no variable for the job, but one process of it starts all ranks of a node.
 std::string pmi_job(const Environment& environment) {
   return environment.parent() > 0 ? base::format("mpich-{}", environment.parent()) : "";
 }
 
 std::string slurm_job(const Environment& environment) {
-  return base::format("slurm-{}.{}", or_nothing(environment, variable::kSlurmJob),
-                      or_nothing(environment, variable::kSlurmStep));
+  return base::format("slurm-{}.{}", or_empty(environment, variable::kSlurmJob),
+                      or_empty(environment, variable::kSlurmStep));
 }
 
-// The run id is "none" unless the user gave one, so where the master listens tells runs apart.
+// The run id is "none" unless the user gave one, so the master's address distinguishes runs.
 std::string torch_job(const Environment& environment) {
   const auto run = environment.text(variable::kTorchRun);
   const auto port = environment.text(variable::kMasterPort);
   if (!run && !port) return "";
   return base::format("torch-{}-{}:{}-{}", run.value_or("none"),
-                      or_nothing(environment, variable::kMasterAddress), port.value_or(""),
+                      or_empty(environment, variable::kMasterAddress), port.value_or(""),
                       environment.text(variable::kTorchRestarts).value_or("0"));
 }
 
@@ -58,7 +58,7 @@ bool by_sluice(const Environment& environment) {
 bool by_torchrun(const Environment& environment) { return environment.has(variable::kTorchRun); }
 bool by_open_mpi(const Environment& environment) { return environment.has(variable::kOmpiRank); }
 
-// A batch script has SLURM_PROCID, too, but is one process however many tasks were asked for.
+// SLURM_PROCID is also set for a batch script, which is one process for any number of tasks.
 bool by_srun(const Environment& environment) {
   return environment.has(variable::kSlurmProcId) && environment.has(variable::kSlurmStep);
 }
@@ -66,7 +66,7 @@ const Variable& slurm_ranks(const Environment& environment) {
   return environment.has(variable::kSlurmStepTasks) ? variable::kSlurmStepTasks
                                                     : variable::kSlurmTasks;
 }
-// Under srun --mpi=pmi2 both are there and agree, and Slurm knows more.
+// srun --mpi=pmi2 sets the variables of both. They agree, and those of Slurm say more.
 bool by_mpich(const Environment& environment) {
   if (!environment.has(variable::kPmiRank)) return false;
   const bool as_slurm =
@@ -117,17 +117,16 @@ class Reader {
     if (placement.job.empty() && placement.ranks > 1) {
       return Status{
           Code::InvalidInput,
-          base::format(
-              "this is rank {} of {} by {}, but of which job is not known: set SLUICE_JOB to a "
-              "name that all ranks of the job, and no others, have",
-              placement.rank, placement.ranks, launcher_.name)};
+          base::format("rank {} of {}, started by {}, does not know its job: set SLUICE_JOB to a "
+                       "name that all ranks of the job, and no others, have",
+                       placement.rank, placement.ranks, launcher_.name)};
     }
     return placement;
   }
 
  private:
   void read_local(Placement& placement) {
-    // Without word of other nodes, all ranks are on this one.
+    // If the launcher does not mention other nodes, all ranks are on this one.
     const int all = placement.ranks;
     placement.local_known = environment_.has(launcher_.local_ranks);
     if (&launcher_.local_ranks == &variable::kSlurmTasksPerNode) {
@@ -141,21 +140,21 @@ class Reader {
   }
 
   void read_master(Placement& placement) {
-    placement.master = or_nothing(environment_, variable::kMasterAddress);
+    placement.master = or_empty(environment_, variable::kMasterAddress);
     if (placement.master.empty() && &launcher_.rank == &variable::kSlurmProcId) {
-      // srun numbers tasks from the first node on, unless told otherwise.
+      // By default srun numbers the tasks from the first node on.
       placement.master =
           first_of_nodes(environment_.text(variable::kSlurmStepNodes)
-                             .value_or(or_nothing(environment_, variable::kSlurmJobNodes)));
+                             .value_or(or_empty(environment_, variable::kSlurmJobNodes)));
     }
-    // The master's own port is torch's, or whoever's that set it.
+    // MASTER_PORT itself is used by torch, or by the program that set it.
     if (environment_.has(variable::kPort)) {
       placement.port = port(variable::kPort);
     } else if (environment_.has(variable::kMasterPort)) {
       const std::uint16_t theirs = port(variable::kMasterPort);
       placement.port = static_cast<std::uint16_t>(theirs < kMostPort ? theirs + 1 : theirs - 1);
     }
-    placement.interface = or_nothing(environment_, variable::kInterface);
+    placement.interface = or_empty(environment_, variable::kInterface);
   }
 
   std::uint16_t port(const Variable& variable) {
@@ -170,7 +169,7 @@ class Reader {
     if (!ranks && status_.ok()) {
       status_ =
           Status{Code::InvalidInput,
-                 base::format("SLURM_STEP_TASKS_PER_NODE is {}, which says nothing of node {}",
+                 base::format("SLURM_STEP_TASKS_PER_NODE is {}, which has no entry for node {}",
                               base::quote(*list), node)};
     }
     return static_cast<int>(ranks.value_or(1));
@@ -182,7 +181,7 @@ class Reader {
     if (!text && fallback) return *fallback;
     if (!text) {
       status_ = Status{Code::InvalidInput,
-                       base::format("{} is not set, though {} seems to have started this process",
+                       base::format("{} is not set, but {} seems to have started this process",
                                     variable.name, launcher_.name)};
       return least;
     }

@@ -1,8 +1,8 @@
-// placement.h - which rank this process is, as its launcher told it.
+// placement.h - the rank of this process, from the environment variables of its launcher.
 //
-// The innermost launcher counts: one that runs inside another sees the outer one's variables too.
-// In that order: sluice launch, torchrun, Open MPI, MPICH, Slurm, a bare RANK and WORLD_SIZE; where
-// none of them is found the process is a rank alone.
+// If one launcher runs inside another, the variables of both are set, and the inner launcher
+// counts. The order is: sluice launch, torchrun, Open MPI, MPICH, Slurm, a bare RANK and
+// WORLD_SIZE. Without any of them the process is a single rank.
 #pragma once
 
 #include <cstdint>
@@ -23,29 +23,30 @@ struct Placement {
   int ranks = 1;
   Rank local_rank = 0;  // among the ranks of this node
   int local_ranks = 1;
-  bool local_known = false;  // the launcher told how many this node has; else all seem to be here
-  std::string job;           // the same on all ranks; empty for a rank alone
-  std::string token;         // likewise; what the ranks of this job know each other by
-  bool token_given = false;  // by the user; else it is the job, which is no secret
-  std::string master;        // where rank 0's node is; empty: not known
-  std::uint16_t port = kDefaultPort;  // where rank 0 can be called there
-  std::string interface;              // that this rank is to be reached through; empty: any
+  bool local_known = false;  // local_ranks is from the launcher; else all ranks are assumed local
+  std::string job;           // equal on all ranks; empty for a single rank
+  std::string token;         // equal on all ranks; without it no process can join
+  bool token_given = false;  // by the user; else the token is the job, which is not secret
+  std::string master;        // the address of rank 0's node; empty: unknown
+  std::uint16_t port = kDefaultPort;  // of the rendezvous on that node
+  std::string interface;              // by which other nodes reach this rank; empty: any
   std::string_view launcher = "none";
 };
 
-// Of SLUICE_TOKEN, else of the file that SLUICE_TOKEN_FILE names. Fails where that has none.
+// The value of SLUICE_TOKEN, else the token in the file that SLUICE_TOKEN_FILE names. Fails if that
+// file has none.
 Result<std::optional<std::string>> given_token(const Environment& environment);
 Result<std::string> token_of_file(const std::string& path);
 
-// Fails with a sentence where variables contradict each other or are not numbers.
+// Fails if variables contradict each other or are not numbers.
 Result<Placement> placement_of(const Environment& environment);
 
-// Reads Slurm's short list of counts, "4(x2),3" for 4, 4, 3: the n-th number, from 0; nullopt if
-// the list is malformed or too short.
+// The n-th number, from 0, of Slurm's list of counts: "4(x2),3" means 4, 4, 3. nullopt if the list
+// is malformed or too short.
 std::optional<std::int64_t> nth_of_counts(std::string_view list, std::int64_t n, std::int64_t most);
 
-// Reads Slurm's short list of names, "node[03-07,9],x": the first name, node03; empty if the list
-// is malformed.
+// The first name in Slurm's list of nodes: node03 of "node[03-07,9],x". Empty if the list is
+// malformed.
 std::string first_of_nodes(std::string_view list);
 
 }  // namespace sluice::bootstrap

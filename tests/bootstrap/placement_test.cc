@@ -125,18 +125,17 @@ TEST(Placement, SaysWhatIsWrongInOneSentence) {
   EXPECT_EQ(with(kSluice, "SLUICE_RANKS", "4x"),
             "SLUICE_RANKS must be a whole number from 1 to 1048576, not \"4x\"");
   EXPECT_EQ(with(kSluice, "SLUICE_RANKS", ""),
-            "SLUICE_RANKS is not set, though sluice launch seems to have started this process");
+            "SLUICE_RANKS is not set, but sluice launch seems to have started this process");
   EXPECT_EQ(with(kSluice, "SLUICE_LOCAL_RANKS", "5"),
             "SLUICE_LOCAL_RANKS must be a whole number from 1 to 4, not \"5\"");
   EXPECT_EQ(with(kSluice, "SLUICE_LOCAL_RANK", "2"),
             "SLUICE_LOCAL_RANK must be a whole number from 0 to 1, not \"2\"");
-  EXPECT_EQ(
-      with(kSluice, "SLUICE_LOCAL_RANK", ""),
-      "SLUICE_LOCAL_RANK is not set, though sluice launch seems to have started this process");
+  EXPECT_EQ(with(kSluice, "SLUICE_LOCAL_RANK", ""),
+            "SLUICE_LOCAL_RANK is not set, but sluice launch seems to have started this process");
   EXPECT_EQ(with(kSlurm, "SLURM_STEP_TASKS_PER_NODE", "4(x2"),
-            "SLURM_STEP_TASKS_PER_NODE is \"4(x2\", which says nothing of node 2");
+            "SLURM_STEP_TASKS_PER_NODE is \"4(x2\", which has no entry for node 2");
   EXPECT_EQ(with(kSlurm, "SLURM_NODEID", "3"),
-            "SLURM_STEP_TASKS_PER_NODE is \"4(x2),3\", which says nothing of node 3");
+            "SLURM_STEP_TASKS_PER_NODE is \"4(x2),3\", which has no entry for node 3");
   EXPECT_NE(with(kOpenMpi, "PMIX_NAMESPACE", "").find("set SLUICE_JOB"), std::string::npos);
 }
 

@@ -46,8 +46,8 @@ const sockaddr_in6& as_v6(const sockaddr_storage& storage) {
   return reinterpret_cast<const sockaddr_in6&>(storage);  // NOLINT: likewise
 }
 
-// BBR all but stops for 200 ms every 10 s to measure the delay, and a collective would wait for
-// each of its connections in turn. If BBR is the system's default, use another algorithm.
+// Every 10 s BBR almost stops for 200 ms to measure the delay, and a collective would wait for each
+// of its connections in turn. If BBR is the system's default, use another algorithm.
 void avoid_bbr(int socket) {
   std::array<char, 16> name{};
   socklen_t bytes = name.size() - 1;
@@ -59,7 +59,7 @@ void avoid_bbr(int socket) {
   }
 }
 
-// Notices a host that is gone even if nothing is sent and no reset arrives.
+// Detects a dead host even if nothing is sent and no reset arrives.
 void enable_keepalive(int socket) {
   constexpr int kIdleSeconds = 5;
   constexpr int kBetweenSeconds = 2;
@@ -165,7 +165,7 @@ base::Fd new_stream_socket(int family) {
 }
 
 base::Fd listen_at(const SocketAddress& address) {
-  constexpr int kBacklog = 1024;  // all ranks may call at once
+  constexpr int kBacklog = 1024;  // all ranks may connect at once
   base::Fd listener = new_stream_socket(address.family());
   if (!listener.open()) return listener;
   set_option(listener.number(), SOL_SOCKET, SO_REUSEADDR, 1);
@@ -189,7 +189,7 @@ void set_mesh_options(int socket) {
 
 std::size_t receive_buffer_for(const Link& link, std::size_t most) {
   constexpr double kLeastBytes = 64 * 1024;
-  constexpr double kLeastSeconds = 1e-3;  // for a queue on the path, a late core
+  constexpr double kLeastSeconds = 1e-3;  // covers a queue on the path and a late thread
   constexpr double kLatencies = 8;        // four round trips
   const double seconds = std::max(kLeastSeconds, kLatencies * link.latency_s);
   const double bytes = std::max(kLeastBytes, seconds * link.bandwidth_bytes_per_s);

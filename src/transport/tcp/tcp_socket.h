@@ -17,7 +17,7 @@ namespace sluice::transport {
 
 class SocketAddress {
  public:
-  // Of an address in digits, as "10.0.0.1" or "fe80::1%eth0"; none where it is a name.
+  // Parses a numeric address: "10.0.0.1" or "fe80::1%eth0". nullopt for a name.
   static std::optional<SocketAddress> numeric(const std::string& host, std::uint16_t port);
   // REQUIRES: AF_INET or AF_INET6.
   static SocketAddress of(const sockaddr& address);
@@ -30,14 +30,14 @@ class SocketAddress {
   socklen_t bytes() const;
   int family() const { return storage_.ss_family; }
 
-  std::string host() const;  // in digits
+  std::string host() const;  // numeric
   std::uint16_t port() const;
   SocketAddress with_port(std::uint16_t port) const;
   std::string text() const;  // "10.0.0.1:29501", "[::1]:29501"
 
-  bool loopback() const;     // only this machine reaches it
+  bool loopback() const;     // reachable from this machine only
   bool unspecified() const;  // 0.0.0.0 or ::
-  bool link_local() const;   // of IPv6: means something only together with an interface
+  bool link_local() const;   // an IPv6 address that is valid only with an interface
 
  private:
   sockaddr_storage storage_{};
@@ -46,34 +46,36 @@ class SocketAddress {
 // "10.0.0.1:29501", "[::1]:29501", "node-a:29501".
 std::string show_address(const std::string& host, std::uint16_t port);
 
-// All addresses of a name, the likeliest first. May block as long as the system's resolver does.
+// All addresses of a name, in the resolver's order of preference. Blocks as long as the resolver
+// does.
 Result<std::vector<SocketAddress>> resolve(const std::string& host, std::uint16_t port);
 
-// A socket that does not block and is not inherited; not open where errno says why.
+// A non-blocking close-on-exec socket. Not open on failure; errno has the reason.
 base::Fd new_stream_socket(int family);
 
-// Listens there, and there only; port 0 takes a free one. Not open where errno says why.
+// Listens at this address only; port 0 means any free port. Not open on failure; errno has the
+// reason.
 base::Fd listen_at(const SocketAddress& address);
 
 void set_option(int socket, int level, int option, int value);
-// No delay for short messages, keep-alive, and a congestion control that does not pause.
+// Sets no delay for short messages, keep-alive, and a congestion control that does not pause.
 void set_mesh_options(int socket);
 
-// The receive buffer bounds what a connection takes in before anybody reads it.
+// The receive buffer bounds the data that a connection takes in before it is read.
 //
-// A fast rank sends the next step's message while its peer still waits for another rank's last one.
-// That message takes bandwidth from the awaited one, so the slow rank falls further behind; TCP's
-// window would grow to megabytes. The buffer needs to hold only what keeps the link busy. A rank
-// that receives from one peer only, as in a ring, is better off with TCP's own window: a thread
-// that comes late to its core then finds more.
+// A fast rank sends the message of its next step while its peer still waits for a message from a
+// slow rank. The early message takes bandwidth from the awaited one, so the slow rank falls further
+// behind, and TCP's window grows to megabytes. A buffer that keeps the link busy is enough. A rank
+// that receives from only one peer, as in a ring, does better with TCP's own window: when its
+// thread is scheduled late, more data has arrived.
 
-// The size for SO_RCVBUF, where the system grants at most `most`. 0: leave it to the system.
+// The value for SO_RCVBUF if the system allows at most `most`. 0: leave the size to the system.
 std::size_t receive_buffer_for(const Link& link, std::size_t most);
 
-// What this system grants.
+// The largest value of SO_RCVBUF that this system allows.
 std::size_t most_receive_buffer();
 
-// Final: the system no longer sizes this socket's buffer.
+// Afterwards the system does not adapt the size of this socket's buffer any more.
 void set_receive_buffer(int socket, std::size_t bytes);
 
 }  // namespace sluice::transport
