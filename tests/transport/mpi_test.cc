@@ -101,7 +101,7 @@ class Reader {
   std::vector<std::byte> last_;
 };
 
-// Every pair both ways at once; `label` tells networks apart.
+// Every pair both ways at once; `label` distinguishes networks.
 void exchange(Network& network, Rank rank, int ranks, std::size_t label) {
   std::vector<std::vector<std::vector<std::byte>>> sending(static_cast<std::size_t>(ranks));
   std::vector<Reader> readers;
@@ -131,8 +131,8 @@ void exchange(Network& network, Rank rank, int ranks, std::size_t label) {
   }));
 }
 
-// Until every rank is here, by messages: all others are sent one, and heard.
-void meet(Network& network, Rank rank, int ranks, std::uint64_t number) {
+// A barrier: every rank sends a message to all others and receives theirs.
+void barrier(Network& network, Rank rank, int ranks, std::uint64_t number) {
   for (Rank peer = 0; peer < ranks; ++peer) {
     if (peer != rank) network.send(peer, header_of(number, 0), nullptr);
   }
@@ -185,7 +185,7 @@ TEST_F(Mpi, WhatCountsAsSentNeedsItsSenderNoMore) {
   std::uint64_t number = 0;
   std::uint64_t sent = 0;
   for (const std::size_t bytes : {13, 5'000, 20'000, 32'768, 100'000}) {
-    meet(*network, rank_, ranks_, ++number);
+    barrier(*network, rank_, ranks_, ++number);
     if (rank_ == 0) {
       const std::vector<std::byte> data = contents(0, 1, 0, bytes);
       network->send(1, header_of(0, bytes), data.data());
@@ -208,7 +208,7 @@ TEST_F(Mpi, WhatCountsAsSentNeedsItsSenderNoMore) {
   }
 }
 
-TEST_F(Mpi, NotesOvertakeMessagesAndTheNewestCounts) {
+TEST_F(Mpi, StatusUpdatesOvertakeMessagesAndTheNewestCounts) {
   const auto network = make_mpi_network().value();
   const std::vector<std::byte> data(3'000'000);
   for (Rank peer = 0; peer < ranks_; ++peer) {
@@ -222,17 +222,17 @@ TEST_F(Mpi, NotesOvertakeMessagesAndTheNewestCounts) {
     if (peer == rank_) continue;
     std::uint64_t newest = 0;
     EXPECT_TRUE(wait_for(*network, [&] {
-      StatusUpdate note;
-      if (network->receive_status(peer, note)) {
-        EXPECT_GT(note.entered, newest);
-        EXPECT_EQ(note.step, peer);
-        EXPECT_EQ(note.waits_for, rank_);
-        newest = note.entered;
+      StatusUpdate update;
+      if (network->receive_status(peer, update)) {
+        EXPECT_GT(update.entered, newest);
+        EXPECT_EQ(update.step, peer);
+        EXPECT_EQ(update.waits_for, rank_);
+        newest = update.entered;
       }
       return newest == 100;
     }));
-    StatusUpdate note;
-    EXPECT_FALSE(network->receive_status(peer, note));
+    StatusUpdate update;
+    EXPECT_FALSE(network->receive_status(peer, update));
   }
   std::vector<Reader> readers;
   for (Rank peer = 0; peer < ranks_; ++peer) readers.emplace_back(*network, peer);
@@ -262,7 +262,7 @@ TEST_F(Mpi, SplitsIntoOddAndEven) {
              static_cast<int>(members.size()), 300 + 10 * static_cast<std::size_t>(rank_ % 2));
     EXPECT_EQ(half.value()->waiter(), network->waiter());
   }
-  meet(*network, rank_, ranks_, 9);
+  barrier(*network, rank_, ranks_, 9);
 }
 
 TEST_F(Mpi, SplitNamesWhoHasNotCalled) {
@@ -278,7 +278,7 @@ TEST_F(Mpi, SplitNamesWhoHasNotCalled) {
     EXPECT_NE(half.status().message().find(base::format("rank {} ", absent)), std::string::npos)
         << half.status().message();
   }
-  meet(*network, rank_, ranks_, 1);
+  barrier(*network, rank_, ranks_, 1);
   // What was given up does not spoil the next one.
   const auto whole = network->split(all, 2, Clock::now() + std::chrono::seconds{20});
   ASSERT_TRUE(whole.ok()) << whole.status().message();
@@ -310,9 +310,9 @@ TEST_F(Mpi, LeavingIsHeardAfterTheDataAndOthersGoOn) {
     EXPECT_TRUE(wait_for(*network, [&] { return !network->death_of(0).empty(); }));
     EXPECT_NE(network->death_of(0).find("has left"), std::string::npos) << network->death_of(0);
     EXPECT_EQ(network->incoming(0), nullptr);
-    StatusUpdate note;
-    EXPECT_TRUE(network->receive_status(0, note));
-    EXPECT_EQ(note.entered, 5U);
+    StatusUpdate update;
+    EXPECT_TRUE(network->receive_status(0, update));
+    EXPECT_EQ(update.entered, 5U);
     for (Rank peer = 1; peer < ranks_; ++peer) {
       if (peer == rank_) continue;
       EXPECT_EQ(network->death_of(peer), "");
@@ -328,7 +328,7 @@ TEST_F(Mpi, LeavingIsHeardAfterTheDataAndOthersGoOn) {
 TEST_F(Mpi, ManyNetworksOneAfterAnother) {
   for (int i = 0; i < 50; ++i) {
     const auto network = make_mpi_network().value();
-    meet(*network, rank_, ranks_, static_cast<std::uint64_t>(i));
+    barrier(*network, rank_, ranks_, static_cast<std::uint64_t>(i));
   }
 }
 
@@ -360,8 +360,8 @@ TEST_F(Mpi, TheSteadyStateAllocatesNothing) {
     }
     while (network->sent(next) < sent) std::this_thread::yield();
     network->send_status(next, {.entered = sent});
-    StatusUpdate note;
-    network->receive_status(last, note);
+    StatusUpdate update;
+    network->receive_status(last, update);
   };
   for (int i = 0; i < 20; ++i) round();
   const auto before = engine::allocations();

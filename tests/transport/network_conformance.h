@@ -1,5 +1,5 @@
-// network_conformance.h - what any Network must do. Each function is called by every rank, with a
-// network of all of them; it returns "" or what was wrong.
+// network_conformance.h - checks that every Network must pass. Every rank calls each function with
+// its end of a network of all ranks. The result is "" or a description of the error.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace sluice::transport::network_conformance {
 inline constexpr std::chrono::seconds kDeadline{30};
 inline constexpr std::size_t kSizes[] = {0, 1, 13, 4096, 4097, 300'000, 3'000'000};
 
-// Unique for every (sender, receiver, message, byte), near enough.
+// Nearly unique for every (sender, receiver, message, byte).
 inline std::byte byte_of(Rank from, Rank to, std::size_t message, std::size_t i) {
   const std::uint64_t mixed = (i + 1) * 2654435761U + static_cast<std::uint64_t>(from) * 97 +
                               static_cast<std::uint64_t>(to) * 1013 + message * 7919;
@@ -34,8 +34,8 @@ bool eventually(Done&& done) {
   return true;
 }
 
-// Receives one message, in pieces of odd sizes, by turns read to its place and taken from the
-// network's own memory.
+// Receives all messages of a peer, in pieces of odd sizes. It alternates between read() and
+// arrived().
 class Receiver {
  public:
   Receiver(Network& network, Rank own, Rank peer) : network_{network}, own_{own}, peer_{peer} {}
@@ -93,7 +93,8 @@ class Receiver {
   std::size_t turn_ = 0;
 };
 
-// All pairs, both ways at once; all messages of a pair are under way together.
+// All pairs exchange messages in both directions at once; all messages of a pair are in flight
+// together.
 inline std::string all_to_all(Network& network, Rank own, const std::vector<Rank>& peers) {
   std::vector<std::vector<std::byte>> sent;
   std::vector<Receiver> receivers;
@@ -124,8 +125,8 @@ inline std::string all_to_all(Network& network, Rank own, const std::vector<Rank
   return done ? "" : "not all messages came in time";
 }
 
-// The newest note counts; each rank's is told to all.
-inline std::string notes(Network& network, Rank own, const std::vector<Rank>& peers) {
+// Every rank sends status updates to all others, and the newest one counts.
+inline std::string status_updates(Network& network, Rank own, const std::vector<Rank>& peers) {
   constexpr std::uint64_t kLast = 50;
   for (std::uint64_t entered = 1; entered <= kLast; ++entered) {
     for (const Rank peer : peers)
@@ -133,22 +134,23 @@ inline std::string notes(Network& network, Rank own, const std::vector<Rank>& pe
           peer, {.entered = entered, .count = static_cast<std::uint64_t>(own), .step = 7});
   }
   for (const Rank peer : peers) {
-    StatusUpdate note;
+    StatusUpdate update;
     std::uint64_t newest = 0;
     const bool came = eventually([&] {
-      if (network.receive_status(peer, note)) {
-        if (note.entered <= newest || note.count != static_cast<std::uint64_t>(peer)) return true;
-        newest = note.entered;
+      if (network.receive_status(peer, update)) {
+        if (update.entered <= newest || update.count != static_cast<std::uint64_t>(peer))
+          return true;
+        newest = update.entered;
       }
       return newest == kLast;
     });
-    if (!came || newest != kLast || note.step != 7)
-      return base::format("of rank {}'s notes {} is the newest", peer, newest);
+    if (!came || newest != kLast || update.step != 7)
+      return base::format("the newest status update of rank {} is {}", peer, newest);
   }
   return "";
 }
 
-// A rank leaves after its last message: the others have the message first and the news then.
+// A rank leaves after its last message: the others receive the message before they notice the end.
 inline std::string leaves(std::unique_ptr<Network> network, Rank own,
                           const std::vector<Rank>& peers) {
   constexpr std::size_t kBytes = 2'000'000;
@@ -168,20 +170,20 @@ inline std::string leaves(std::unique_ptr<Network> network, Rank own,
   std::size_t done = 0;
   std::string early;
   const bool all = eventually([&] {
-    StatusUpdate note;
-    (void)network->receive_status(0, note);
+    StatusUpdate update;
+    (void)network->receive_status(0, update);
     if (network->incoming(0) != nullptr)
       done += network->read(0, data.data() + done, kBytes - done);
     return done == kBytes;
   });
   if (!all) return base::format("{} bytes of {} came", done, kBytes);
   if (std::count(data.begin(), data.end(), std::byte{42}) != std::ssize(data)) return "wrong bytes";
-  const bool heard = eventually([&] {
-    StatusUpdate note;
-    (void)network->receive_status(0, note);
+  const bool noticed = eventually([&] {
+    StatusUpdate update;
+    (void)network->receive_status(0, update);
     return !network->death_of(0).empty();
   });
-  if (!heard) return "its leaving was not heard";
+  if (!noticed) return "its end was not noticed";
   return network->death_of(0).find("left") != std::string::npos ? "" : network->death_of(0);
 }
 

@@ -1,4 +1,4 @@
-// processes.h - tests whose ranks are processes: forked, watched, and told apart by what they say.
+// processes.h - runs the ranks of a test as forked processes, and collects what they return.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -33,14 +33,14 @@ inline ShmOptions as(Rank rank, int ranks, const std::string& job,
           .deadline = Clock::now() + deadline};
 }
 
-inline constexpr unsigned kDeadlineSeconds = 60;  // then a rank is killed by its alarm
+inline constexpr unsigned kDeadlineSeconds = 60;  // then its alarm kills a rank
 
 struct Process {
   pid_t pid = 0;
   int pipe = -1;
 };
 
-// The body returns "" when all was as expected, else what was not.
+// The body returns "" or a description of the error.
 inline Process start(const std::function<std::string()>& body) {
   std::array<int, 2> ends{};
   if (pipe2(ends.data(), 0) != 0) std::terminate();
@@ -61,7 +61,7 @@ inline Process start(const std::function<std::string()>& body) {
   return {pid, ends[0]};
 }
 
-// What it said, and how it ended if not by itself.
+// The result of the body, and the signal if one ended the process.
 inline std::string finish(const Process& process) {
   std::string said;
   std::array<char, 4096> part{};

@@ -1,4 +1,4 @@
-// Memory shared by real processes: what one writes the others read, and who of them is alive.
+// Shared memory of processes: how they join, access each other's memory, and notice a dead peer.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -23,18 +23,18 @@ using testing_processes::as;
 using testing_processes::run_ranks;
 using testing_processes::unique_job;
 
-// Waits until every rank has come here `times` times.
-void meet(const Group& group, std::uint64_t times) {
+// Waits until every rank has called it `times` times.
+void barrier(const Group& group, std::uint64_t times) {
   group.own_board().entered.store(times);
   for (Rank rank = 0; rank < group.size(); ++rank) {
     while (group.board(rank).entered.load() < times) std::this_thread::sleep_for(100us);
   }
 }
 
-// Tells the others of a segment, and hears of theirs.
+// Sends the id of a memory block to all ranks and returns the ids of all ranks.
 std::vector<std::uint64_t> exchange(const Group& group, std::uint64_t id, std::uint64_t times) {
   group.own_board().count.store(id);
-  meet(group, times);
+  barrier(group, times);
   std::vector<std::uint64_t> ids;
   for (Rank rank = 0; rank < group.size(); ++rank) ids.push_back(group.board(rank).count.load());
   return ids;
@@ -70,13 +70,13 @@ TEST_P(ShmOf, EveryRankReadsAndWritesTheMemoryOfAllOthers) {
     if (std::any_of(own.data, own.data + own.bytes, [](std::byte b) { return b != std::byte{0}; }))
       return "not zeroed";
     const auto ids = exchange(*group, own.id, 1);
-    for (Rank peer = 0; peer < n; ++peer) {  // into the part of every peer's segment that is ours
+    for (Rank peer = 0; peer < n; ++peer) {  // into the own part of every peer's memory block
       std::byte* const part =
           group->address(peer, {ids[static_cast<std::size_t>(peer)], kBytes * me}).value();
       for (std::size_t i = 0; i < kBytes; ++i) part[i] = pattern(me * n + peer, i);
     }
-    meet(*group, 2);
-    for (Rank peer = 0; peer < n; ++peer) {  // in our own segment, and in all others
+    barrier(*group, 2);
+    for (Rank peer = 0; peer < n; ++peer) {  // in the own memory block and in all others
       for (Rank writer = 0; writer < n; ++writer) {
         const std::byte* const part =
             group->address(peer, {ids[static_cast<std::size_t>(peer)], kBytes * writer}).value();
@@ -86,13 +86,13 @@ TEST_P(ShmOf, EveryRankReadsAndWritesTheMemoryOfAllOthers) {
         }
       }
     }
-    meet(*group, 3);
+    barrier(*group, 3);
     return "";
   });
   for (const std::string& text : said) EXPECT_EQ(text, "");
 }
 
-TEST(Shm, MapsAPeersSegmentWhenItIsFirstNamed) {
+TEST(Shm, MapsAPeersMemoryBlockWhenItIsFirstNamed) {
   const auto said = run_ranks(2, [job = unique_job()](Rank me) -> std::string {
     const auto group = make_shm_group(as(me, 2, job)).value();
     const MemoryBlock one = group->memory().allocate(5000).value();
@@ -105,7 +105,7 @@ TEST(Shm, MapsAPeersSegmentWhenItIsFirstNamed) {
     if (group->address(1 - me, {ids[static_cast<std::size_t>(1 - me)], 4999}).value() !=
         first + 4999)
       return "elsewhere";
-    meet(*group, 2);
+    barrier(*group, 2);
     return after == before + 1 && mappings() == after
                ? ""
                : base::format("{}, {}, {}", before, after, mappings());
@@ -113,7 +113,7 @@ TEST(Shm, MapsAPeersSegmentWhenItIsFirstNamed) {
   EXPECT_EQ(said, (std::vector<std::string>{"", ""}));
 }
 
-TEST(Shm, SegmentsThatComeAndGoLeaveNoMappingsBehind) {
+TEST(Shm, ReleasedMemoryBlocksLeaveNoMappingsBehind) {
   const auto said = run_ranks(2, [job = unique_job()](Rank me) -> std::string {
     const auto group = make_shm_group(as(me, 2, job)).value();
     const int before = mappings();
@@ -124,7 +124,7 @@ TEST(Shm, SegmentsThatComeAndGoLeaveNoMappingsBehind) {
       const std::byte seen =
           *group->address(1 - me, {ids[static_cast<std::size_t>(1 - me)], 0}).value();
       if (seen != pattern(1 - me, round)) return base::format("round {}: old bytes", round);
-      meet(*group, 2 * round + 2);
+      barrier(*group, 2 * round + 2);
       group->memory().release(own);
     }
     return mappings() <= before + 1 ? ""
@@ -133,7 +133,7 @@ TEST(Shm, SegmentsThatComeAndGoLeaveNoMappingsBehind) {
   EXPECT_EQ(said, (std::vector<std::string>{"", ""}));
 }
 
-TEST(Shm, RefusesWhatIsNotASegment) {
+TEST(Shm, RefusesAnInvalidMemoryBlock) {
   const auto said = run_ranks(2, [job = unique_job()](Rank me) -> std::string {
     const auto group = make_shm_group(as(me, 2, job)).value();
     const MemoryBlock own = group->memory().allocate(4096).value();
@@ -145,14 +145,14 @@ TEST(Shm, RefusesWhatIsNotASegment) {
       if (group->address(1 - me, location).ok()) wrong += base::format("{:x} ", location.block);
     }
     if (group->address(me, {own.id + 1, 0}).ok()) wrong += "own";
-    meet(*group, 2);
+    barrier(*group, 2);
     return wrong;
   });
   EXPECT_EQ(said, (std::vector<std::string>{"", ""}));
 }
 
-// Rank 1 ends in some way; rank 0 waits until it hears of it.
-std::string heard_of(const std::function<void(std::shared_ptr<Memory>&)>& end) {
+// Rank 1 ends in some way; rank 0 waits until it notices.
+std::string death_seen_after(const std::function<void(std::shared_ptr<Memory>&)>& end) {
   const auto said = run_ranks(2, [&, job = unique_job()](Rank me) -> std::string {
     std::shared_ptr<Memory> memory = join_shm(as(me, 2, job)).value().memory;
     if (me == 1) {
@@ -174,12 +174,12 @@ std::string heard_of(const std::function<void(std::shared_ptr<Memory>&)>& end) {
 }
 
 TEST(Shm, AKilledPeerIsGone) {
-  const std::string said = heard_of([](auto&) { raise(SIGKILL); });
+  const std::string said = death_seen_after([](auto&) { raise(SIGKILL); });
   EXPECT_TRUE(said.starts_with("process ") && said.ends_with(" is gone")) << said;
 }
 
 TEST(Shm, APeerThatLetGoHasLeft) {
-  const std::string said = heard_of([](std::shared_ptr<Memory>& memory) {
+  const std::string said = death_seen_after([](std::shared_ptr<Memory>& memory) {
     memory.reset();
     std::this_thread::sleep_for(300ms);
   });
@@ -187,7 +187,7 @@ TEST(Shm, APeerThatLetGoHasLeft) {
 }
 
 TEST(Shm, AKilledPeerIsGoneThoughItsChildLivesOn) {
-  const std::string said = heard_of([](auto&) {
+  const std::string said = death_seen_after([](auto&) {
     if (fork() == 0) {
       std::this_thread::sleep_for(2s);
       _exit(0);
@@ -198,7 +198,7 @@ TEST(Shm, AKilledPeerIsGoneThoughItsChildLivesOn) {
 }
 
 TEST(Shm, AChildThatGoesDoesNotHangUpForItsParent) {
-  const std::string said = heard_of([](std::shared_ptr<Memory>& memory) {
+  const std::string said = death_seen_after([](std::shared_ptr<Memory>& memory) {
     if (const pid_t child = fork(); child == 0) {
       memory.reset();
       _exit(0);
@@ -222,7 +222,7 @@ TEST(Shm, NothingIsLeftOpenOrMapped) {
       const auto ids = exchange(*group, own.id, 1);
       for (Rank peer = 0; peer < 3; ++peer)
         (void)group->address(peer, {ids[static_cast<std::size_t>(peer)], 0}).value();
-      meet(*group, 2);
+      barrier(*group, 2);
     }
     ShmOptions alone = as(me, 4, job);  // fails: there is no rank 3
     alone.deadline = Clock::now() + 100ms;
@@ -246,15 +246,15 @@ TEST(Shm, ThreadsOfARankMayAllAskAtOnce) {
       for (int t = 0; t < 4; ++t) {
         threads.emplace_back([&] {
           for (int i = 0; i < 200; ++i) {
-            const MemoryBlock segment = group->memory().allocate(3000).value();
+            const MemoryBlock block = group->memory().allocate(3000).value();
             (void)group->address(1 - me, {ids[static_cast<std::size_t>(1 - me)], 77}).value();
             (void)group->death_of(1 - me);
-            group->memory().release(segment);
+            group->memory().release(block);
           }
         });
       }
     }
-    meet(*group, 2);
+    barrier(*group, 2);
     return "";
   });
   EXPECT_EQ(said, (std::vector<std::string>{"", ""}));
@@ -293,14 +293,14 @@ TEST(ShmJoin, AWrongTokenIsRefused) {
   }
 }
 
-TEST(ShmJoin, RanksThatCountDifferentlyAreToldSo) {
+TEST(ShmJoin, ARankThatCountsTheRanksDifferentlyIsRefused) {
   const auto said = run_ranks(2, [job = unique_job()](Rank me) {
     return join_shm(as(me, 2 + me, job, 1s)).status().message();
   });
   EXPECT_TRUE(base::has(said[1], "it counts 3 ranks, not 2")) << said[1];
 }
 
-TEST(ShmJoin, ARankThatIsThereTwiceIsToldSo) {
+TEST(ShmJoin, ASecondProcessWithTheSameRankIsRefused) {
   const auto said = run_ranks(2, [job = unique_job()](int i) {
     std::this_thread::sleep_for(200ms * i);
     return join_shm(as(0, 2, job, 1s)).status().message();
@@ -323,7 +323,7 @@ TEST(ShmJoin, ARankThatDiesWhileJoiningEndsTheWaitAtOnce) {
   EXPECT_TRUE(base::has(said[0], "was lost before all 3 ranks had joined")) << said[0];
 }
 
-TEST(ShmJoin, AStrangerThatTalksNonsenseOrNothingDoesNoHarm) {
+TEST(ShmJoin, ConnectionsWithGarbageOrWithoutAHelloDoNoHarm) {
   const std::string job = unique_job();
   const auto said = run_ranks(4, [&](int i) -> std::string {
     if (i < 2) {
@@ -348,7 +348,7 @@ TEST(ShmJoin, AStrangerThatTalksNonsenseOrNothingDoesNoHarm) {
   EXPECT_EQ(said, (std::vector<std::string>{"", "", "", ""}));
 }
 
-TEST(ShmJoin, LongJobsAreToldApart) {
+TEST(ShmJoin, LongJobNamesAreDistinguished) {
   const std::string job = std::string(300, 'j') + unique_job();
   const auto said = run_ranks(4, [&](int i) {
     return join_shm(as(i % 2, 2, job + std::to_string(i / 2))).status().message();
@@ -364,7 +364,7 @@ TEST(ShmJoin, ManyRanksJoinAndLeaveAtOnce) {
   EXPECT_EQ(said, std::vector<std::string>(kRanks));
 }
 
-TEST(ShmJoin, RefusesRanksThatCannotBe) {
+TEST(ShmJoin, RefusesInvalidRanks) {
   EXPECT_FALSE(join_shm(as(2, 2, "j")).ok());
   EXPECT_FALSE(join_shm(as(-1, 2, "j")).ok());
   EXPECT_FALSE(join_shm(as(0, 0, "j")).ok());

@@ -24,10 +24,10 @@ base::Fd listen_somewhere(std::uint16_t& port) {
 }
 
 struct Rig {
-  std::vector<base::Fd> wakers;
+  std::vector<base::Fd> wake_descriptors;
   std::vector<TcpOptions> options;
 
-  // Ranks by node: those of the same node have no connection.
+  // `nodes` has the node of each rank. Ranks on one node have no connection.
   explicit Rig(const std::vector<int>& nodes, const std::string& token = "secret") {
     std::vector<TcpAddress> addresses;
     std::vector<base::Fd> listeners;
@@ -36,13 +36,13 @@ struct Rig {
       listeners.push_back(listen_somewhere(addresses.back().port));
     }
     for (std::size_t rank = 0; rank < nodes.size(); ++rank) {
-      wakers.emplace_back(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+      wake_descriptors.emplace_back(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
       TcpOptions own{.rank = static_cast<Rank>(rank),
                      .addresses = addresses,
                      .own_address = "127.0.0.1",
                      .listener = std::move(listeners[rank]),
                      .token = token,
-                     .wake_descriptor = wakers.back().number(),
+                     .wake_descriptor = wake_descriptors.back().number(),
                      .deadline = Clock::now() + 20s};
       for (std::size_t peer = 0; peer < nodes.size(); ++peer) {
         if (nodes[peer] == nodes[rank]) own.addresses[peer].port = 0;
@@ -91,19 +91,19 @@ std::vector<int> every_rank_a_node(int ranks) {
 class Tcp : public testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(Ranks, Tcp, testing::Values(1, 2, 3, 7));
 
-TEST_P(Tcp, MessagesComeWholeAndInOrderBetweenAllPairs) {
+TEST_P(Tcp, MessagesArriveCompleteAndInOrderBetweenAllPairs) {
   run(every_rank_a_node(GetParam()), [](auto network, Rank rank, const auto& peers) {
     return network_conformance::all_to_all(*network, rank, peers);
   });
 }
 
-TEST_P(Tcp, TheNewestNoteCounts) {
+TEST_P(Tcp, TheNewestStatusUpdateCounts) {
   run(every_rank_a_node(GetParam()), [](auto network, Rank rank, const auto& peers) {
-    return network_conformance::notes(*network, rank, peers);
+    return network_conformance::status_updates(*network, rank, peers);
   });
 }
 
-TEST_P(Tcp, WhatWasSentBeforeLeavingArrives) {
+TEST_P(Tcp, MessagesSentBeforeLeavingArrive) {
   run(every_rank_a_node(GetParam()), [](auto network, Rank rank, const auto& peers) {
     return network_conformance::leaves(std::move(network), rank, peers);
   });
@@ -130,12 +130,12 @@ TEST(TcpSplit, PartsHaveConnectionsOfTheirOwn) {
   });
 }
 
-TEST(TcpJoin, AStrangerIsHungUpOnAndHoldsNobodyUp) {
+TEST(TcpJoin, GarbageOnAConnectionDelaysNoRank) {
   Rig rig{{0, 1}};
   const std::uint16_t port = rig.options[1].addresses[0].port;
-  const auto door = *SocketAddress::numeric("127.0.0.1", port);
-  const base::Fd stranger{socket(door.family(), SOCK_STREAM | SOCK_CLOEXEC, 0)};
-  ASSERT_EQ(connect(stranger.number(), door.address(), door.bytes()), 0);
+  const auto listener = *SocketAddress::numeric("127.0.0.1", port);
+  const base::Fd stranger{socket(listener.family(), SOCK_STREAM | SOCK_CLOEXEC, 0)};
+  ASSERT_EQ(connect(stranger.number(), listener.address(), listener.bytes()), 0);
   const std::string garbage(sizeof(TcpHello), 'x');
   ASSERT_GT(send(stranger.number(), garbage.data(), garbage.size(), 0), 0);
   std::jthread other{[&] {
@@ -161,17 +161,17 @@ TEST(TcpJoin, AnotherTokenIsRefusedAndTheMissingRankNamed) {
   EXPECT_NE(network.status().message().find("no connection with rank 1"), std::string::npos);
 }
 
-TEST(TcpSleep, ASleeperWakesForMessagesNotesAndTheRingsOfItsNode) {
+TEST(TcpSleep, AWaiterWakesForMessagesStatusUpdatesAndDoorbells) {
   Rig rig{{0, 1}};
-  Doorbell bell;
+  Doorbell doorbell;
   std::unique_ptr<Network> sender;
   std::jthread other{[&] { sender = make_tcp_network(std::move(rig.options[1])).value(); }};
   auto receiver = make_tcp_network(std::move(rig.options[0])).value();
   other.join();
   const auto waiter = receiver->waiter();
-  while (!waiter->sleep(bell, 0, Clock::now() + 1ms)) continue;  // what the joining left
+  while (!waiter->sleep(doorbell, 0, Clock::now() + 1ms)) continue;  // events of the handshake
 
-  // A busy machine may wake anybody late, but not every time.
+  // A busy machine may wake a thread late, but not every time.
   const auto woken_by = [&](const std::function<void()>& act) {
     auto best = Clock::duration::max();
     for (int attempt = 0; attempt < 5 && best > 90ms; ++attempt) {
@@ -180,7 +180,7 @@ TEST(TcpSleep, ASleeperWakesForMessagesNotesAndTheRingsOfItsNode) {
         act();
       }};
       const auto start = Clock::now();
-      (void)waiter->sleep(bell, 0, start + 5s);
+      (void)waiter->sleep(doorbell, 0, start + 5s);
       best = std::min(best, Clock::now() - start);
     }
     return best;
@@ -188,9 +188,9 @@ TEST(TcpSleep, ASleeperWakesForMessagesNotesAndTheRingsOfItsNode) {
   const std::byte data{1};
   EXPECT_LT(woken_by([&] { sender->send(0, {.bytes = 1}, &data); }), 90ms);
   EXPECT_LT(woken_by([&] { sender->send_status(0, {.entered = 1}); }), 90ms);
-  EXPECT_LT(woken_by([&] { eventfd_write(rig.wakers[0].number(), 1); }), 90ms);
-  for (int i = 0; i < 3; ++i) (void)waiter->sleep(bell, 0, Clock::now() + 1ms);  // what came late
-  EXPECT_GE(woken_by([] {}), 90ms);  // nothing of the above wakes twice
+  EXPECT_LT(woken_by([&] { eventfd_write(rig.wake_descriptors[0].number(), 1); }), 90ms);
+  for (int i = 0; i < 3; ++i) (void)waiter->sleep(doorbell, 0, Clock::now() + 1ms);  // late events
+  EXPECT_GE(woken_by([] {}), 90ms);  // no event wakes twice
 }
 
 }  // namespace
