@@ -12,10 +12,11 @@
 #include "sluice/schedule.h"
 #include "sluice/status.h"
 #include "sluice/verify.h"
+#include "sluice/version.h"
 
 namespace sluice {
 
-struct Algorithm {
+struct SLUICE_API Algorithm {
   std::string_view name;
   int version = 1;  // part of a proof's key: raised whenever a Program changes
   std::span<const Collective> collectives;
@@ -35,25 +36,25 @@ struct Algorithm {
 };
 
 // All built-in algorithms, in the order in which lists show them.
-std::span<const Algorithm> built_in_algorithms();
+SLUICE_API std::span<const Algorithm> built_in_algorithms();
 
 // The algorithm of that name; the error suggests the nearest name.
-Result<const Algorithm*> find_algorithm(std::string_view name);
+SLUICE_API Result<const Algorithm*> find_algorithm(std::string_view name);
 
 // The shape with everything that the algorithm needs (a grid), or the reason why there is no such
 // shape. All functions below require a shape that was completed for their algorithm.
-Result<Shape> complete_shape(const Algorithm& algorithm, Shape shape);
+SLUICE_API Result<Shape> complete_shape(const Algorithm& algorithm, Shape shape);
 
 // The programs of all ranks.
-Schedule build_schedule(const Algorithm& algorithm, const Shape& shape);
+SLUICE_API Schedule build_schedule(const Algorithm& algorithm, const Shape& shape);
 
 // Builds the schedule, verifies it, and compares its steps and bytes with the closed forms.
-Proof prove(const Algorithm& algorithm, const Shape& shape);
+SLUICE_API Proof prove(const Algorithm& algorithm, const Shape& shape);
 
 // The load on the links of a topology, by the closed form.
-Load load_of(const Algorithm& algorithm, const Shape& shape, const Topology& topology);
+SLUICE_API Load load_of(const Algorithm& algorithm, const Shape& shape, const Topology& topology);
 
 // The grid of x rows of y ranks with x * y = ranks, x <= y and x as large as possible: {y, y, ...}.
-std::vector<int> most_square_grid(int ranks);
+SLUICE_API std::vector<int> most_square_grid(int ranks);
 
 }  // namespace sluice

@@ -28,6 +28,7 @@
 #include "sluice/schedule.h"
 #include "sluice/status.h"
 #include "sluice/types.h"
+#include "sluice/version.h"
 
 namespace sluice {
 
@@ -44,7 +45,7 @@ struct CollectiveOptions {
 
 // Memory that peers read and write in place. It is freed with the last copy of the handle, and must
 // outlive the collectives on it.
-class Pool {
+class SLUICE_API Pool {
  public:
   // For Communicator::allocate(). Memory from elsewhere works too, but peers cannot reach it.
   Pool(std::shared_ptr<std::byte> data, std::size_t bytes)
@@ -63,7 +64,7 @@ class Pool {
 };
 
 // A collective that was issued. Dropping it does not cancel the collective.
-class Work {
+class SLUICE_API Work {
  public:
   // Blocks until the result is in the buffer and the caller may change the buffer again. Throws
   // Error when a peer is lost or makes a different call, or when nothing has moved for `deadline`
@@ -85,7 +86,7 @@ class Work {
 };
 
 // A group of ranks, as one of them sees it. A copy is the same communicator.
-class Communicator {
+class SLUICE_API Communicator {
  public:
   // The ranks that `sluice launch`, mpirun, srun or torchrun started, on one machine or several; a
   // single rank when none of them did. Blocks until all ranks have joined. Throws Error when they

@@ -10,6 +10,8 @@
 #include <functional>
 #include <string>
 
+#include "sluice/version.h"
+
 namespace sluice {
 
 enum class LogLevel : std::uint8_t {
@@ -23,9 +25,9 @@ using LogSink = std::function<void(LogLevel level, const std::string& message)>;
 // Sends messages of `threshold` and above to `sink` from now on. A null sink restores standard
 // error and the threshold Warning. Waits for a running call of the old sink. The sink must not call
 // the log functions and must not throw.
-void set_log(LogSink sink, LogLevel threshold = LogLevel::Info);
+SLUICE_API void set_log(LogSink sink, LogLevel threshold = LogLevel::Info);
 
 // Changes the threshold alone. Once a program has called this or set_log(), SLUICE_LOG is ignored.
-void set_log_level(LogLevel threshold);
+SLUICE_API void set_log_level(LogLevel threshold);
 
 }  // namespace sluice

@@ -43,7 +43,7 @@ inline constexpr Collective kCollectives[] = {Collective::AllReduce, Collective:
                                               Collective::Reduce};
 
 // "all_reduce", "reduce_scatter", ...
-std::string_view name(Collective collective);
+SLUICE_API std::string_view name(Collective collective);
 
 // The input of an algorithm: all that it needs to write the Program of every rank.
 struct Shape {
@@ -67,7 +67,7 @@ struct Range {
 
 // How a buffer is cut into chunks: chunk c has the share weight(c) / total_weight() of the
 // elements. By default, every weight is 1.
-class Chunking {
+class SLUICE_API Chunking {
  public:
   explicit Chunking(int chunks) : chunks_{chunks} {}
   explicit Chunking(std::vector<std::int64_t> weights);
@@ -108,7 +108,7 @@ struct Write {
 };
 
 // The operations of one rank, step by step.
-class Program {
+class SLUICE_API Program {
  public:
   // `scratch` has the names of the scratch buffers, whose ids are 1, 2, ...
   explicit Program(Chunking chunking, std::vector<std::string> scratch = {});
@@ -165,30 +165,30 @@ struct Schedule {
 
 // The rank that a chunk belongs to in reduce_scatter and all_gather: rank r of n ranks owns the
 // r-th n-th of the chunks. REQUIRES: chunking.chunks() is a multiple of ranks.
-Rank owner_of_chunk(const Chunking& chunking, int ranks, int chunk);
+SLUICE_API Rank owner_of_chunk(const Chunking& chunking, int ranks, int chunk);
 
 // Whether the collective adds up contributions: all_reduce, reduce_scatter and reduce do.
-bool is_reduction(Collective collective);
+SLUICE_API bool is_reduction(Collective collective);
 // Whether one rank is the source or the target: broadcast and reduce.
-bool has_root(Collective collective);
+SLUICE_API bool has_root(Collective collective);
 // Whether parts of the buffer belong to ranks: reduce_scatter and all_gather.
-bool has_owners(Collective collective);
+SLUICE_API bool has_owners(Collective collective);
 // Whether a rank has an input for a chunk, and whether it must have the result in the end.
-bool contributes(const Shape& shape, const Chunking& chunking, Rank rank, int chunk);
-bool receives_result(const Shape& shape, const Chunking& chunking, Rank rank, int chunk);
+SLUICE_API bool contributes(const Shape& shape, const Chunking& chunking, Rank rank, int chunk);
+SLUICE_API bool receives_result(const Shape& shape, const Chunking& chunking, Rank rank, int chunk);
 
 // Writes a schedule as text (docs/schedule-format.md): header, hash, and one line for each send,
 // receive and local operation. parse_schedule() returns an equal schedule. Throws Error
 // (InvalidArgument), before it writes anything, if the text form cannot express the schedule: its
 // programs differ in chunks or scratch, or name a rank, buffer or chunk that does not exist.
-void print_schedule(std::ostream& out, const Schedule& schedule);
+SLUICE_API void print_schedule(std::ostream& out, const Schedule& schedule);
 
 // Reads the text form. An error names line and column (InvalidInput). Memory is bounded for every
 // input. The hash line is optional, for files written by hand; if present, it must match.
-Result<Schedule> parse_schedule(std::istream& in);
+SLUICE_API Result<Schedule> parse_schedule(std::istream& in);
 
 // The hash of the schedule's text without the hash line: equal schedules have equal hashes. Throws
 // Error in the same cases as print_schedule().
-std::uint64_t hash_schedule(const Schedule& schedule);
+SLUICE_API std::uint64_t hash_schedule(const Schedule& schedule);
 
 }  // namespace sluice

@@ -12,6 +12,8 @@
 #include <utility>
 #include <variant>
 
+#include "sluice/version.h"
+
 namespace sluice {
 
 enum class Code : std::uint8_t {
@@ -64,7 +66,7 @@ class [[nodiscard]] Status {
 };
 
 // The exception of the public API: what() is the message of the Status.
-class Error : public std::runtime_error {
+class SLUICE_API Error : public std::runtime_error {
  public:
   explicit Error(const Status& status)
       : std::runtime_error{status.message()}, code_{status.code()} {}

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "sluice/schedule.h"
+#include "sluice/version.h"
 
 namespace sluice {
 
@@ -50,7 +51,7 @@ class Fraction {
 };
 
 // "3/2", or "2" when the denominator is 1.
-std::string to_string(Fraction fraction);
+SLUICE_API std::string to_string(Fraction fraction);
 
 // The result of verify().
 struct Proof {
@@ -64,9 +65,9 @@ struct Proof {
 // Proves (a) to (d) and (f) of docs/execution-model.md, or explains the error in one sentence.
 // Does not throw, however wrong the schedule is. Memory: a few times the schedule, plus ranks^2
 // bits.
-Proof verify(const Schedule& schedule);
+SLUICE_API Proof verify(const Schedule& schedule);
 
 // The bytes that a program sends / bytes of the buffer.
-Fraction sent_share(const Program& program);
+SLUICE_API Fraction sent_share(const Program& program);
 
 }  // namespace sluice

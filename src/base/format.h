@@ -14,9 +14,11 @@
 #include <string>
 #include <string_view>
 
+#include "sluice/version.h"
+
 namespace sluice::base {
 
-std::string format_values(fmt::string_view text, fmt::format_args values);
+SLUICE_API std::string format_values(fmt::string_view text, fmt::format_args values);
 void append_values(std::string& to, fmt::string_view text, fmt::format_args values);
 void print_values(std::FILE* file, fmt::string_view text, fmt::format_args values);
 

@@ -9,11 +9,13 @@
 #include <vector>
 
 #include "sluice/status.h"
+#include "sluice/version.h"
 
 namespace sluice::base {
 
 // The candidate with the smallest edit distance to `word`, or "" if none is near.
-std::string_view nearest_name(std::string_view word, std::span<const std::string_view> candidates);
+SLUICE_API std::string_view nearest_name(std::string_view word,
+                                         std::span<const std::string_view> candidates);
 
 // Parses a whole decimal number in [least, most]. The error begins with `what`: "ranks must be
 // ...".
@@ -22,7 +24,7 @@ Result<std::int64_t> parse_whole(std::string_view text, std::int64_t least, std:
 
 // Parses a size: "51M", "64KB", "1.5G", "4096". K, M, G and T are powers of 1,024; KB, MB, GB and
 // TB are powers of 1,000.
-Result<std::int64_t> parse_bytes(std::string_view text);
+SLUICE_API Result<std::int64_t> parse_bytes(std::string_view text);
 
 // "51.5 MiB", "4 B".
 std::string format_bytes(double bytes);
@@ -36,7 +38,7 @@ Result<std::vector<int>> parse_list(std::string_view text, int least, int most,
                                     std::string_view what);
 
 // Text from outside in quotes, for a message: at most 40 bytes, unprintable ones escaped.
-std::string quote(std::string_view text);
+SLUICE_API std::string quote(std::string_view text);
 
 // Throws Error (InvalidArgument). The message says what failed, where, and what to do.
 [[noreturn]] inline void refuse(std::string message) {

@@ -11,6 +11,7 @@
 
 #include "base/file.h"
 #include "sluice/status.h"
+#include "sluice/version.h"
 
 #pragma push_macro("NDEBUG")
 #undef NDEBUG
@@ -27,20 +28,20 @@ struct TomlText {
 
 // Finds an embedded file by name, or else reads the file at that path. `kind` is the word for such
 // a file in messages: "cluster". The error for an unknown name suggests the nearest one.
-Result<TomlText> find_toml(std::string_view kind, const std::string& name_or_path,
-                           std::span<const EmbeddedFile> embedded);
+SLUICE_API Result<TomlText> find_toml(std::string_view kind, const std::string& name_or_path,
+                                      std::span<const EmbeddedFile> embedded);
 
 // Parses a file. The message of a syntax error has its line.
-Result<toml::table> parse_toml(std::string_view text, const std::string& source);
+SLUICE_API Result<toml::table> parse_toml(std::string_view text, const std::string& source);
 
 // "FILE, line 7"
-std::string location(const std::string& source, const toml::source_region& region);
+SLUICE_API std::string location(const std::string& source, const toml::source_region& region);
 
 // Reads one table of a TOML file. Unknown keys and values out of bounds are errors.
 //
 // Read all keys, then call finish(): it returns the first error with its line, or names the first
 // key that was not read. After an error, the readers return arbitrary values within the bounds.
-class TomlTable {
+class SLUICE_API TomlTable {
  public:
   // `path` is the prefix of keys in messages: "between.".
   TomlTable(const toml::table& table, std::string path, const std::string& source)

@@ -11,6 +11,7 @@
 
 #include "sluice/status.h"
 #include "sluice/types.h"
+#include "sluice/version.h"
 
 namespace sluice::buckets {
 
@@ -28,14 +29,15 @@ struct BucketRange {
 
 // Closes a bucket when it has theta bytes, or when the next gradient has another type. With theta 1
 // every gradient is a bucket; with a very large one, every run of gradients of one type.
-std::vector<BucketRange> lazy_buckets(std::span<const GradientSize> gradients, std::size_t theta);
+SLUICE_API std::vector<BucketRange> lazy_buckets(std::span<const GradientSize> gradients,
+                                                 std::size_t theta);
 // The same, into existing memory.
-void lazy_buckets(std::span<const GradientSize> gradients, std::size_t theta,
-                  std::vector<BucketRange>& buckets);
+SLUICE_API void lazy_buckets(std::span<const GradientSize> gradients, std::size_t theta,
+                             std::vector<BucketRange>& buckets);
 
 // Bucket k has the next groups[k] gradients; it is split where the type changes. An error unless
 // every group has at least one gradient and all groups together have all gradients.
-Result<std::vector<BucketRange>> grouped_buckets(std::span<const GradientSize> gradients,
-                                                 std::span<const int> groups);
+SLUICE_API Result<std::vector<BucketRange>> grouped_buckets(std::span<const GradientSize> gradients,
+                                                            std::span<const int> groups);
 
 }  // namespace sluice::buckets

@@ -11,6 +11,7 @@
 #include "cluster/device_speed.h"
 #include "sluice/analysis/cost.h"
 #include "sluice/status.h"
+#include "sluice/version.h"
 
 namespace sluice::cluster {
 
@@ -40,7 +41,7 @@ struct NetworkShape {
   double hop_latency_s = 0;         // latency of each further hop in a torus
 };
 
-struct Cluster {
+struct SLUICE_API Cluster {
   std::string name;
   int ranks_per_node = 1;
   CostConstants constants;
@@ -63,7 +64,7 @@ struct Cluster {
 std::vector<std::string_view> built_in_clusters();
 
 // Finds a built-in cluster by name, or reads a file. An error names the file and the line.
-Result<Cluster> find_cluster(const std::string& name_or_path);
+SLUICE_API Result<Cluster> find_cluster(const std::string& name_or_path);
 
 // `source` is the name of the text in messages.
 Result<Cluster> parse_cluster(std::string_view toml, const std::string& source);

@@ -10,20 +10,21 @@
 #include <vector>
 
 #include "sluice/status.h"
+#include "sluice/version.h"
 
 namespace sluice::cluster {
 
 // The names of models in speeds and recipes; recipe/models.h has their layers.
 std::span<const std::string_view> model_names();
 // An error for any other name; it suggests the nearest one.
-Status check_model_name(std::string_view name);
+SLUICE_API Status check_model_name(std::string_view name);
 
 struct SpeedPoint {
   double batch = 0;
   double images_per_s = 0;
 };
 
-struct DeviceSpeed {
+struct SLUICE_API DeviceSpeed {
   std::string framework;
   std::string precision;  // "f32", "f16", "bf16"
   std::string model;
@@ -44,8 +45,8 @@ struct DeviceSpeed {
 
 // The speed that matches; an empty framework matches any. The error for no match, or for several,
 // lists the speeds.
-Result<DeviceSpeed> find_speed(const std::vector<DeviceSpeed>& speeds, std::string_view framework,
-                               std::string_view precision, std::string_view model,
-                               std::string_view cluster);
+SLUICE_API Result<DeviceSpeed> find_speed(const std::vector<DeviceSpeed>& speeds,
+                                          std::string_view framework, std::string_view precision,
+                                          std::string_view model, std::string_view cluster);
 
 }  // namespace sluice::cluster

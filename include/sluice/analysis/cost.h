@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "sluice/schedule.h"
+#include "sluice/version.h"
 
 namespace sluice {
 
@@ -36,7 +37,7 @@ struct MeasuredLink {
   std::int64_t most_bytes = std::numeric_limits<std::int64_t>::max();  // valid up to this size
 };
 
-struct CostConstants {
+struct SLUICE_API CostConstants {
   Link inside;
   Link between;
   double reduce_s_per_byte = 0;  // gamma
@@ -51,7 +52,7 @@ struct CostConstants {
 };
 
 // The node of each rank. The ranks of a node are consecutive.
-struct Topology {
+struct SLUICE_API Topology {
   std::vector<int> nodes;  // number of ranks of each node
 
   static Topology flat(int ranks);  // one rank on each node
@@ -75,7 +76,7 @@ using Load = std::vector<StepLoad>;
 
 // Receives the messages of a collective, step by step. `share` is a number of bytes as a share of
 // the buffer.
-class TrafficSink {
+class SLUICE_API TrafficSink {
  public:
   virtual ~TrafficSink() = default;
   virtual void message(Rank from, Rank to, double share) = 0;
@@ -84,9 +85,10 @@ class TrafficSink {
 };
 
 // The load of a schedule, counted step by step.
-Load count_load(const Schedule& schedule, const Topology& topology);
+SLUICE_API Load count_load(const Schedule& schedule, const Topology& topology);
 
 // The seconds that a collective with this load takes on a buffer of `bytes` bytes.
-double predict_seconds(const Load& load, double bytes, int lanes, const CostConstants& constants);
+SLUICE_API double predict_seconds(const Load& load, double bytes, int lanes,
+                                  const CostConstants& constants);
 
 }  // namespace sluice

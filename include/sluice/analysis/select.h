@@ -9,6 +9,7 @@
 
 #include "sluice/algorithms.h"
 #include "sluice/analysis/cost.h"
+#include "sluice/version.h"
 
 namespace sluice {
 
@@ -21,7 +22,8 @@ struct Candidate {
 
 // The shape, completed for an algorithm on these nodes: they become the grid if they help (several
 // nodes, some with several ranks) and the algorithm can use them. Or the reason why there is none.
-Result<Shape> shape_on(const Algorithm& algorithm, Shape shape, const Topology& topology);
+SLUICE_API Result<Shape> shape_on(const Algorithm& algorithm, Shape shape,
+                                  const Topology& topology);
 
 struct SelectorOptions {
   Rank root = 0;
@@ -30,7 +32,7 @@ struct SelectorOptions {
 
 // Holds the closed-form loads of every algorithm that supports the collective, so that predictions
 // for many sizes are cheap. Building it takes a few ranks^2 operations at most.
-class Selector {
+class SLUICE_API Selector {
  public:
   // Throws Error if no shape of an algorithm fits the topology.
   Selector(Collective collective, const Topology& topology, const CostConstants& constants,

@@ -19,9 +19,11 @@
 #include <string_view>
 #include <vector>
 
+#include "sluice/version.h"
+
 namespace sluice {
 
-class Timeline {
+class SLUICE_API Timeline {
  public:
   enum class Lane : std::uint8_t {
     Compute,   // what the thread that computes does
