@@ -27,6 +27,7 @@
 #include <vector>
 
 #include "sluice/status.h"
+#include "sluice/version.h"
 
 namespace sluice {
 
