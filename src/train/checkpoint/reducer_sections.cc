@@ -33,24 +33,24 @@ void add_in_flight(const gradient::MeanInFlight& mean, SectionWriter& to) {
   to.add_value("in_flight/wire_scale", mean.wire_scale);
   to.add_value("in_flight/loss_scale", mean.loss_scale);
   to.add_value("in_flight/largest", mean.largest);
-  to.add_value("in_flight/skipped", flag(mean.verdict.skipped));
-  to.add_value("in_flight/lower_wire_scale", flag(mean.verdict.lower_wire_scale));
-  to.add_value("in_flight/lower_loss_scale", flag(mean.verdict.lower_loss_scale));
-  to.add_text("in_flight/warning", mean.verdict.warning);
+  to.add_value("in_flight/skipped", flag(mean.decision.finished.skipped));
+  to.add_value("in_flight/lower_wire_scale", flag(mean.decision.lower_wire_scale));
+  to.add_value("in_flight/lower_loss_scale", flag(mean.decision.lower_loss_scale));
+  to.add_text("in_flight/warning", mean.decision.finished.warning);
 }
 
 gradient::MeanInFlight mean_in_flight(SectionReader& from) {
-  return {
-      .pool = from.vector<std::byte>("in_flight/pool"),
-      .used = from.vector<std::uint8_t>("in_flight/used"),
-      .norms = from.vector<float>("in_flight/norms"),
-      .wire_scale = from.value<float>("in_flight/wire_scale"),
-      .loss_scale = from.value<double>("in_flight/loss_scale"),
-      .largest = from.value<float>("in_flight/largest"),
-      .verdict = {.skipped = from.value<std::uint8_t>("in_flight/skipped") != 0,
-                  .lower_wire_scale = from.value<std::uint8_t>("in_flight/lower_wire_scale") != 0,
-                  .lower_loss_scale = from.value<std::uint8_t>("in_flight/lower_loss_scale") != 0,
-                  .warning = std::string{from.text("in_flight/warning")}}};
+  return {.pool = from.vector<std::byte>("in_flight/pool"),
+          .used = from.vector<std::uint8_t>("in_flight/used"),
+          .norms = from.vector<float>("in_flight/norms"),
+          .wire_scale = from.value<float>("in_flight/wire_scale"),
+          .loss_scale = from.value<double>("in_flight/loss_scale"),
+          .largest = from.value<float>("in_flight/largest"),
+          .decision = {
+              .finished = {.skipped = from.value<std::uint8_t>("in_flight/skipped") != 0,
+                           .warning = std::string{from.text("in_flight/warning")}},
+              .lower_wire_scale = from.value<std::uint8_t>("in_flight/lower_wire_scale") != 0,
+              .lower_loss_scale = from.value<std::uint8_t>("in_flight/lower_loss_scale") != 0}};
 }
 
 }  // namespace

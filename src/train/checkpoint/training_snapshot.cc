@@ -9,8 +9,7 @@
 #include <utility>
 
 #include "base/format.h"
-#include "gradient/reducer.h"
-#include "libtorch/scalar_type.h"
+#include "libtorch/parameters.h"
 #include "sluice/torch/momentum_optimizer.h"
 #include "train/checkpoint/reducer_sections.h"
 
@@ -161,7 +160,7 @@ void TrainingSnapshot::copy_optimizer(torch::optim::Optimizer& optimizer) {
     common_.add_view<std::byte>(kArchive, archive_);
     return;
   }
-  copy(own->memory(), kOptimizer, velocities_, common_);
+  copy(own->state_tensors(), kOptimizer, velocities_, common_);
 }
 
 void TrainingSnapshot::take(const TrainingState& state, const TrainingObjects& objects,

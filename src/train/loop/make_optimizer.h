@@ -8,7 +8,7 @@
 
 #include "recipe/epoch_table.h"
 #include "recipe/recipe.h"
-#include "sluice/gradients.h"
+#include "sluice/torch/gradient_options.h"
 #include "sluice/torch/momentum_optimizer.h"
 
 namespace sluice::train {

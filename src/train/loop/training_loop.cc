@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/format.h"
-#include "libtorch/weights.h"
+#include "libtorch/parameters.h"
 #include "train/checkpoint/checkpoint_folder.h"
 #include "train/checkpoint/initial_weights.h"
 #include "train/checkpoint/resumption.h"

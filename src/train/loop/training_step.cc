@@ -1,7 +1,6 @@
 #include "train/loop/training_step.h"
 
 #include "base/random.h"
-#include "gradient/reducer.h"
 #include "train/loop/batch_tensors.h"
 #include "train/loop/loss.h"
 #include "train/models/batch_norm.h"

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "gradient/wire/wire.h"
+#include "gradient/wire.h"
 #include "sluice/algorithms.h"
 #include "train/loop/make_optimizer.h"
 
