@@ -71,26 +71,22 @@ std::string broadcast_text(Communicator& communicator, std::string text, Rank ro
   return text;
 }
 
-// The only character that a line must not contain.
-constexpr char kSeparator = '\0';
+}  // namespace
 
 std::string join_lines(const std::vector<std::string>& lines) {
   std::string text;
-  for (const std::string& line : lines) (text += line) += kSeparator;
+  for (const std::string& line : lines) (text += line) += '\0';
   return text;
 }
 
 std::vector<std::string> split_lines(std::string_view text) {
   std::vector<std::string> lines;
-  while (!text.empty()) {
-    const std::size_t end = text.find(kSeparator);
+  for (std::size_t end = 0; (end = text.find('\0')) != std::string_view::npos;) {
     lines.emplace_back(text.substr(0, end));
     text.remove_prefix(end + 1);
   }
   return lines;
 }
-
-}  // namespace
 
 std::vector<std::string> describe(const std::vector<GradientSpec>& gradients,
                                   const GradientOptions& options) {

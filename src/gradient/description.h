@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "gradient/layout.h"
@@ -16,6 +17,10 @@ namespace sluice::gradient {
 // One line for each option, then one for each gradient.
 std::vector<std::string> describe(const std::vector<GradientSpec>& gradients,
                                   const GradientOptions& options);
+
+// One text of all lines, each followed by a zero byte; and the lines of such a text.
+std::string join_lines(const std::vector<std::string>& lines);
+std::vector<std::string> split_lines(std::string_view text);
 
 // Equal hashes mean equal buckets: it covers everything that decides which bytes are sent when.
 std::uint64_t layout_hash(const std::vector<std::string>& description,

@@ -23,17 +23,15 @@ void require_usable(const std::vector<GradientSpec>& gradients, const GradientOp
       scale.initial >= kSmallestScale && scale.initial <= kLargestScale && scale.growth_steps >= 1;
   if (scale.enabled && !in_range)
     base::refuse(
-        base::format("loss scaling from {} on, doubled after {} steps; the scale must be in "
-                     "[{}, {}], the steps at least 1",
+        base::format("loss scaling that starts at {} and doubles after {} steps is not possible; "
+                     "use a scale in [{}, {}] and at least 1 step",
                      scale.initial, scale.growth_steps, kSmallestScale, kLargestScale));
   const SparseOptions& sparse = options.sparse;
   if (!(sparse.sparsity >= 0 && sparse.sparsity < 1 && sparse.chunk >= 1 &&
         sparse.dense_steps >= 0 && sparse.ramp_steps >= 0))
     base::refuse(
-        base::format("sparsity {} in chunks of {} after {} dense and "
-                     "{} ramp steps; sparsity must be "
-                     "at least 0 and below 1, a chunk at least 1 "
-                     "element, steps not negative",
+        base::format("sparsity {} in chunks of {} after {} dense and {} ramp steps; sparsity must "
+                     "be at least 0 and below 1, a chunk at least 1 element, steps not negative",
                      sparse.sparsity, sparse.chunk, sparse.dense_steps, sparse.ramp_steps));
 }
 
@@ -130,8 +128,7 @@ void Reducer::mark_ready(std::size_t i) {
   Readiness& readiness = bucketing_->readiness;
   if (readiness.is_ready(i))
     base::refuse(
-        base::format("gradient \"{}\" was made ready twice in one "
-                     "step; call finish() after each "
+        base::format("gradient \"{}\" was made ready twice in one step; call finish() after each "
                      "backward that sends gradients",
                      gradients_[i].name));
   const std::size_t sendable = readiness.mark(i);
@@ -253,14 +250,14 @@ void Reducer::record_users(std::size_t i, int users) {
   warned_[i] = true;
   if (communicator_.rank() != 0) return;
   const std::string& name = gradients_[i].name;
-  base::log_warning(users == 0 ? base::format("in one step no rank had a gradient for "
-                                              "\"{}\"; its parameter is "
-                                              "then left as it is",
-                                              name)
-                               : base::format("in one step {} of {} ranks had a "
-                                              "gradient for \"{}\"; it counts "
-                                              "as zero at the others",
-                                              users, communicator_.size(), name));
+  base::log_warning(
+      users == 0
+          ? base::format(
+                "in one step no rank had a gradient for \"{}\"; its parameter then does not change",
+                name)
+          : base::format("in one step {} of {} ranks had a gradient for \"{}\"; it counts as zero "
+                         "at the others",
+                         users, communicator_.size(), name));
 }
 
 // REQUIRES: nothing is in flight.

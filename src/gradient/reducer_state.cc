@@ -30,8 +30,7 @@ bool fits(const SparsityState& sparsity, std::size_t steps, std::size_t chunks) 
 void Reducer::capture(ReducerState& to) {
   if (!bucketing_->readiness.marked().empty())
     base::refuse(
-        "a state cannot be captured between backward and finish(); "
-        "capture it after finish()");
+        "a state cannot be captured between backward and finish(); capture it after finish()");
   to.in_flight = in_flight();
   if (to.in_flight) capture_in_flight(to.mean);
   to.description = description_;
@@ -70,9 +69,7 @@ void Reducer::capture_in_flight(MeanInFlight& to) {
 
 void Reducer::restore(const ReducerState& from) {
   if (observed_ || in_flight() || !bucketing_->readiness.marked().empty())
-    base::refuse(
-        "a state cannot be restored after the first backward; restore "
-        "it before");
+    base::refuse("a state cannot be restored after the first backward; restore it before");
   if (const Status same = same_as_saved(description_, from.description); !same.ok())
     throw Error{same};
   const SparseChunks& chunks = sparse_.sparsity().chunks();

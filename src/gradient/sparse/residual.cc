@@ -48,8 +48,8 @@ float* Residual::compact(std::size_t i, const kernels::Addend& addend, const Spa
       to += chunk.count;
       step.norms[c] = 0;
     } else {
-      step.norms[c] =
-          mean_of(kernels::accumulate(at(chunk), addend.from(chunk.first), chunk.count), chunk.count);
+      step.norms[c] = mean_of(kernels::accumulate(at(chunk), addend.from(chunk.first), chunk.count),
+                              chunk.count);
     }
   }
   return to;

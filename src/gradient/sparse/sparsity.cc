@@ -171,7 +171,7 @@ void SparseGradients::add_decay(std::size_t i, std::byte* slot, double loss_scal
   }
   const auto factor = static_cast<float>(decay.factor * loss_scale);
   kernels::accumulate(reinterpret_cast<float*>(slot), {.gradient = decay.weights, .scale = factor},
-                counts_[i]);
+                      counts_[i]);
 }
 
 }  // namespace sluice::gradient

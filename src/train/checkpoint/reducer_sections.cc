@@ -1,28 +1,11 @@
 #include "train/checkpoint/reducer_sections.h"
 
 #include <string>
-#include <string_view>
+
+#include "gradient/description.h"
 
 namespace sluice::train {
 namespace {
-
-// A text may hold any character but this one.
-constexpr char kSeparator = '\0';
-
-std::string joined(const std::vector<std::string>& lines) {
-  std::string text;
-  for (const std::string& line : lines) (text += line) += kSeparator;
-  return text;
-}
-
-std::vector<std::string> parted(std::string_view text) {
-  std::vector<std::string> lines;
-  for (std::size_t end = 0; (end = text.find(kSeparator)) != std::string_view::npos;) {
-    lines.emplace_back(text.substr(0, end));
-    text.remove_prefix(end + 1);
-  }
-  return lines;
-}
 
 std::uint8_t flag(bool value) { return value ? 1 : 0; }
 
@@ -56,7 +39,7 @@ gradient::MeanInFlight mean_in_flight(SectionReader& from) {
 }  // namespace
 
 void add_common(const gradient::ReducerState& state, SectionWriter& to) {
-  to.add_text("gradients/description", joined(state.description));
+  to.add_text("gradients/description", gradient::join_lines(state.description));
   const std::vector<std::int64_t> order(state.order.begin(), state.order.end());
   to.add_copy<std::int64_t>("gradients/order", order);
   to.add_value("gradients/layout_hash", state.layout_hash);
@@ -92,7 +75,7 @@ Result<gradient::ReducerState> reducer_state(const CheckpointPart& common,
                                              const CheckpointPart& own) {
   SectionReader from{common};
   gradient::ReducerState state;
-  state.description = parted(from.text("gradients/description"));
+  state.description = gradient::split_lines(from.text("gradients/description"));
   for (const std::int64_t i : from.values<std::int64_t>("gradients/order"))
     state.order.push_back(static_cast<std::size_t>(i));
   state.layout_hash = from.value<std::uint64_t>("gradients/layout_hash");
