@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "base/format.h"
-#include "kernels/optimizer.h"
 #include "kernels/norms.h"
+#include "kernels/optimizer.h"
 #include "libtorch/optim/momentum_update.h"
 
 namespace sluice {
@@ -161,7 +161,7 @@ void Lars::Impl::add_state(libtorch::NamedTensors& to) const {
       *row++ = static_cast<double>(first);
       *row++ = squared;
     }
-    to.emplace_back(base::format("brought_{}", i), parts);
+    to.emplace_back(base::format("brought_{}", i), parts);  // the name in existing checkpoints
   }
 }
 
