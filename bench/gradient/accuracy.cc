@@ -30,7 +30,7 @@
 #include "data/loader/loader.h"
 #include "data/loader/sampler.h"
 #include "engine/internal_collectives.h"
-#include "libtorch/weights.h"
+#include "libtorch/parameters.h"
 #include "recipe/epoch_table.h"
 #include "recipe/learning_rate.h"
 #include "sluice/communicator.h"
@@ -173,7 +173,7 @@ class Trainee {
                    .value()},
         optimizer_{model_->parameters(), {.lr = options.rate, .weight_decay = options.decay}},
         parallel_{*model_, comm, way.options} {
-    optimizer_.follow(parallel_);
+    parallel_.attach(optimizer_);
   }
 
   // Trains and returns the accuracy in percent. Each rank tests its share of the images with its

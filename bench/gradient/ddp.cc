@@ -27,8 +27,8 @@
 #include "bench/network/stolen_time.h"
 #include "bench/program.h"
 #include "recipe/models.h"
-#include "sluice/gradients.h"
 #include "sluice/status.h"
+#include "sluice/torch/gradient_options.h"
 
 namespace sluice::bench {
 namespace {

@@ -3,7 +3,7 @@
 #include <chrono>
 #include <cmath>
 
-#include "libtorch/weights.h"
+#include "libtorch/parameters.h"
 
 namespace sluice::bench {
 
@@ -21,7 +21,7 @@ Training::Training(const Workload& workload, Communicator& comm,
   optimizer_ = std::make_unique<Sgd>(model_->parameters(), SgdOptions{.lr = 1e-3, .momentum = 0.9});
   if (!options) return;
   parallel_ = std::make_unique<DataParallel>(*model_, comm, *options);
-  optimizer_->follow(*parallel_);
+  parallel_->attach(*optimizer_);
 }
 
 void Training::backward() {

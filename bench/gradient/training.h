@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "sluice/communicator.h"
-#include "sluice/gradients.h"
 #include "sluice/torch/data_parallel.h"
+#include "sluice/torch/gradient_options.h"
 #include "sluice/torch/sgd.h"
 #include "train/models/models.h"
 

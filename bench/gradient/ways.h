@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "sluice/gradients.h"
+#include "sluice/torch/gradient_options.h"
 
 namespace sluice::bench {
 

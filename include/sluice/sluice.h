@@ -9,7 +9,6 @@
 #include "sluice/analysis/simulate.h"
 #include "sluice/analysis/timeline.h"
 #include "sluice/communicator.h"
-#include "sluice/gradients.h"
 #include "sluice/log.h"
 #include "sluice/schedule.h"
 #include "sluice/status.h"

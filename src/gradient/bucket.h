@@ -1,9 +1,7 @@
-// bucket.h - one bucket of a step: what is done to it before and after its sum.
+// bucket.h - one bucket of a step: how it is prepared for its sum, and what happens to the sum.
 //
 // Thread-safety: load() and unload() run on the progress thread, one at a time for all buckets of a
-// step, and what they leave in the Step is the caller's once the step has been waited for.
-//
-// dense_bucket.h - a bucket that sends all of its gradients, as they lie in the pool.
+// step. Their results in StepContext belong to the caller after InFlightStep::wait().
 #pragma once
 
 #include <cstddef>
@@ -13,97 +11,101 @@
 
 #include "engine/internal_collectives.h"
 #include "gradient/layout.h"
-#include "gradient/verdict.h"
 #include "gradient/wire/wire.h"
 #include "sluice/analysis/timeline.h"
 
 namespace sluice::gradient {
 
-// What the buckets of a step share.
+// The data that all buckets of a step share.
 struct StepContext {
   std::byte* pool = nullptr;
-  WireConversion passage;
+  WireConversion conversion;
   Timeline* timeline = nullptr;
-  std::span<const float> norms;  // of what this rank holds back, by chunk, for the tail
+  std::span<const float> norms;  // of this rank's residual, by gradient chunk, for the trailer
 
-  // What they come upon: at this rank, in the sums, and the largest sum that was narrowed to f16.
-  Faults faults;
-  SumFaults sums;
-  float largest = 0;
+  // Results of the buckets.
+  OverflowCounts counts;  // of this rank
+  OverflowedSums sums;
+  float largest = 0;  // magnitude of the sums in f16
+};
+
+struct BucketSpec {
+  const std::vector<GradientSpec>& gradients;
+  const PoolLayout& layout;
+  buckets::BucketRange range;
+  std::size_t number = 0;
+  std::byte* wire = nullptr;  // the memory it is sent from; null: the pool
 };
 
 class Bucket : public engine::ProgressHooks {
  public:
-  // As it travels.
+  // The data that is sent.
   virtual std::byte* data() const = 0;
   virtual std::size_t count() const = 0;
   virtual DataType type() const = 0;
   virtual ReduceOp op() const = 0;
 
-  // Its last gradient is there. Only the first call of a step counts.
+  // Its last gradient is ready. Only the first call of a step counts.
   void set_ready();
   void load() final;
   void unload() final;
-  // Of a bucket that sends nothing, and so is never loaded, in place of both.
-  void pass_by();
-  // The step has been waited for and is not skipped. On the caller's thread.
+  // Replaces load() and unload() for a bucket that sends nothing.
+  void process_unsent();
+  // After wait(), unless the step is skipped. Runs on the caller's thread.
   virtual void deliver() {}
 
  protected:
-  // `step` must outlive it.
-  Bucket(std::size_t number, StepContext& step) : number_{number}, step_{&step} {}
+  // `step` and everything that `spec` refers to must outlive it.
+  Bucket(const BucketSpec& spec, StepContext& step) : spec_{spec}, step_{&step} {}
+
   StepContext& step() const { return *step_; }
+  const BucketSpec& spec() const { return spec_; }
+  // The number of the k-th gradient.
+  std::size_t gradient(std::size_t k) const { return spec_.layout.order()[spec_.range.first + k]; }
+  std::byte* in_pool() const { return step_->pool + spec_.layout.begin(spec_.range.first); }
 
  private:
-  // Brings what is to be sent to data(), and brings home what has become of it.
+  // Before the sum: writes data(). After the sum: reads it.
   virtual void fill() = 0;
   virtual void drain() = 0;
-  // Adds an event that ends now to the timeline; returns when that is.
-  std::int64_t tell(const char* name, std::int64_t begin_ns) const;
+  // Adds an event that ends now to the timeline, and returns the time.
+  std::int64_t record(const char* name, std::int64_t begin_ns) const;
 
   static constexpr std::int64_t kNever = -1;
-  std::size_t number_;
+  BucketSpec spec_;
   StepContext* step_;
-  std::int64_t last_ns_ = kNever;  // when it was ready, or its last event ended
+  std::int64_t last_ns_ = kNever;  // when it became ready, or its last event ended
 };
 
+// A bucket that sends all its gradients, in the order of the pool.
 class DenseBucket final : public Bucket {
  public:
-  struct Place {
-    const std::vector<GradientSpec>& gradients;
-    const PoolLayout& layout;
-    buckets::BucketRange range;
-    std::size_t number = 0;
-    std::byte* wire = nullptr;  // where it travels; null: in the pool, as it is
-  };
-  // `step` and what `place` refers to must outlive it.
-  DenseBucket(const Place& place, StepContext& step);
+  // Gradients are narrowed if `spec.wire` is given.
+  DenseBucket(const BucketSpec& spec, StepContext& step);
 
-  std::byte* data() const override { return narrowed() ? place_.wire : in_pool(); }
-  std::size_t count() const override { return bytes_ / size_of(place_.range.type); }
+  std::byte* data() const override { return narrowed() ? spec().wire : in_pool(); }
+  std::size_t count() const override { return bytes_ / size_of(spec().range.type); }
   DataType type() const override {
-    return narrowed() ? step().passage.wire_data_type() : place_.range.type;
+    return narrowed() ? step().conversion.wire_data_type() : spec().range.type;
   }
   ReduceOp op() const override { return narrowed() ? ReduceOp::Sum : ReduceOp::Mean; }
 
  private:
   void fill() override;
   void drain() override;
-  bool narrowed() const { return place_.wire != nullptr; }
-  std::byte* in_pool() const { return step().pool + begin_; }
+  bool narrowed() const { return spec().wire != nullptr; }
   float* floats() const { return reinterpret_cast<float*>(in_pool()); }
-  void note_faults(std::uint64_t overflowed, std::uint64_t not_finite);
+  void count_overflow(std::uint64_t overflowed, std::uint64_t not_finite);
   void widen_sums();
   void unscale_means();
-  struct Culprit {
+  // The first gradient with values that are not finite, and their number.
+  struct FirstOverflow {
     std::size_t gradient = kNoGradient;
     std::uint64_t values = 0;
   };
-  Culprit first_not_finite() const;
+  FirstOverflow first_overflow() const;
 
-  Place place_;
-  std::size_t begin_;  // in the pool
-  std::size_t bytes_;
+  std::size_t bytes_;  // in the pool
 };
 
 }  // namespace sluice::gradient

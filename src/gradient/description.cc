@@ -58,7 +58,7 @@ std::int64_t least(Communicator& communicator, std::int64_t own) {
   return own;
 }
 
-// The root's text at every rank.
+// Returns the root's text at every rank.
 std::string broadcast_text(Communicator& communicator, std::string text, Rank root) {
   const CollectiveOptions lengths{.type = DataType::I64, .root = root};
   auto bytes = static_cast<std::int64_t>(text.size());
@@ -71,26 +71,22 @@ std::string broadcast_text(Communicator& communicator, std::string text, Rank ro
   return text;
 }
 
-// A text may hold any character but this one.
-constexpr char kSeparator = '\0';
+}  // namespace
 
-std::string joined(const std::vector<std::string>& lines) {
+std::string join_lines(const std::vector<std::string>& lines) {
   std::string text;
-  for (const std::string& line : lines) (text += line) += kSeparator;
+  for (const std::string& line : lines) (text += line) += '\0';
   return text;
 }
 
-std::vector<std::string> parted(std::string_view text) {
+std::vector<std::string> split_lines(std::string_view text) {
   std::vector<std::string> lines;
-  while (!text.empty()) {
-    const std::size_t end = text.find(kSeparator);
+  for (std::size_t end = 0; (end = text.find('\0')) != std::string_view::npos;) {
     lines.emplace_back(text.substr(0, end));
     text.remove_prefix(end + 1);
   }
   return lines;
 }
-
-}  // namespace
 
 std::vector<std::string> describe(const std::vector<GradientSpec>& gradients,
                                   const GradientOptions& options) {
@@ -120,7 +116,7 @@ std::vector<std::string> describe(const std::vector<GradientSpec>& gradients,
 
 std::uint64_t layout_hash(const std::vector<std::string>& description,
                           const std::vector<std::size_t>& order) {
-  const std::string text = joined(description);
+  const std::string text = join_lines(description);
   const XXH64_hash_t seed = XXH3_64bits(text.data(), text.size());
   return XXH3_64bits_withSeed(order.data(), order.size() * sizeof(std::size_t), seed);
 }
@@ -139,8 +135,9 @@ std::optional<Difference> difference_between_ranks(Communicator& communicator,
   if (engine::same_everywhere(communicator, layout_hash(lines, {}))) return std::nullopt;
 
   const auto none = static_cast<std::int64_t>(communicator.size());
-  const std::vector<std::string> expected = parted(broadcast_text(communicator, joined(lines), 0));
-  // Equal texts differ only past their end, which is past any difference.
+  const std::vector<std::string> expected =
+      split_lines(broadcast_text(communicator, join_lines(lines), 0));
+  // A rank with rank 0's lines gets a number larger than any line.
   const std::size_t own = lines == expected ? SIZE_MAX >> 1U : first_difference(lines, expected);
   const auto line = static_cast<std::size_t>(least(communicator, static_cast<std::int64_t>(own)));
   const std::int64_t rank = communicator.rank();

@@ -1,45 +1,51 @@
-// description.h - what a rank was given, in words, so that ranks can compare it.
+// description.h - gradients and options as text, so that ranks can compare them.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "gradient/layout.h"
 #include "sluice/communicator.h"
-#include "sluice/gradients.h"
+#include "sluice/torch/gradient_options.h"
 
 namespace sluice::gradient {
 
-// One text for each option, then one for each gradient.
+// One line for each option, then one for each gradient.
 std::vector<std::string> describe(const std::vector<GradientSpec>& gradients,
                                   const GradientOptions& options);
 
-// Of all that determines which bytes travel when: equal hashes, equal buckets.
+// One text of all lines, each followed by a zero byte; and the lines of such a text.
+std::string join_lines(const std::vector<std::string>& lines);
+std::vector<std::string> split_lines(std::string_view text);
+
+// Equal hashes mean equal buckets: it covers everything that decides which bytes are sent when.
 std::uint64_t layout_hash(const std::vector<std::string>& description,
                           const std::vector<std::size_t>& order);
 
-// An error (InvalidInput) that names the first difference between what a state was saved with and
-// what it is to be restored to.
+// Fails (InvalidInput) with the first difference between the description of a saved state and the
+// current description.
 Status same_as_saved(const std::vector<std::string>& description,
                      const std::vector<std::string>& saved);
 
-// Where texts of two ranks differ.
+// The first line in which two ranks differ.
 struct Difference {
-  std::size_t line = 0;  // the first that does
-  std::string expected;  // of rank 0, or "none"
-  Rank rank = 0;         // the first whose is another
-  std::string theirs;
+  std::size_t line = 0;
+  std::string expected;  // rank 0's line, or "none"
+  Rank rank = 0;         // the first rank whose line differs
+  std::string theirs;    // its line, or "none"
 };
 
-// The same at every rank, and every rank must call it. A collective of 16 bytes if there is none.
+// Every rank must call it, and all get the same result. Without a difference it costs a collective
+// of 16 bytes.
 std::optional<Difference> difference_between_ranks(Communicator& communicator,
                                                    const std::vector<std::string>& lines);
 
-// Every rank must call it. Where any description differs from rank 0's, every rank throws Error
-// (Mismatch) with the first difference and whose it is.
+// Every rank must call it. If any description differs from rank 0's, every rank throws Error
+// (Mismatch) that names the first difference and its rank.
 void require_same(Communicator& communicator, const std::vector<std::string>& description);
 
 }  // namespace sluice::gradient

@@ -1,37 +1,112 @@
 #include "gradient/in_flight_step.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <utility>
 
 namespace sluice::gradient {
+namespace {
 
-StepTrailer::StepTrailer(Communicator& communicator, std::size_t gradients, std::size_t extra)
+// With double buffering all gradients are ready when they are sent, so more than one bucket would
+// only add latency.
+std::size_t theta_of(const GradientOptions& options) {
+  return options.double_buffering ? SIZE_MAX : options.theta;
+}
+
+}  // namespace
+
+BucketList::BucketList(const Plan& plan, StepContext& step) : plan_{plan}, step_{&step} {
+  const std::vector<buckets::GradientSize>& sizes = plan.layout.sizes();
+  dense_ranges_ = plan.options.groups.empty()
+                      ? buckets::lazy_buckets(sizes, theta_of(plan.options))
+                      : buckets::grouped_buckets(sizes, plan.options.groups).value();
+  sent_ = sizes;
+  ranges_.reserve(sizes.size());
+  dense_.reserve(sizes.size());
+  sparse_.reserve(sizes.size());
+  buckets_.reserve(sizes.size());
+  set_dense();
+}
+
+void BucketList::clear() {
+  buckets_.clear();
+  dense_.clear();
+  sparse_.clear();
+}
+
+BucketSpec BucketList::spec(const buckets::BucketRange& range, const WireBuffer* wire) const {
+  return {.gradients = plan_.gradients,
+          .layout = plan_.layout,
+          .range = range,
+          .number = buckets_.size(),
+          .wire = wire != nullptr && range.type == DataType::F32
+                      ? wire->at(plan_.layout.begin(range.first))
+                      : nullptr};
+}
+
+void BucketList::add_dense(const buckets::BucketRange& range) {
+  dense_.emplace_back(spec(range, plan_.wire), *step_);
+  buckets_.push_back(&dense_.back());
+}
+
+void BucketList::set_dense() {
+  clear();
+  ranges_ = dense_ranges_;
+  for (const buckets::BucketRange& range : ranges_) add_dense(range);
+}
+
+void BucketList::set_sparse(const SparseContext& context) {
+  clear();
+  if (plan_.options.groups.empty()) {
+    const SparseChunks& chunks = *context.chunks;
+    for (std::size_t position = 0; position < sent_.size(); ++position) {
+      const std::size_t i = plan_.layout.order()[position];
+      if (chunks.whole(i)) continue;
+      // At least 1: gradients without bytes join buckets of other types.
+      sent_[position].bytes = std::max<std::size_t>(
+          1, selected_elements(chunks, i, context.step.selected) * sizeof(float));
+    }
+    buckets::lazy_buckets(sent_, theta_of(plan_.options), ranges_);
+  } else {
+    ranges_ = dense_ranges_;
+  }
+  for (const buckets::BucketRange& range : ranges_) {
+    if (range.type != DataType::F32) {
+      add_dense(range);
+      continue;
+    }
+    sparse_.emplace_back(spec(range, plan_.packed), context, *step_);
+    buckets_.push_back(&sparse_.back());
+  }
+}
+
+StepTrailer::StepTrailer(Communicator& communicator, std::size_t gradients, std::size_t chunks)
     : pool_{communicator.allocate(
-          (gradients + kFaultNumbers * static_cast<std::size_t>(communicator.size()) + extra) *
+          (gradients + kCountNumbers * static_cast<std::size_t>(communicator.size()) + chunks) *
           sizeof(float))},
       numbers_{pool_.as<float>()},
-      faults_{gradients},
+      counts_{gradients},
       ranks_{static_cast<std::size_t>(communicator.size())},
       rank_{communicator.rank()} {
-  numbers_ = numbers_.first(gradients + kFaultNumbers * ranks_ + extra);
+  numbers_ = numbers_.first(gradients + kCountNumbers * ranks_ + chunks);
 }
 
 void StepTrailer::clear() { std::fill(numbers_.begin(), numbers_.end(), 0.0F); }
 
-std::span<float> StepTrailer::faults_of(Rank rank) const {
-  return numbers_.subspan(faults_ + kFaultNumbers * static_cast<std::size_t>(rank), kFaultNumbers);
+std::span<float> StepTrailer::counts_of(Rank rank) const {
+  return numbers_.subspan(counts_ + kCountNumbers * static_cast<std::size_t>(rank), kCountNumbers);
 }
 
-void StepTrailer::set_faults(const Faults& faults) {
-  const std::span<float> own = faults_of(rank_);
-  own[0] = static_cast<float>(faults.overflowed);
-  own[1] = static_cast<float>(faults.not_finite);
-  own[2] = faults.first == kNoGradient ? 0.0F : static_cast<float>(faults.first + 1);
-  own[3] = static_cast<float>(faults.in_first);
+void StepTrailer::set_counts(const OverflowCounts& counts) {
+  const std::span<float> own = counts_of(rank_);
+  own[0] = static_cast<float>(counts.overflowed);
+  own[1] = static_cast<float>(counts.not_finite);
+  own[2] = counts.first == kNoGradient ? 0.0F : static_cast<float>(counts.first + 1);
+  own[3] = static_cast<float>(counts.in_first);
 }
 
-Faults StepTrailer::faults(Rank rank) const {
-  const std::span<float> theirs = faults_of(rank);
+OverflowCounts StepTrailer::counts(Rank rank) const {
+  const std::span<float> theirs = counts_of(rank);
   return {.overflowed = static_cast<std::uint64_t>(theirs[0]),
           .not_finite = static_cast<std::uint64_t>(theirs[1]),
           .first = theirs[2] == 0 ? kNoGradient : static_cast<std::size_t>(theirs[2]) - 1,
@@ -41,7 +116,7 @@ Faults StepTrailer::faults(Rank rank) const {
 InFlightStep::InFlightStep(Communicator communicator, StepContext& step, Plan plan)
     : step_{&step},
       communicator_{std::move(communicator)},
-      tail_{communicator_, plan.gradients, plan.chunks} {
+      trailer_{communicator_, plan.gradients, plan.chunks} {
   options_.algorithm = std::move(plan.algorithm);
   works_.reserve(plan.gradients + 1);
 }
@@ -65,23 +140,23 @@ void InFlightStep::send(std::size_t end) {
 }
 
 void InFlightStep::TrailerHooks::load() {
-  for (Bucket* bucket : flight.buckets_) {
-    if (bucket->count() == 0) bucket->pass_by();
+  for (Bucket* bucket : owner.buckets_) {
+    if (bucket->count() == 0) bucket->process_unsent();
   }
-  const StepContext& step = flight.step();
-  flight.tail_.set_faults(step.faults);
-  std::copy(step.norms.begin(), step.norms.end(), flight.tail_.extra().begin());
+  const StepContext& step = owner.step();
+  owner.trailer_.set_counts(step.counts);
+  std::copy(step.norms.begin(), step.norms.end(), owner.trailer_.norms().begin());
 }
 
-void InFlightStep::send_tail(const std::vector<std::size_t>& used) {
-  tail_.clear();
-  for (const std::size_t i : used) tail_.set_used(i);
-  issue(tail_.data(), tail_.count(), {}, tail_errand_);
+void InFlightStep::send_trailer(const std::vector<std::size_t>& used) {
+  trailer_.clear();
+  for (const std::size_t i : used) trailer_.set_used(i);
+  issue(trailer_.data(), trailer_.count(), {}, trailer_hooks_);
 }
 
 void InFlightStep::issue(void* data, std::size_t count, const CollectiveOptions& options,
-                         engine::ProgressHooks& errand) {
-  works_.push_back(engine::all_reduce_in_background(communicator_, data, count, options, &errand));
+                         engine::ProgressHooks& hooks) {
+  works_.push_back(engine::all_reduce_in_background(communicator_, data, count, options, &hooks));
 }
 
 void InFlightStep::wait() {

@@ -1,20 +1,5 @@
-// step_trailer.h - what the ranks tell each other at the end of a step, behind its buckets: one
-// small sum.
-//
-//   used      for each gradient, how many ranks have one
-//   faults    for each rank, the values of its gradients that are not finite
-//   extra     whatever else is added up over the ranks
-//
-// The numbers of all but `extra` are whole and add up exactly; counts past 2^24 are rounded.
-// Thread-safety: none of its own.
-//
-// in_flight_step.h - the buckets of one step and its tail, from the first that leaves to the last
-// that arrives. One step at a time.
-//
-// Buckets and Step are errands and what errands use: they go after the flight does, since once the
-// last handle of a communicator is gone nobody runs them.
-//
-// Thread-safety: one thread at a time; the progress thread runs the errands.
+// in_flight_step.h - the buckets of one step and its trailer, from the first that is sent to the
+// last that arrives.
 #pragma once
 
 #include <cstddef>
@@ -22,15 +7,65 @@
 #include <string>
 #include <vector>
 
+#include "buckets/buckets.h"
 #include "gradient/bucket.h"
-#include "gradient/verdict.h"
+#include "gradient/layout.h"
+#include "gradient/sparse/sparse_bucket.h"
 #include "sluice/communicator.h"
 
 namespace sluice::gradient {
 
+// The buckets of a step, made anew for every step that sends different gradient chunks. Theta
+// counts the bytes that are sent, so sparse steps have fewer buckets of more gradients each. It
+// allocates nothing in the steady state. Thread-safety: one thread at a time. REQUIRES: it does not
+// change while its buckets are in flight.
+class BucketList {
+ public:
+  // Everything that it refers to must outlive the list.
+  struct Plan {
+    const std::vector<GradientSpec>& gradients;
+    const PoolLayout& layout;
+    const GradientOptions& options;
+    const WireBuffer* wire = nullptr;    // for narrowed f32 gradients; null: they are not narrowed
+    const WireBuffer* packed = nullptr;  // for sparse gradients; null: packed in the pool
+  };
+  // Makes dense buckets.
+  BucketList(const Plan& plan, StepContext& step);
+  BucketList(const BucketList&) = delete;
+  BucketList& operator=(const BucketList&) = delete;
+
+  void set_dense();
+  void set_sparse(const SparseContext& context);
+
+  const std::vector<buckets::BucketRange>& ranges() const { return ranges_; }
+  std::span<Bucket* const> buckets() const { return buckets_; }
+
+ private:
+  void clear();
+  void add_dense(const buckets::BucketRange& range);
+  BucketSpec spec(const buckets::BucketRange& range, const WireBuffer* wire) const;
+
+  Plan plan_;
+  StepContext* step_;
+  std::vector<buckets::BucketRange> dense_ranges_;
+  std::vector<buckets::BucketRange> ranges_;
+  std::vector<buckets::GradientSize> sent_;  // by position
+  // Never more than reserved, so the addresses stay valid.
+  std::vector<DenseBucket> dense_;
+  std::vector<SparseBucket> sparse_;
+  std::vector<Bucket*> buckets_;
+};
+
+// The small sum behind the last bucket of a step:
+//
+//   users     for each gradient, the number of ranks that have one
+//   counts    for each rank, the OverflowCounts of its gradients
+//   norms     the sum over the ranks of the norm of each gradient chunk
+//
+// Users and counts are whole numbers, so their sums are exact; counts past 2^24 are rounded.
 class StepTrailer {
  public:
-  StepTrailer(Communicator& communicator, std::size_t gradients, std::size_t extra = 0);
+  StepTrailer(Communicator& communicator, std::size_t gradients, std::size_t chunks = 0);
 
   float* data() const { return numbers_.data(); }
   std::size_t count() const { return numbers_.size(); }
@@ -38,76 +73,81 @@ class StepTrailer {
   // Before the sum, at each rank; clear() comes first.
   void clear();
   void set_used(std::size_t i) { numbers_[i] = 1; }
-  // As if the sum had come to that.
-  void set_users(std::size_t i, int users) { numbers_[i] = static_cast<float>(users); }
-  void set_faults(const Faults& faults);
-  std::span<float> extra() const { return numbers_.subspan(faults_ + kFaultNumbers * ranks_); }
+  void set_counts(const OverflowCounts& counts);
+  std::span<float> norms() const { return numbers_.subspan(counts_ + kCountNumbers * ranks_); }
 
-  // After it.
+  // After the sum. set_users() is for a restored step.
   int users(std::size_t i) const { return static_cast<int>(numbers_[i]); }
-  Faults faults(Rank rank) const;
+  void set_users(std::size_t i, int users) { numbers_[i] = static_cast<float>(users); }
+  OverflowCounts counts(Rank rank) const;
 
  private:
-  static constexpr std::size_t kFaultNumbers = 4;
-  std::span<float> faults_of(Rank rank) const;
+  static constexpr std::size_t kCountNumbers = 4;
+  std::span<float> counts_of(Rank rank) const;
 
   Pool pool_;
   std::span<float> numbers_;
-  std::size_t faults_;  // where they begin
+  std::size_t counts_;  // index of the first count
   std::size_t ranks_;
   Rank rank_;
 };
 
+// Sends the buckets and the trailer of a step, and waits for them. One step at a time.
+//
+// The progress thread uses buckets and StepContext until the last handle of the communicator is
+// gone. They must outlive this object, which holds such a handle.
+//
+// Thread-safety: one thread at a time; the hooks run on the progress thread.
 class InFlightStep {
  public:
-  // What its tail has room for, and how buckets travel.
   struct Plan {
     std::size_t gradients = 0;
     std::size_t chunks = 0;
     std::string algorithm;
   };
-  // `step` must outlive the flight.
+  // `step` must outlive it.
   InFlightStep(Communicator communicator, StepContext& step, Plan plan);
   InFlightStep(const InFlightStep&) = delete;
   InFlightStep& operator=(const InFlightStep&) = delete;
 
   bool begun() const { return begun_; }
 
-  // `buckets`, of that step, must stay until it has been waited for. REQUIRES: not begun.
+  // `buckets` must exist until wait() returns. REQUIRES: not begun.
   void begin(const StepContext& step, std::span<Bucket* const> buckets);
-  // All gradients of a bucket are there.
+  // All gradients of a bucket are ready.
   void set_ready(std::size_t bucket) { buckets_[bucket]->set_ready(); }
-  // The next buckets leave, up to but not including bucket `end`. REQUIRES: begun.
+  // Sends the next buckets, up to but not including bucket `end`. REQUIRES: begun.
   void send(std::size_t end);
-  // The tail leaves. REQUIRES: all buckets have been sent.
-  void send_tail(const std::vector<std::size_t>& used);
-  // Returns when all results are there; then it is not begun. Throws as Work::wait() does.
+  // REQUIRES: all buckets have been sent.
+  void send_trailer(const std::vector<std::size_t>& used);
+  // Blocks until all results are there; then it is not begun. Throws as Work::wait() does.
   void wait();
 
-  // Of the step that was waited for last, until the next begins.
+  // The results of the last step that was waited for, until the next step begins.
   const StepContext& step() const { return *step_; }
-  const StepTrailer& tail() const { return tail_; }
+  const StepTrailer& trailer() const { return trailer_; }
 
-  // As if `step` had been waited for; the tail is then the caller's to fill. REQUIRES: not begun.
-  StepTrailer& land(const StepContext& step) {
+  // Sets `step` as the last step that was waited for. The caller fills the returned trailer.
+  // REQUIRES: not begun.
+  StepTrailer& restore(const StepContext& step) {
     *step_ = step;
-    return tail_;
+    return trailer_;
   }
 
  private:
   struct TrailerHooks final : engine::ProgressHooks {
-    explicit TrailerHooks(InFlightStep& owner) : flight{owner} {}
+    explicit TrailerHooks(InFlightStep& its_owner) : owner{its_owner} {}
     void load() override;
-    InFlightStep& flight;
+    InFlightStep& owner;
   };
   void issue(void* data, std::size_t count, const CollectiveOptions& options,
-             engine::ProgressHooks& errand);
+             engine::ProgressHooks& hooks);
 
   StepContext* step_;
   std::span<Bucket* const> buckets_;
-  TrailerHooks tail_errand_{*this};
+  TrailerHooks trailer_hooks_{*this};
   Communicator communicator_;
-  StepTrailer tail_;
+  StepTrailer trailer_;
   std::vector<Work> works_;
   CollectiveOptions options_;
   std::size_t sent_ = 0;

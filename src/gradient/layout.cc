@@ -18,10 +18,6 @@ PoolLayout::PoolLayout(const std::vector<GradientSpec>& gradients, std::vector<s
   begins_.push_back(begin);
 }
 
-std::vector<std::size_t> reverse_registration(std::size_t gradients) {
-  return observed_order({}, gradients);
-}
-
 std::vector<std::size_t> observed_order(const std::vector<std::size_t>& seen,
                                         std::size_t gradients) {
   std::vector<std::size_t> order = seen;
@@ -31,6 +27,38 @@ std::vector<std::size_t> observed_order(const std::vector<std::size_t>& seen,
     if (!placed[i]) order.push_back(i);
   }
   return order;
+}
+
+Readiness::Readiness(const PoolLayout& layout, const std::vector<buckets::BucketRange>& buckets)
+    : layout_{&layout}, bucket_of_(layout.size()), ready_(layout.size(), false) {
+  marked_.reserve(layout.size());
+  sizes_.reserve(layout.size());
+  missing_.reserve(layout.size());
+  set_buckets(buckets);
+}
+
+void Readiness::set_buckets(const std::vector<buckets::BucketRange>& buckets) {
+  sizes_.clear();
+  for (std::size_t b = 0; b < buckets.size(); ++b) {
+    for (std::size_t k = 0; k < buckets[b].count; ++k) bucket_of_[buckets[b].first + k] = b;
+    sizes_.push_back(buckets[b].count);
+  }
+  missing_ = sizes_;
+}
+
+std::size_t Readiness::mark(std::size_t i) {
+  ready_[i] = true;
+  marked_.push_back(i);
+  --missing_[bucket_of(i)];
+  while (sendable_ < missing_.size() && missing_[sendable_] == 0) ++sendable_;
+  return sendable_;
+}
+
+void Readiness::clear() {
+  std::copy(sizes_.begin(), sizes_.end(), missing_.begin());
+  std::fill(ready_.begin(), ready_.end(), false);
+  marked_.clear();
+  sendable_ = 0;
 }
 
 }  // namespace sluice::gradient

@@ -8,10 +8,10 @@
 namespace sluice {
 namespace {
 
-// A row of the picture: 0 is the compute thread, each bucket has its own, since several are under
-// way at the same time.
+// The row in the trace: 0 is the compute thread. Each bucket has its own row, because several are
+// in flight at the same time.
 std::int64_t row_of(const Timeline::Event& event) {
-  return event.lane == Timeline::Lane::Compute ? 0 : event.number + 2;
+  return event.thread == Timeline::Thread::Compute ? 0 : event.number + 2;
 }
 
 }  // namespace
@@ -24,8 +24,8 @@ std::int64_t Timeline::now_ns() const {
 }
 
 void Timeline::add(const Event& event) noexcept {
-  const std::size_t place = added_.fetch_add(1, std::memory_order_relaxed);
-  if (place < events_.size()) events_[place] = event;
+  const std::size_t index = added_.fetch_add(1, std::memory_order_relaxed);
+  if (index < events_.size()) events_[index] = event;
 }
 
 void Timeline::add_wait(const char* name, std::int64_t begin_ns, std::int64_t end_ns) noexcept {

@@ -1,9 +1,9 @@
-// sync_batch_norm.cc - forward: each rank's count, mean and sum of squares about it are gathered,
-// and combined in rank order (Chan, Golub and LeVeque, 1983), so all ranks go on with the same
-// bits. Backward: the two sums over the batch that the gradient needs are summed over ranks.
+// sync_batch_norm.cc - forward gathers each rank's count, mean and sum of squared deviations, and
+// combines them in rank order (Chan, Golub and LeVeque, 1983), so all ranks get the same bits.
+// Backward sums the two sums over the batch that the gradient needs over all ranks.
 //
-// All passes over a batch are libtorch's own kernels, asked for inference with our statistics: it
-// then normalises, or scales a gradient, by what it is given.
+// All passes over a batch use libtorch's own kernels in inference mode with our statistics: they
+// normalise a batch, or scale a gradient, with given values.
 #include "sluice/torch/sync_batch_norm.h"
 
 #include <array>
@@ -13,9 +13,9 @@
 #include "sluice/status.h"
 
 namespace sluice {
-namespace libtorch {
+namespace {
 
-// Of a batch in all ranks' parts. Shared by a layer and the graphs that it has made.
+// The statistics of a batch over all ranks. A layer shares them with the graphs that it has made.
 struct BatchStatistics {
   BatchStatistics(const Communicator& among, std::int64_t features)
       : communicator{among}, gathered(static_cast<std::size_t>(among.size() * part(features))) {}
@@ -23,7 +23,7 @@ struct BatchStatistics {
   static std::int64_t part(std::int64_t features) { return 1 + 2 * features; }
 
   Communicator communicator;
-  std::vector<double> gathered;  // by rank: count, means, sums of squares about them
+  std::vector<double> gathered;  // by rank: count, means, sums of squared deviations
   double waited_s = 0;
 
   void wait(Work work) {
@@ -33,38 +33,33 @@ struct BatchStatistics {
   }
 };
 
-}  // namespace libtorch
-
-namespace {
-
 using torch::Tensor;
 
-// As a graph can hold it.
-struct HeldStatistics : torch::CustomClassHolder {
-  explicit HeldStatistics(std::shared_ptr<libtorch::BatchStatistics> held)
-      : statistics{std::move(held)} {}
-  std::shared_ptr<libtorch::BatchStatistics> statistics;
+// The statistics in a form that a graph can store.
+struct StatisticsHolder : torch::CustomClassHolder {
+  explicit StatisticsHolder(std::shared_ptr<BatchStatistics> held) : statistics{std::move(held)} {}
+  std::shared_ptr<BatchStatistics> statistics;
 };
 
 struct Moments {
   std::int64_t count = 0;
-  Tensor mean;      // f64, a feature
+  Tensor mean;      // f64, by feature
   Tensor variance;  // f64, biased
 };
 
-// The type in which a batch is normalised: at least f32.
+// The type in which a batch is normalised; at least f32.
 torch::ScalarType working_type(const Tensor& input) {
   return input.scalar_type() == torch::kDouble ? torch::kDouble : torch::kFloat;
 }
 
-// As features broadcast over `like`: 1 x features x 1 x ...
+// Reshapes `values` so that it broadcasts over `like`: 1 x features x 1 x ...
 Tensor along_features(const Tensor& values, const Tensor& like) {
   std::vector<std::int64_t> shape(static_cast<std::size_t>(like.dim()), 1);
   shape[1] = values.numel();
   return values.view(shape);
 }
 
-// (input - mean) / sqrt(variance + epsilon) * weight + bias, by feature; all of one type.
+// (input - mean) / sqrt(variance + epsilon) * weight + bias, by feature. All have one type.
 Tensor normalised(const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& mean,
                   const Tensor& variance, double epsilon) {
   return std::get<0>(
@@ -72,14 +67,15 @@ Tensor normalised(const Tensor& input, const Tensor& weight, const Tensor& bias,
 }
 
 [[noreturn]] void refuse_one_value() {
-  throw Error{Status{Code::InvalidArgument,
-                     "batch normalisation needs more than one value a feature to train with, and "
-                     "all ranks together have one"}};
+  throw Error{
+      Status{Code::InvalidArgument,
+             "batch normalisation needs more than one value per feature in training, but all "
+             "ranks together have one: use larger batches"}};
 }
 
-Moments moments_of_all(const Tensor& input, libtorch::BatchStatistics& statistics) {
+Moments moments_of_all(const Tensor& input, BatchStatistics& statistics) {
   const std::int64_t features = input.size(1);
-  const std::int64_t part = libtorch::BatchStatistics::part(features);
+  const std::int64_t part = BatchStatistics::part(features);
   Communicator& communicator = statistics.communicator;
   const Tensor gathered =
       torch::from_blob(statistics.gathered.data(), {communicator.size(), part}, torch::kDouble);
@@ -116,8 +112,7 @@ Moments moments_of_all(const Tensor& input, libtorch::BatchStatistics& statistic
 struct SyncBatchNormFunction : torch::autograd::Function<SyncBatchNormFunction> {
   static Tensor forward(torch::autograd::AutogradContext* context, const Tensor& input,
                         const Tensor& weight, const Tensor& bias, const Moments& moments,
-                        double epsilon,
-                        const std::shared_ptr<libtorch::BatchStatistics>& statistics) {
+                        double epsilon, const std::shared_ptr<BatchStatistics>& statistics) {
     const torch::ScalarType type = working_type(input);
     const Tensor batch = input.to(type);
     const Tensor mean = moments.mean.to(type);
@@ -126,14 +121,14 @@ struct SyncBatchNormFunction : torch::autograd::Function<SyncBatchNormFunction> 
     context->saved_data["count"] = moments.count;
     context->saved_data["epsilon"] = epsilon;
     context->saved_data["statistics"] =
-        c10::IValue::make_capsule(c10::make_intrusive<HeldStatistics>(statistics));
+        c10::IValue::make_capsule(c10::make_intrusive<StatisticsHolder>(statistics));
     if (input.numel() == 0) return torch::empty_like(input);
     return normalised(batch, weight.to(type), bias.to(type), mean, variance, epsilon)
         .to(input.scalar_type());
   }
 
-  // With s = 1 / sqrt(variance + epsilon) and x^ = (x - mean) s, over all ranks' batches of
-  // `count`:
+  // With s = 1 / sqrt(variance + epsilon) and x^ = (x - mean) s; sums and `count` are over the
+  // batches of all ranks:
   //   dx = weight s (dy - sum(dy) / count - x^ sum(dy x^) / count)
   static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
                                                  torch::autograd::variable_list outputs) {
@@ -150,7 +145,7 @@ struct SyncBatchNormFunction : torch::autograd::Function<SyncBatchNormFunction> 
     const double epsilon = context->saved_data["epsilon"].toDouble();
     const auto count = static_cast<double>(context->saved_data["count"].toInt());
     const auto capsule = context->saved_data["statistics"].toCapsule();
-    libtorch::BatchStatistics& statistics = *static_cast<HeldStatistics&>(*capsule).statistics;
+    BatchStatistics& statistics = *static_cast<StatisticsHolder&>(*capsule).statistics;
 
     const torch::ScalarType type = mean.scalar_type();
     const std::int64_t features = mean.numel();
@@ -192,17 +187,20 @@ struct SyncBatchNormFunction : torch::autograd::Function<SyncBatchNormFunction> 
 
 }  // namespace
 
+struct SyncBatchNormImpl::Impl : BatchStatistics {
+  using BatchStatistics::BatchStatistics;
+};
+
 SyncBatchNormImpl::SyncBatchNormImpl(const torch::nn::BatchNormOptions& norm,
                                      const Communicator& group)
-    : NormImplBase{norm},
-      statistics_{std::make_shared<libtorch::BatchStatistics>(group, norm.num_features())} {}
+    : NormImplBase{norm}, impl_{std::make_shared<Impl>(group, norm.num_features())} {}
 
 void SyncBatchNormImpl::_check_input_dim(const Tensor& input) {
   if (input.dim() < 2 || input.size(1) != options.num_features())
     throw Error{
         Status{Code::InvalidArgument,
-               base::format("batch normalisation of {} features got an input of shape {}; it "
-                            "takes batch x features x any shape",
+               base::format("batch normalisation of {} features got an input of shape {}; pass "
+                            "batch x features x any shape",
                             options.num_features(), c10::str(input.sizes()))}};
 }
 
@@ -216,7 +214,7 @@ double SyncBatchNormImpl::begin_batch() {
 
 Tensor SyncBatchNormImpl::forward(const Tensor& input) {
   _check_input_dim(input);
-  const bool plain = !is_training() || statistics_->communicator.size() == 1;
+  const bool plain = !is_training() || impl_->communicator.size() == 1;
   if (plain) {
     if (is_training() && input.numel() == input.size(1)) refuse_one_value();
     const double momentum = is_training() ? begin_batch() : 0;
@@ -227,7 +225,7 @@ Tensor SyncBatchNormImpl::forward(const Tensor& input) {
   Moments moments;
   {
     const torch::NoGradGuard no_gradient;
-    moments = moments_of_all(input.to(working_type(input)), *statistics_);
+    moments = moments_of_all(input.to(working_type(input)), *impl_);
     if (moments.count == 1) refuse_one_value();
     if (moments.count > 0 && options.track_running_stats()) {
       const double momentum = begin_batch();
@@ -240,17 +238,16 @@ Tensor SyncBatchNormImpl::forward(const Tensor& input) {
   const auto type = working_type(input);
   return SyncBatchNormFunction::apply(
       input, weight.defined() ? weight : torch::ones({input.size(1)}, type),
-      bias.defined() ? bias : torch::zeros({input.size(1)}, type), moments, options.eps(),
-      statistics_);
+      bias.defined() ? bias : torch::zeros({input.size(1)}, type), moments, options.eps(), impl_);
 }
 
-double SyncBatchNormImpl::waited_s() const { return statistics_->waited_s; }
+double SyncBatchNormImpl::waited_s() const { return impl_->waited_s; }
 
 void SyncBatchNormImpl::pretty_print(std::ostream& stream) const {
   stream << "sluice::SyncBatchNorm(" << options.num_features() << ", eps=" << options.eps()
          << ", affine=" << options.affine()
          << ", track_running_stats=" << options.track_running_stats()
-         << ", ranks=" << statistics_->communicator.size() << ")";
+         << ", ranks=" << impl_->communicator.size() << ")";
 }
 
 void average_running_statistics(torch::nn::Module& module, Communicator& communicator) {

@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "sluice/gradients.h"
+#include "sluice/torch/gradient_options.h"
 #include "sluice/status.h"
 #include "sluice/types.h"
 

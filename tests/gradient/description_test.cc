@@ -11,7 +11,7 @@ namespace {
 const std::vector<GradientSpec> kGradients = {
     {"conv.weight", 500}, {"conv.bias", 10}, {"fc.bias", 10}, {"fc.weight", 1000}};
 
-// Rank 2 of four is given something else; every rank must say so, in these words.
+// Rank 2 of four gets other arguments; every rank must report this text.
 void expect_mismatch(const std::vector<GradientSpec>& odd, const GradientOptions& odd_options,
                      const std::string& expected, Rank odd_rank = 2) {
   engine::run_ranks(4, [&](Communicator& comm) {
@@ -53,7 +53,7 @@ TEST(Description, AMissingOrAnAdditionalGradientIsNamed) {
   expect_mismatch(odd, {}, "gradient 4: rank 0 has none, rank 2 has \"more\" of 1 f32");
 }
 
-TEST(Description, RankZeroMayBeTheOddOne) {
+TEST(Description, RankZeroMayBeTheOneThatDiffers) {
   auto odd = kGradients;
   odd[0].may_be_sparse = false;
   expect_mismatch(odd, {},
@@ -72,7 +72,7 @@ TEST(Description, OptionsMustAgreeToo) {
                   "algorithm: rank 0 has chosen by size, rank 2 has ring");
 }
 
-TEST(Description, WhatNobodyCouldUseIsRefusedByAllAlike) {
+TEST(Description, AllRanksRefuseUnusableOptionsAlike) {
   engine::run_ranks(3, [](Communicator& comm) {
     try {
       Reducer reducer{comm, kGradients, {.groups = {1, 2}}};
@@ -83,7 +83,7 @@ TEST(Description, WhatNobodyCouldUseIsRefusedByAllAlike) {
   });
 }
 
-TEST(LayoutHash, ChangesWithAllThatMovesBytes) {
+TEST(LayoutHash, ChangesWithEverythingThatMovesBytes) {
   const auto description = describe(kGradients, {});
   const std::uint64_t hash = layout_hash(description, {0, 1, 2, 3});
   EXPECT_EQ(hash, layout_hash(describe(kGradients, {}), {0, 1, 2, 3}));

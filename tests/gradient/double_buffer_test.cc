@@ -13,15 +13,15 @@
 namespace sluice::gradient {
 namespace {
 
-// The reference is one step late: step t carries the wire scale learnt from step t - 1, and the
-// loss scale known before that.
+// The reference is one step late: step t uses the wire scale that follows from step t - 1, and the
+// loss scale before that.
 void expect_one_step_late(const ToyModel& model, int ranks, GradientOptions options, int steps) {
   options.double_buffering = true;
   options.algorithm = "direct";
   engine::run_ranks(ranks, [&](Communicator& comm) {
     Reducer reducer{comm, model.gradients(), options};
     ReferenceMeans reference{model, ranks, options};
-    std::optional<ReferenceMeans::StepContext> before;
+    std::optional<ReferenceMeans::StepResult> before;
     const auto expect_before = [&](const FinishedStep& finished) {
       ASSERT_EQ(finished.empty, !before);
       if (!before) return;
@@ -34,7 +34,7 @@ void expect_one_step_late(const ToyModel& model, int ranks, GradientOptions opti
       ASSERT_EQ(reducer.loss_scale(), carried);
       model.write_all(reducer, comm.rank(), step);
       const FinishedStep finished = reducer.finish();
-      if (before) reference.learn(*before);
+      if (before) reference.update_scales(*before);
       ASSERT_EQ(reducer.state().wire_scale, reference.wire_scale);
       expect_before(finished);
       if (testing::Test::HasFatalFailure()) return;
@@ -56,7 +56,7 @@ TEST(DoubleBuffer, HandsOutTheStepBeforeBitForBit) {
   }
 }
 
-TEST(DoubleBuffer, ScalesBelongToTheStepThatCarriedThem) {
+TEST(DoubleBuffer, ScalesBelongToTheStepThatUsedThem) {
   ToyModel model = plain_model();
   model.scale = [](int, int step) { return step < 4 ? 1e-3 : 1.0; };
   for (const int step : {7, 8, 13}) {
@@ -91,7 +91,7 @@ TEST(DoubleBuffer, TheFirstFinishIsEmptyAndSlotsAreZero) {
   });
 }
 
-TEST(DoubleBuffer, GoesOnAfterAFlush) {
+TEST(DoubleBuffer, ContinuesAfterAFlush) {
   const ToyModel model = mixed_model();
   const GradientOptions options{.double_buffering = true, .algorithm = "direct"};
   engine::run_ranks(3, [&](Communicator& comm) {
@@ -106,8 +106,8 @@ TEST(DoubleBuffer, GoesOnAfterAFlush) {
   });
 }
 
-// Who does not care for the last step still brings what the others wait for.
-TEST(DoubleBuffer, ARankMayLeaveWithoutAFlushWhileAnotherFlushes) {
+// A rank that does not need the last step still sends the data that the others wait for.
+TEST(DoubleBuffer, ARankMayEndWithoutAFlushWhileAnotherFlushes) {
   const ToyModel model = mixed_model();
   engine::run_ranks(3, [&](Communicator& comm) {
     Reducer reducer{comm, model.gradients(), {.theta = 1, .double_buffering = true}};
@@ -122,7 +122,7 @@ TEST(DoubleBuffer, ARankMayLeaveWithoutAFlushWhileAnotherFlushes) {
   });
 }
 
-TEST(DoubleBuffer, UsedIsThatOfTheStepHandedOut) {
+TEST(DoubleBuffer, UsedBelongsToTheStepHandedOut) {
   ToyModel model = mixed_model();
   model.has = [](std::size_t i, int, int step) {
     return (static_cast<std::size_t>(step) + i) % 2 == 0;

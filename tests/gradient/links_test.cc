@@ -1,4 +1,4 @@
-// What a reducer's steps put on the links between hosts, counted by the interfaces themselves.
+// The bytes that a reducer's steps put on the links between hosts, from the interfaces' counters.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 namespace sluice::gradient {
 namespace {
 
-// A network of 11.2 million parameters: matrices of unlike sizes, a bias after each.
+// A model of 11.2 million parameters: matrices of different sizes, each followed by a bias.
 std::vector<GradientSpec> gradients() {
   std::vector<GradientSpec> all;
   for (const std::size_t rows : {64, 300, 1000, 2000, 4096}) {
@@ -31,7 +31,7 @@ double bytes_of(const std::vector<GradientSpec>& all) {
 constexpr int kBefore = 3;  // steps in which norms come in and connections open
 constexpr int kCounted = 4;
 
-// Large where (gradient, chunk, step) says so, so that the choice changes from step to step.
+// Some (gradient, chunk, step) have large values, so the selection changes from step to step.
 float value(std::size_t gradient, std::size_t element, int step, Rank rank) {
   const std::size_t chunk = element / (std::size_t{32} * 1024);
   const float size = (chunk * 7 + gradient * 3 + static_cast<std::size_t>(step)) % 11 == 0 ? 64 : 1;
@@ -60,13 +60,14 @@ std::string run_steps(Communicator& comm, const box::Gate& gate, const GradientO
     reducer.finish();
     for (std::size_t i = 0; i < specs.size(); ++i) {
       const auto* const result = reinterpret_cast<const float*>(reducer.result(i));
-      for (const GradientPart& part : reducer.arrived(i)) {
+      for (const GradientPart& part : reducer.received(i)) {
         for (std::size_t e = 0; e < part.count; ++e) sums[i] += result[part.first + e];
       }
     }
   }
   gate.pass();
-  // Whole numbers below 2^24, so sums are exact: what arrived and what all still hold is all.
+  // Whole numbers below 2^24 have exact sums: received gradients plus all residuals equal the
+  // total.
   std::vector<double> held(1);
   for (const float each : reducer.residual()) held[0] += each;
   comm.all_reduce(held.data(), 1, {.type = DataType::F64}).wait();
@@ -75,7 +76,7 @@ std::string run_steps(Communicator& comm, const box::Gate& gate, const GradientO
   return missing == 0 ? "" : base::format("{} is lost", missing);
 }
 
-// What leaves the busier host in a step, by its link's counters.
+// The bytes that the busier host sends in a step, from its link's counters.
 double sent_bytes(const box::ClusterBox& cluster, const GradientOptions& options) {
   std::vector<box::LinkCounters> before;
   double most = 0;
@@ -100,7 +101,7 @@ TEST(Links, SparseStepsSendASixthOfDenseOnes) {
   auto cluster = box::ClusterBox::make({.hosts = 2, .mbit_per_s = 10'000});
   if (!cluster.ok()) GTEST_SKIP() << cluster.status().message();
   const double dense = sent_bytes(cluster.value(), {});
-  // Two hosts: each sends the whole once, to reduce one half and hand out the other.
+  // Two hosts: each sends the whole buffer once, half of it to reduce and half to distribute.
   EXPECT_NEAR(dense / bytes_of(gradients()), 1, 0.01);
   const double sparse = sent_bytes(cluster.value(), {.sparse = {.sparsity = 0.85}});
   RecordProperty("sparse_of_dense", base::format("{:.4f}", sparse / dense));

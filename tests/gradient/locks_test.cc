@@ -1,5 +1,5 @@
-// Nobody waits while holding a lock: `sluice launch -n N -- gradient_locks_test`. A program of its
-// own: all its waits are watched.
+// No thread waits while it holds a lock: `sluice launch -n N -- gradient_locks_test`. This is a
+// separate program, because it replaces the C library's locks and waits.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -13,7 +13,7 @@
 namespace sluice::gradient {
 namespace {
 
-TEST(GradientLocks, AWaitWithALockWouldBeSeen) {
+TEST(GradientLocks, AWaitWithALockIsDetected) {
   const engine::WaitCounts before = engine::waits();
   std::mutex mutex;
   const auto nap = [] { std::this_thread::sleep_for(std::chrono::microseconds{1}); };
@@ -28,7 +28,7 @@ TEST(GradientLocks, AWaitWithALockWouldBeSeen) {
   EXPECT_EQ(after.with_lock - before.with_lock, 1);
 }
 
-TEST(GradientLocks, NobodyWaitsWithOne) {
+TEST(GradientLocks, NoThreadWaitsWithALock) {
   const std::vector<GradientSpec> gradients = {{"a", 100'000}, {"b", 10}, {"c", 50'000}};
   const GradientOptions plain{.theta = 4000};
   GradientOptions late{.wire = WireType::F16, .force_wire = true, .double_buffering = true};

@@ -1,4 +1,4 @@
-// The memory a reducer takes, as the system counts it: pages in use before and after a few steps.
+// The memory of a reducer, as the system counts it: resident pages before and after a few steps.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -25,7 +25,7 @@ double resident_bytes() {
   return resident * static_cast<double>(sysconf(_SC_PAGESIZE));
 }
 
-// Of one rank, in pools.
+// Returns the memory of one rank, in pools.
 double pools_for(const GradientOptions& options) {
   double taken = 0;
   engine::run_ranks(kRanks, [&](Communicator& comm) {

@@ -105,8 +105,8 @@ void ToyModel::write_all(Reducer& reducer, int rank, int step) const {
   for (const std::size_t i : random_order(rank, step)) write(reducer, i, rank, step);
 }
 
-// Returns the mean in the type of the gradient, which each rank adds in f32, or f64 for that.
-Bytes ReferenceMeans::mean_in_type(std::size_t i, int number, StepContext& step) const {
+// Returns the mean in the type of the gradient; sums are in f32, or in f64 for f64 gradients.
+Bytes ReferenceMeans::mean_in_type(std::size_t i, int number, StepResult& step) const {
   const GradientSpec& spec = model_.gradients()[i];
   std::vector<Bytes> given;
   for (int r = 0; r < ranks_; ++r) given.push_back(model_.gradient(i, r, number, step.loss_scale));
@@ -127,7 +127,7 @@ Bytes ReferenceMeans::mean_in_type(std::size_t i, int number, StepContext& step)
   return mean;
 }
 
-Bytes ReferenceMeans::mean_over_wire(std::size_t i, int number, StepContext& step) const {
+Bytes ReferenceMeans::mean_over_wire(std::size_t i, int number, StepResult& step) const {
   const GradientSpec& spec = model_.gradients()[i];
   const DataType wire = wire_type(options_.wire);
   std::vector<Bytes> given;
@@ -154,8 +154,8 @@ Bytes ReferenceMeans::mean_over_wire(std::size_t i, int number, StepContext& ste
   return mean;
 }
 
-ReferenceMeans::StepContext ReferenceMeans::averaged(int step, float wire, double loss) const {
-  StepContext done{.wire_scale = wire, .loss_scale = loss};
+ReferenceMeans::StepResult ReferenceMeans::averaged(int step, float wire, double loss) const {
+  StepResult done{.wire_scale = wire, .loss_scale = loss};
   const bool wired = options_.wire != WireType::F32 && options_.force_wire;
   for (std::size_t i = 0; i < model_.size(); ++i) {
     const bool narrowed = wired && model_.gradients()[i].type == DataType::F32;
@@ -166,7 +166,7 @@ ReferenceMeans::StepContext ReferenceMeans::averaged(int step, float wire, doubl
   return done;
 }
 
-void ReferenceMeans::learn(const StepContext& step) {
+void ReferenceMeans::update_scales(const StepResult& step) {
   const bool f16 = options_.wire == WireType::F16 && options_.force_wire;
   if (f16 && step.overflowed) {
     if (step.wire_scale == wire_scale) wire_scale /= 2;

@@ -1,4 +1,4 @@
-// model.h - made-up gradients of a training, and what becomes of them, worked out one at a time.
+// model.h - synthetic gradients of a training, and a naive computation of their means.
 //
 // Values differ in every (rank, step, gradient, element). The reference adds rank 0 + rank 1 + ...
 // as `direct` does, so results can be compared bit for bit.
@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "gradient/reducer.h"
-#include "sluice/gradients.h"
+#include "sluice/torch/gradient_options.h"
 
 namespace sluice::gradient {
 
@@ -25,14 +25,14 @@ class ToyModel {
   const std::vector<GradientSpec>& gradients() const { return gradients_; }
   std::size_t size() const { return gradients_.size(); }
 
-  // What a rank has for a gradient in a step, as its type holds it.
+  // The gradient of a rank in a step, in the gradient's type.
   Bytes gradient(std::size_t i, int rank, int step, double loss_scale = 1) const;
   void write(Reducer& reducer, std::size_t i, int rank, int step) const;
-  // All of them, in an order of that rank and step.
+  // Writes all gradients, in an order that depends on rank and step.
   void write_all(Reducer& reducer, int rank, int step) const;
   std::vector<std::size_t> random_order(int rank, int step) const;
 
-  // Multiplies all values, and puts single ones elsewhere.
+  // Multiplies all values; `odd` replaces single values.
   std::function<double(int rank, int step)> scale = [](int, int) { return 1.0; };
   struct Odd {
     int rank = 0;
@@ -42,7 +42,7 @@ class ToyModel {
     double value = 0;
   };
   std::vector<Odd> odd;
-  // Which gradients a rank has in a step.
+  // Whether a rank has a gradient in a step.
   std::function<bool(std::size_t i, int rank, int step)> has = [](std::size_t, int, int) {
     return true;
   };
@@ -52,12 +52,12 @@ class ToyModel {
   std::vector<GradientSpec> gradients_;
 };
 
-// Small and large, none and odd, of every type.
+// Gradients of every type: small, large, empty and of odd sizes.
 ToyModel mixed_model();
-// f32 only, for the wire.
+// f32 gradients only, for the wire.
 ToyModel plain_model();
 
-// What every rank must hold, step by step, and the scales that follow.
+// The expected means at every rank, step by step, and the scales that follow.
 class ReferenceMeans {
  public:
   ReferenceMeans(const ToyModel& model, int ranks, const GradientOptions& options)
@@ -65,8 +65,8 @@ class ReferenceMeans {
     if (options.loss_scale.enabled) loss_scale = options.loss_scale.initial;
   }
 
-  struct StepContext {
-    float wire_scale = 1;  // that it carried
+  struct StepResult {
+    float wire_scale = 1;  // of this step
     double loss_scale = 1;
     std::vector<Bytes> means;  // by gradient
     bool overflowed = false;   // on the f16 wire alone
@@ -74,14 +74,14 @@ class ReferenceMeans {
     float largest = 0;  // of the sums on the wire
     bool skipped = false;
   };
-  // The means of a step whose gradients carry these scales.
-  StepContext averaged(int step, float wire, double loss) const;
-  // What follows for the next scales.
-  void learn(const StepContext& step);
-  // Both, with the present scales.
-  StepContext average(int step) {
-    StepContext done = averaged(step, wire_scale, loss_scale);
-    learn(done);
+  // The means of a step with these scales.
+  StepResult averaged(int step, float wire, double loss) const;
+  // Updates the scales for the next step.
+  void update_scales(const StepResult& step);
+  // Both, with the current scales.
+  StepResult average(int step) {
+    StepResult done = averaged(step, wire_scale, loss_scale);
+    update_scales(done);
     return done;
   }
 
@@ -89,8 +89,8 @@ class ReferenceMeans {
   double loss_scale = 1;
 
  private:
-  Bytes mean_in_type(std::size_t i, int number, StepContext& step) const;
-  Bytes mean_over_wire(std::size_t i, int number, StepContext& step) const;
+  Bytes mean_in_type(std::size_t i, int number, StepResult& step) const;
+  Bytes mean_over_wire(std::size_t i, int number, StepResult& step) const;
 
   const ToyModel& model_;
   int ranks_;

@@ -17,7 +17,7 @@ bool spans_nodes() {
   return nodes[0] != -nodes[1];
 }
 
-// The reference narrows where `force_wire` is set: between nodes the reducer must by itself.
+// The reference narrows if `force_wire` is set; between nodes the reducer narrows without it.
 void expect_means(GradientOptions options) {
   const ToyModel model = mixed_model();
   options.algorithm = "direct";
@@ -35,11 +35,11 @@ void expect_means(GradientOptions options) {
 }
 
 TEST(GradientProcesses, AverageInF32) { expect_means({.theta = 3000}); }
-TEST(GradientProcesses, NarrowBetweenNodesAndThereOnly) {
+TEST(GradientProcesses, NarrowBetweenNodesOnly) {
   expect_means({.theta = 3000, .wire = WireType::F16});
   expect_means({.theta = 1, .wire = WireType::BF16});
 }
-TEST(GradientProcesses, NarrowWhereForced) {
+TEST(GradientProcesses, NarrowIfForced) {
   expect_means({.wire = WireType::F16, .force_wire = true});
 }
 TEST(GradientProcesses, DoubleBuffering) {
@@ -57,7 +57,7 @@ void expect_sparse(bool late) {
   for (int step = 0; step < 12; ++step) {
     model.write_all(reducer, engine::world().rank(), step);
     if (reducer.finish().empty) continue;
-    const NaiveSparse::StepContext expected = naive.step(late ? step - 1 : step);
+    const NaiveSparse::StepResult expected = naive.step(late ? step - 1 : step);
     for (std::size_t i = 0; i < model.size(); ++i) {
       const auto* means = reinterpret_cast<const float*>(reducer.result(i));
       for (std::size_t e = 0; e < expected.means[i].size(); ++e)

@@ -1,5 +1,5 @@
-// A run that is captured after some step, and one that goes on from there in fresh objects, against
-// the run that nobody disturbed: the same bits from there on.
+// Compares a run that was captured after some step, and a run restored from that state, with an
+// undisturbed run: all have the same bits.
 #include "gradient/reducer_state.h"
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ namespace {
 
 constexpr int kSteps = 9;
 
-// All that a caller sees of a step.
+// The results of a step that a caller can see.
 struct Seen {
   bool empty = false;
   bool skipped = false;
@@ -36,7 +36,7 @@ class Steps {
  public:
   Steps(Communicator& comm, const ToyModel& model, const GradientOptions& options)
       : model_{model}, rank_{comm.rank()}, reducer_{comm, model.gradients(), options} {
-    // Known before the first step, as an optimizer makes it.
+    // Set before the first step, as an optimizer does.
     set_decay(0);
   }
 
@@ -66,7 +66,7 @@ class Steps {
     for (std::size_t i = 0; i < model_.size(); ++i) {
       seen.results.push_back(result_of(reducer_, model_, i));
       seen.used.push_back(reducer_.used(i));
-      seen.arrived.emplace_back(reducer_.arrived(i).begin(), reducer_.arrived(i).end());
+      seen.arrived.emplace_back(reducer_.received(i).begin(), reducer_.received(i).end());
       seen.decayed.push_back(reducer_.holds_decay(i));
     }
     return seen;
@@ -108,7 +108,7 @@ std::map<std::string, GradientOptions> ways() {
   return ways;
 }
 
-// With gradients that only some ranks have, and not always, and overflows.
+// Some gradients exist at some ranks and in some steps only, and some overflow.
 ToyModel uneven_model() {
   ToyModel model = sparse_model();
   model.has = [](std::size_t i, int rank, int step) {
@@ -131,7 +131,7 @@ void expect_same(const std::vector<Seen>& expected, const Seen& actual, int step
   ASSERT_TRUE(other == actual) << "step " << step;
 }
 
-TEST(ReducerState, ACapturedRunGoesOnAsIfItHadNotBeen) {
+TEST(ReducerState, ACapturedRunContinuesWithTheSameBits) {
   const ToyModel model = uneven_model();
   for (const auto& [name, options] : ways()) {
     for (const int ranks : {1, 3}) {
@@ -153,7 +153,7 @@ TEST(ReducerState, ACapturedRunGoesOnAsIfItHadNotBeen) {
   }
 }
 
-TEST(ReducerState, ARestoredRunGoesOnWithTheSameBits) {
+TEST(ReducerState, ARestoredRunContinuesWithTheSameBits) {
   const ToyModel model = uneven_model();
   for (const auto& [name, options] : ways()) {
     for (const int ranks : {1, 3}) {
@@ -177,7 +177,7 @@ TEST(ReducerState, ARestoredRunGoesOnWithTheSameBits) {
   }
 }
 
-TEST(ReducerState, AFlushedRunIsRestoredToo) {
+TEST(ReducerState, AFlushedRunCanBeRestored) {
   const ToyModel model = uneven_model();
   GradientOptions options = ways().at("sparse, two buffers");
   engine::run_ranks(3, [&](Communicator& comm) {
@@ -193,7 +193,7 @@ TEST(ReducerState, AFlushedRunIsRestoredToo) {
   });
 }
 
-TEST(ReducerState, TheMeanInFlightIsHandedOutByAnyNumberOfRanks) {
+TEST(ReducerState, AnyNumberOfRanksHandsOutTheMeanInFlight) {
   const ToyModel model = uneven_model();
   const GradientOptions options = ways().at("sparse, two buffers");
   ReducerState state;
@@ -215,7 +215,7 @@ TEST(ReducerState, TheMeanInFlightIsHandedOutByAnyNumberOfRanks) {
   });
 }
 
-TEST(ReducerState, OtherGradientsOrOptionsAreRefusedByName) {
+TEST(ReducerState, RefusesAndNamesOtherGradientsOrOptions) {
   const ToyModel model = sparse_model();
   engine::run_ranks(2, [&](Communicator& comm) {
     ReducerState state = Reducer{comm, model.gradients(), {.theta = 5000}}.state();
@@ -243,7 +243,7 @@ TEST(ReducerState, OtherGradientsOrOptionsAreRefusedByName) {
   });
 }
 
-TEST(ReducerState, IsTakenAndGivenBetweenStepsOnly) {
+TEST(ReducerState, IsCapturedAndRestoredOnlyBetweenSteps) {
   const ToyModel model = sparse_model();
   engine::run_ranks(2, [&](Communicator& comm) {
     Reducer reducer{comm, model.gradients(), {}};

@@ -16,10 +16,10 @@ namespace {
 
 constexpr std::size_t kEverything = std::size_t{1} << 40U;
 
-// Steps of a model whose ranks mark gradients each in an order of its own.
+// Runs steps in which each rank marks its gradients in another order.
 void expect_means(const ToyModel& model, int ranks, const GradientOptions& options, int steps = 3) {
   ReferenceMeans reference{model, ranks, options};
-  std::vector<ReferenceMeans::StepContext> averages;
+  std::vector<ReferenceMeans::StepResult> averages;
   for (int step = 0; step < steps; ++step) averages.push_back(reference.average(step));
   engine::run_ranks(ranks, [&](Communicator& comm) {
     Reducer reducer{comm, model.gradients(), options};
@@ -46,16 +46,16 @@ TEST(Reducer, AveragesEveryTypeWhateverThetaAndOrder) {
   }
 }
 
-TEST(Reducer, SendsTheGroupsAskedFor) {
+TEST(Reducer, SendsTheGroupsOfItsOptions) {
   expect_means(mixed_model(), 3, {.groups = {2, 5, 3}, .algorithm = "direct"});
 }
 
-TEST(Reducer, WorksWithoutGradientsAndWithEmptyOnesAlone) {
+TEST(Reducer, WorksWithoutGradientsAndWithEmptyOnesOnly) {
   expect_means(ToyModel{{}}, 2, {});
   expect_means(ToyModel{{{"nothing", 0}, {"void", 0, DataType::F64}}}, 3, {});
 }
 
-TEST(Reducer, KeepsApartFromItsCommunicatorsOtherCallsAndFromOtherReducers) {
+TEST(Reducer, IsIndependentOfOtherCallsAndOtherReducers) {
   const ToyModel model = mixed_model();
   const GradientOptions options{.theta = 1000, .algorithm = "direct"};
   engine::run_ranks(3, [&](Communicator& comm) {
@@ -135,7 +135,7 @@ TEST(Reducer, AGradientThatARankDoesNotHaveCountsAsZeroThere) {
   });
 }
 
-TEST(Reducer, TellsOnceOfGradientsThatNotAllRanksHave) {
+TEST(Reducer, LogsOnceThatSomeRankHasNoGradient) {
   ToyModel model = plain_model();
   model.has = [](std::size_t i, int rank, int) { return i != 1 && (i != 4 || rank == 2); };
   std::mutex mutex;
@@ -158,7 +158,7 @@ TEST(Reducer, TellsOnceOfGradientsThatNotAllRanksHave) {
   EXPECT_NE(heard[1].find("1 of 3 ranks had a gradient for \"fc.weight\""), std::string::npos);
 }
 
-TEST(Reducer, LaysSlotsAsRankZeroMarkedThemOnce) {
+TEST(Reducer, ReordersSlotsOnceLikeRankZero) {
   const ToyModel model = mixed_model();
   const GradientOptions options{.theta = 1000, .algorithm = "direct"};
   const std::vector<std::size_t> seen = {3, 1, 9, 0, 7, 5};
@@ -199,7 +199,7 @@ TEST(Reducer, LaysSlotsAsRankZeroMarkedThemOnce) {
   });
 }
 
-TEST(Reducer, RefusesAGradientTwiceAndOneThatIsNoFloat) {
+TEST(Reducer, RefusesAGradientMarkedTwiceAndIntegers) {
   engine::run_ranks(2, [](Communicator& comm) {
     Reducer reducer{comm, {{"twice", 4}, {"once", 4}}, {}};
     reducer.mark_ready(0);
@@ -221,7 +221,7 @@ TEST(Reducer, RefusesAGradientTwiceAndOneThatIsNoFloat) {
   });
 }
 
-TEST(Reducer, ThatIsDroppedInTheMiddleOfAStepLeavesItsPeersAnError) {
+TEST(Reducer, DestroyedInTheMiddleOfAStepGivesItsPeersAnError) {
   const ToyModel model = mixed_model();
   for (const bool double_buffering : {false, true}) {
     engine::run_ranks(3, [&](Communicator& comm) {

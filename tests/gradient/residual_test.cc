@@ -1,4 +1,4 @@
-// Ranks are arrays here, one after another, and their sum is taken by hand.
+// Each rank is an array here, and the test itself computes the sum.
 #include "gradient/sparse/residual.h"
 
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ std::size_t all_elements() {
   return elements;
 }
 
-// Unique for each rank, step and element; some parts of the model are quieter than others.
+// Unique for each rank, step and element; some parts of the model have smaller values than others.
 float gradient_at(int rank, int step, std::size_t element) {
   const double x = static_cast<double>(element) + 5000.0 * step + 1e6 * rank;
   return static_cast<float>(std::sin(x) * std::ldexp(1.0, static_cast<int>(element / 64 % 7) - 3));
@@ -119,24 +119,24 @@ class Ranks {
     float* front = rank.pool.data();
     std::byte* to = rank.packed.data();
     std::size_t offset = 0;
-    PackFaults faults;
+    OverflowCounts counts;
     for (std::size_t i = 0; i < kGradients.size(); ++i) {
       const kernels::Addend addend = addend_of(rank, offset);
       if (way_ == Way::InPlace) {
         front = rank.residual.compact(i, addend, step_of(rank), front);
       } else {
-        to = rank.residual.pack(i, addend, step_of(rank), packed_type(way_, 4), to, faults);
+        to = rank.residual.pack(i, addend, step_of(rank), packed_type(way_, 4), to, counts);
       }
       offset += kGradients[i].count;
     }
-    EXPECT_EQ(faults.overflowed + faults.not_finite, 0U);
+    EXPECT_EQ(counts.overflowed + counts.not_finite, 0U);
   }
 
   float* packed_floats(OneRank& rank) const {
     return way_ == Way::InPlace ? rank.pool.data() : reinterpret_cast<float*>(rank.packed.data());
   }
 
-  // As f32, whatever the type, the mean rounded to it once.
+  // The mean in f32, rounded once to the wire type.
   void reduce() {
     std::size_t sent = 0;
     for (std::size_t i = 0; i < kGradients.size(); ++i)
@@ -188,8 +188,8 @@ class Ranks {
   std::vector<double> received_;
 };
 
-// Of values up to 16 and a hundred steps: f32 loses 2^-24 of a sum of up to 100 values a step, f16
-// and bf16 2^-11 and 2^-8 of it each time that it is sent.
+// For values up to 16 and a hundred steps: f32 loses 2^-24 of a sum of up to 100 values per step;
+// f16 and bf16 lose 2^-11 and 2^-8 of it each time it is sent.
 double tolerance(Way way) {
   if (way == Way::F16) return 0.2;
   if (way == Way::BF16) return 1.6;
@@ -228,7 +228,7 @@ TEST(Residual, WithoutSparsityIsDense) {
   }
 }
 
-TEST(Residual, EveryWayHoldsTheSame) {
+TEST(Residual, EveryWayKeepsTheSameResidual) {
   Ranks in_place{2, 0.85, Way::InPlace, 48};
   Ranks apart{2, 0.85, Way::Apart, 48};
   for (int step = 0; step < 20; ++step) {
@@ -249,7 +249,7 @@ class OneGradient : public testing::Test {
   std::vector<float> gradient_ = {1, -2, 3, -4, 5, 6, 7, 8, -9, 10};
 };
 
-TEST_F(OneGradient, NormIsTheMeanOfWhatStays) {
+TEST_F(OneGradient, NormIsTheMeanOfTheResidual) {
   std::vector<float> to(4);
   residual_.compact(0, {.gradient = gradient_.data(), .scale = 0.5F}, {selected_, norms_},
                     to.data());
@@ -257,13 +257,13 @@ TEST_F(OneGradient, NormIsTheMeanOfWhatStays) {
   EXPECT_EQ(to, (std::vector<float>{2.5, 3, 3.5, 4}));
 }
 
-TEST_F(OneGradient, NothingMovesUntilItIsCommitted) {
+TEST_F(OneGradient, NothingChangesUntilCommit) {
   const kernels::Addend addend{.gradient = gradient_.data()};
   const SparseStep step{selected_, norms_};
   std::vector<float> to(4);
-  PackFaults faults;
+  OverflowCounts counts;
   for (int repeated = 0; repeated < 2; ++repeated) {
-    residual_.pack(0, addend, step, {}, reinterpret_cast<std::byte*>(to.data()), faults);
+    residual_.pack(0, addend, step, {}, reinterpret_cast<std::byte*>(to.data()), counts);
     EXPECT_EQ(norms_, (std::vector<float>{2.5, 0, 9.5}));
     EXPECT_EQ(to, (std::vector<float>{5, 6, 7, 8}));
     for (const float r : residual_.values()) EXPECT_EQ(r, 0);
@@ -273,19 +273,19 @@ TEST_F(OneGradient, NothingMovesUntilItIsCommitted) {
             (std::vector<float>{1, -2, 3, -4, 0, 0, 0, 0, -9, 10}));
 }
 
-TEST_F(OneGradient, TellsOfWhatIsNotFinite) {
+TEST_F(OneGradient, CountsValuesThatAreNotFinite) {
   std::vector<float> to(10);
-  gradient_[0] = std::numeric_limits<float>::quiet_NaN();  // held back
-  gradient_[1] = std::numeric_limits<float>::infinity();   // likewise
+  gradient_[0] = std::numeric_limits<float>::quiet_NaN();  // not sent
+  gradient_[1] = std::numeric_limits<float>::infinity();   // not sent
   gradient_[5] = -std::numeric_limits<float>::infinity();  // sent
   gradient_[6] = 1e6F;                                     // sent, too large for f16
-  gradient_[9] = 1e6F;                                     // held back
+  gradient_[9] = 1e6F;                                     // not sent
   for (const DataType type : {DataType::F32, DataType::F16, DataType::BF16}) {
-    PackFaults faults;
+    OverflowCounts counts;
     residual_.pack(0, {.gradient = gradient_.data()}, {selected_, norms_}, {type, 1},
-                   reinterpret_cast<std::byte*>(to.data()), faults);
-    EXPECT_EQ(faults.not_finite, 3U);
-    EXPECT_EQ(faults.overflowed, type == DataType::F16 ? 1U : 0U);
+                   reinterpret_cast<std::byte*>(to.data()), counts);
+    EXPECT_EQ(counts.not_finite, 3U);
+    EXPECT_EQ(counts.overflowed, type == DataType::F16 ? 1U : 0U);
   }
 }
 
@@ -298,7 +298,7 @@ const std::vector<GradientSpec> kMixed = {
     {.name = "small", .count = 3},
 };
 
-TEST(SparseChunks, CutEveryGradientByItself) {
+TEST(SparseChunks, CutEachGradientSeparately) {
   const SparseChunks chunks{kMixed, 4};
   const std::vector<SparseChunk> expected = {
       {.gradient = 0, .first = 0, .count = 4, .offset = 0},

@@ -62,7 +62,7 @@ NaiveSparse::NaiveSparse(const ToyModel& model, int ranks, const GradientOptions
   ages_.resize(pieces_.size());
 }
 
-// Sorts all and walks down.
+// Sorts all pieces and takes the largest.
 std::vector<bool> NaiveSparse::choose(int number) const {
   const int from = number - (options_.double_buffering ? 2 : 1);
   const SparseOptions& sparse = options_.sparse;
@@ -97,10 +97,10 @@ bool NaiveSparse::decays(std::size_t i, int rank, int number) const {
   return decay_ != 0 && model_.has(i, rank, number);
 }
 
-NaiveSparse::StepContext NaiveSparse::step(int number) {
+NaiveSparse::StepResult NaiveSparse::step(int number) {
   const std::vector<bool> chosen = choose(number);
-  StepContext step{.means = std::vector<std::vector<float>>(model_.size()),
-                   .arrived = std::vector<std::vector<GradientPart>>(model_.size())};
+  StepResult step{.means = std::vector<std::vector<float>>(model_.size()),
+                  .arrived = std::vector<std::vector<GradientPart>>(model_.size())};
   step.sparse =
       number >= options_.sparse.dense_steps && number >= (options_.double_buffering ? 2 : 1);
   std::vector<double> norms(pieces_.size(), 0);

@@ -1,4 +1,4 @@
-// sparse_model.h - sparse steps of all ranks, written down as naively as can be.
+// sparse_model.h - a naive computation of the sparse steps of all ranks.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace sluice::gradient {
 
-// Large and small tensors, some of less than a chunk, with vectors and other types between them.
+// Large and small tensors, some smaller than a chunk, and vectors and other types between them.
 ToyModel sparse_model();
 
 // A weight of a gradient, the same at all ranks.
@@ -20,13 +20,13 @@ class NaiveSparse {
  public:
   NaiveSparse(const ToyModel& model, int ranks, const GradientOptions& options, float decay);
 
-  struct StepContext {
+  struct StepResult {
     bool sparse = false;
-    std::vector<std::vector<float>> means;           // by gradient; empty where it has no chunks
+    std::vector<std::vector<float>> means;           // by gradient; empty if it has no chunks
     std::vector<std::vector<GradientPart>> arrived;  // likewise
   };
-  // Steps come one after another, from 0. The mean is ((rank 0 + rank 1) + ...) / ranks, in f32.
-  StepContext step(int number);
+  // Call it for step 0, 1, 2 and so on. The mean is ((rank 0 + rank 1) + ...) / ranks, in f32.
+  StepResult step(int number);
 
  private:
   struct Piece {

@@ -28,8 +28,8 @@ void set_decays(Reducer& reducer, const std::vector<std::vector<float>>& weights
   for (std::size_t i = 0; i < weights.size(); ++i) reducer.set_decay(i, weights[i].data(), decay);
 }
 
-// Chunks to the bit; what has none as in a dense step.
-void expect_step(Reducer& reducer, const ToyModel& model, const NaiveSparse::StepContext& expected,
+// Chunks have the same bits as the naive ones; other gradients those of a dense step.
+void expect_step(Reducer& reducer, const ToyModel& model, const NaiveSparse::StepResult& expected,
                  const std::vector<Bytes>& dense) {
   for (std::size_t i = 0; i < model.size(); ++i) {
     const GradientSpec& spec = model.gradients()[i];
@@ -37,13 +37,13 @@ void expect_step(Reducer& reducer, const ToyModel& model, const NaiveSparse::Ste
     if (!has_chunks(model, i)) {
       ASSERT_TRUE(result_of(reducer, model, i) == dense[i]);
       ASSERT_FALSE(reducer.holds_decay(i));
-      ASSERT_EQ(reducer.arrived(i).size(), 1U);
-      ASSERT_EQ(reducer.arrived(i)[0], (GradientPart{0, spec.count, 1}));
+      ASSERT_EQ(reducer.received(i).size(), 1U);
+      ASSERT_EQ(reducer.received(i)[0], (GradientPart{0, spec.count, 1}));
       continue;
     }
     for (std::size_t e = 0; e < spec.count; ++e)
       ASSERT_EQ(floats(reducer, i)[e], expected.means[i][e]) << "element " << e;
-    const std::vector<GradientPart> arrived{reducer.arrived(i).begin(), reducer.arrived(i).end()};
+    const std::vector<GradientPart> arrived{reducer.received(i).begin(), reducer.received(i).end()};
     ASSERT_EQ(arrived, expected.arrived[i]);
     ASSERT_EQ(reducer.holds_decay(i), expected.sparse);
   }
@@ -66,7 +66,7 @@ void expect_naive(const ToyModel& model, int ranks, GradientOptions options, int
       const FinishedStep finished = reducer.finish();
       ASSERT_EQ(finished.empty, options.double_buffering && step == 0);
       ASSERT_FALSE(finished.skipped);
-      // The optimizer's turn.
+      // As after an optimizer's step.
       const std::vector<std::vector<float>> next = weights_at(model, step + 1);
       for (std::size_t i = 0; i < model.size(); ++i)
         std::copy(next[i].begin(), next[i].end(), weights[i].begin());
@@ -79,7 +79,7 @@ void expect_naive(const ToyModel& model, int ranks, GradientOptions options, int
   });
 }
 
-TEST(SparseReducer, SendsWhatTheNaiveOneSends) {
+TEST(SparseReducer, SendsTheSameAsTheNaiveModel) {
   for (const int ranks : {1, 2, 3, 4, 7}) {
     for (const std::size_t theta : {std::size_t{1}, std::size_t{500}, kEverything}) {
       for (const bool late : {false, true}) {
@@ -93,7 +93,7 @@ TEST(SparseReducer, SendsWhatTheNaiveOneSends) {
   }
 }
 
-TEST(SparseReducer, TakesGroupsAndRamps) {
+TEST(SparseReducer, SupportsGroupsAndRamps) {
   const SparseOptions sparse{.sparsity = 0.9, .chunk = 20, .dense_steps = 3, .ramp_steps = 4};
   expect_naive(sparse_model(), 3, {.groups = {2, 5, 3}, .sparse = sparse});
   expect_naive(sparse_model(), 3, {.double_buffering = true, .sparse = sparse});
@@ -106,7 +106,7 @@ TEST(SparseReducer, ChunksMayBeAsLargeAsTheGradientsOrOneElement) {
   expect_naive(sparse_model(), 2, {.theta = 1, .sparse = {.sparsity = 0.999, .chunk = 48}});
 }
 
-TEST(SparseReducer, AGradientThatARankDoesNotHaveAddsNothingThere) {
+TEST(SparseReducer, AMissingGradientAddsNothing) {
   ToyModel model = sparse_model();
   model.has = [](std::size_t i, int rank, int step) {
     if (i == 4) return step % 3 == 0;  // all or none
@@ -116,7 +116,7 @@ TEST(SparseReducer, AGradientThatARankDoesNotHaveAddsNothingThere) {
   expect_naive(model, 3, {.double_buffering = true, .sparse = {.sparsity = 0.8, .chunk = 48}});
 }
 
-TEST(SparseReducer, WhatWasHeldBackCountsAsUsedWhenItArrives) {
+TEST(SparseReducer, AResidualCountsAsUsedWhenItArrives) {
   ToyModel model{{{.name = "a", .count = 100}, {.name = "b", .count = 10, .may_be_sparse = false}}};
   model.has = [](std::size_t, int, int step) { return step < 2; };
   engine::run_ranks(2, [&](Communicator& comm) {
@@ -128,12 +128,12 @@ TEST(SparseReducer, WhatWasHeldBackCountsAsUsedWhenItArrives) {
       used.push_back(reducer.used(0));
       EXPECT_EQ(reducer.used(1), step < 2);
     }
-    // Step 1 sends the first half, step 2 what it had held back.
+    // Step 1 sends the first half, step 2 the other half from the residual.
     EXPECT_EQ(used, (std::vector<bool>{true, true, true, true}));
   });
 }
 
-TEST(SparseReducer, AllSentThroughTheSparsePathIsDense) {
+TEST(SparseReducer, SendingEverythingSparselyEqualsADenseStep) {
   const ToyModel model = sparse_model();
   for (const WireType wire : {WireType::F32, WireType::F16, WireType::BF16}) {
     GradientOptions options{.theta = 500, .wire = wire, .force_wire = true, .algorithm = "direct"};
@@ -158,8 +158,8 @@ TEST(SparseReducer, AllSentThroughTheSparsePathIsDense) {
   }
 }
 
-// For a hundred steps, what has arrived and what is held back are all that came, but for the step
-// `skipped`, whose gradients are not finite at one rank.
+// In a hundred steps the received gradients and the residuals add up to all gradients, except those
+// of the step `skipped`, which are not finite at one rank.
 void expect_nothing_lost(int ranks, const GradientOptions& options, double tolerance,
                          int skipped = -1) {
   ToyModel model = sparse_model();
@@ -206,7 +206,7 @@ void expect_nothing_lost(int ranks, const GradientOptions& options, double toler
         if (step % 10 != 9) continue;
         receive(reducer.flush());
       }
-      // What came and is still held back, over all ranks.
+      // The sum of all gradients, and of the residuals of all ranks.
       std::vector<double> missing = came;
       for (std::size_t p = 0; p < missing.size(); ++p)
         missing[p] -= static_cast<double>(reducer.residual()[p]);
@@ -220,8 +220,8 @@ void expect_nothing_lost(int ranks, const GradientOptions& options, double toler
   });
 }
 
-// Values are below 1, and at most some twenty of them come together: f32 loses 2^-24 of that in
-// each of a hundred steps, f16 2^-11 and bf16 2^-8 each of the twenty times that it is sent.
+// Values are below 1, and a residual sums up about twenty of them at most: f32 loses 2^-24 of it in
+// each of a hundred steps, f16 2^-11 and bf16 2^-8 each of the twenty times it is sent.
 TEST(SparseReducer, LosesNothing) {
   for (const int ranks : {1, 2, 3, 4, 7}) {
     for (const bool late : {false, true}) {
@@ -283,7 +283,8 @@ TEST(SparseReducer, GivesAllRanksTheSameBits) {
   }
 }
 
-// A value that is not finite in step 5 at rank 1, sent or held back: no rank uses that step.
+// In step 5 rank 1 has a value that is not finite, in a chunk that is sent or not: no rank uses
+// that step.
 void expect_skipped(GradientOptions options, double value, std::size_t element) {
   ToyModel model = sparse_model();
   model.odd.push_back({.rank = 1, .step = 5, .gradient = 8, .element = element, .value = value});
@@ -312,7 +313,7 @@ void expect_skipped(GradientOptions options, double value, std::size_t element) 
   });
 }
 
-TEST(SparseReducer, ASkippedStepMovesNothing) {
+TEST(SparseReducer, ASkippedStepChangesNothing) {
   const double infinity = std::numeric_limits<double>::infinity();
   for (std::size_t element = 0; element < 1000; element += 48) {
     SCOPED_TRACE(element);
@@ -323,7 +324,7 @@ TEST(SparseReducer, ASkippedStepMovesNothing) {
   }
 }
 
-TEST(SparseReducer, WarmUpIsTheDensePathItself) {
+TEST(SparseReducer, WarmUpHasTheBitsOfDenseSteps) {
   const ToyModel model = sparse_model();
   GradientOptions options{.theta = 500, .algorithm = "direct"};
   options.sparse = {.sparsity = 0.85, .chunk = 48, .dense_steps = 4};

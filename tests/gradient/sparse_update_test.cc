@@ -1,5 +1,5 @@
-// Training with sparse gradients on flat arrays: the kernels, on what arrives, against a few lines
-// in f64 that know nothing of chunks but which elements arrived.
+// Trains with sparse gradients on flat arrays: compares the kernels, applied to the elements that
+// arrive, with a few lines in f64 that know only which elements arrived.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -18,7 +18,7 @@ constexpr std::size_t kCount = 500;
 constexpr std::size_t kChunk = 32;
 const std::vector<GradientSpec> kGradients = {{.name = "w", .count = kCount}};
 
-// Of a quadratic loss whose curvature and minimum are a rank's and an element's own.
+// The gradient of a quadratic loss whose curvature and minimum depend on rank and element.
 double slope(int rank, std::size_t element, double w) {
   const double curvature = 0.5 + 0.4 * std::sin(static_cast<double>(element) + 7.0 * rank);
   return curvature * (w - std::cos(3.0 * static_cast<double>(element) + rank));
@@ -31,7 +31,7 @@ struct Training {
   double eta = 0;  // of LARS; 0: none
 };
 
-// r += g + decay w; where it arrives u = m u + mean(r), w -= rate u, and its like.
+// r += g + decay w; for elements that arrive u = m u + mean(r), w -= rate u, and similar rules.
 class Naive {
  public:
   explicit Naive(const Training& training) : training_{training}, held_(kRanks) {
@@ -39,8 +39,8 @@ class Naive {
     for (std::size_t e = 0; e < kCount; ++e) w.push_back(start(e));
   }
 
-  // steps[e]: those that arrive for element e, 0 if none. LARS measures what arrives, and that
-  // holds no decay in a dense step.
+  // steps[e]: the number of steps that the received value of element e sums up, 0 if none arrived.
+  // LARS measures received values, which include no decay in a dense step.
   void step(const std::vector<std::uint32_t>& steps, bool dense) {
     std::vector<double> mean(kCount);
     for (std::size_t e = 0; e < kCount; ++e) {
@@ -88,7 +88,7 @@ class Sparse {
     reducer_.set_decay(0, w.data(), static_cast<float>(training.step.decay));
   }
 
-  // Returns, for each element, the steps that arrived.
+  // Returns, for each element, the number of steps that its received value sums up.
   std::vector<std::uint32_t> step() {
     for (std::size_t e = 0; e < kCount; ++e)
       gradient()[e] = static_cast<float>(slope(rank_, e, static_cast<double>(w[e])));
@@ -98,7 +98,7 @@ class Sparse {
     if (training_.eta != 0) step.ratio = ratio();
     if (reducer_.holds_decay(0)) step.decay = 0;
     std::vector<std::uint32_t> steps(kCount, 0);
-    for (const GradientPart& part : reducer_.arrived(0)) {
+    for (const GradientPart& part : reducer_.received(0)) {
       kernels::momentum_update(DataType::F32, w.data() + part.first, u_.data() + part.first,
                                gradient() + part.first, part.count, step);
       for (std::size_t e = 0; e < part.count; ++e) steps[part.first + e] = part.steps;
@@ -116,7 +116,7 @@ class Sparse {
   double ratio() {
     double arrived[(kCount + kChunk - 1) / kChunk];
     kernels::squared_l2_norms(DataType::F32, gradient(), kCount, kChunk, arrived);
-    for (const GradientPart& part : reducer_.arrived(0)) {
+    for (const GradientPart& part : reducer_.received(0)) {
       squared_[part.first / kChunk] = arrived[part.first / kChunk] / part.steps / part.steps;
     }
     double gradients = 0;
@@ -142,7 +142,7 @@ void expect_same_training(const Training& training) {
     for (int step = 0; step < 60; ++step) {
       const std::vector<std::uint32_t> steps = sparse.step();
       naive.step(steps, step == 0);
-      // Sums of some ten values of the order of 1, in f32, and sixty steps.
+      // Sums of about ten values of the order of 1 in f32, and sixty steps.
       for (std::size_t e = 0; e < kCount; ++e) {
         ASSERT_NEAR(static_cast<double>(sparse.w[e]), naive.w[e], 2e-4) << step << ", " << e;
       }

@@ -27,8 +27,8 @@ Flags selected(const Sparsity& sparsity) {
   return {sparsity.selected().begin(), sparsity.selected().end()};
 }
 
-Parts arrived(const Sparsity& sparsity, std::size_t i) {
-  return {sparsity.arrived(i).begin(), sparsity.arrived(i).end()};
+Parts received(const Sparsity& sparsity, std::size_t i) {
+  return {sparsity.received(i).begin(), sparsity.received(i).end()};
 }
 
 TEST(Sparsity, SendsAllUntilNormsHaveArrived) {
@@ -66,19 +66,19 @@ TEST(Sparsity, TellsWhatArrivedAndOfHowManySteps) {
     sparsity.complete(skipped, norms);
   };
   step(false, {1, 2, 3, 4});  // all
-  EXPECT_EQ(arrived(sparsity, 0), (Parts{{0, 10, 1}, {10, 10, 1}, {20, 10, 1}}));
-  EXPECT_EQ(arrived(sparsity, 1), (Parts{{0, 7, 1}}));
-  EXPECT_EQ(arrived(sparsity, 2), (Parts{{0, 10, 1}}));
+  EXPECT_EQ(received(sparsity, 0), (Parts{{0, 10, 1}, {10, 10, 1}, {20, 10, 1}}));
+  EXPECT_EQ(received(sparsity, 1), (Parts{{0, 7, 1}}));
+  EXPECT_EQ(received(sparsity, 2), (Parts{{0, 10, 1}}));
   step(false, {1, 2, 3, 0});  // the last
-  EXPECT_EQ(arrived(sparsity, 0), (Parts{}));
-  EXPECT_EQ(arrived(sparsity, 1), (Parts{{0, 7, 1}}));
-  EXPECT_EQ(arrived(sparsity, 2), (Parts{{0, 10, 1}}));
+  EXPECT_EQ(received(sparsity, 0), (Parts{}));
+  EXPECT_EQ(received(sparsity, 1), (Parts{{0, 7, 1}}));
+  EXPECT_EQ(received(sparsity, 2), (Parts{{0, 10, 1}}));
   step(true, {9, 9, 9, 9});   // the third is lost
   step(false, {1, 2, 0, 1});  // and sent again
-  EXPECT_EQ(arrived(sparsity, 0), (Parts{{20, 10, 2}}));
-  EXPECT_EQ(arrived(sparsity, 2), (Parts{}));
+  EXPECT_EQ(received(sparsity, 0), (Parts{{20, 10, 2}}));
+  EXPECT_EQ(received(sparsity, 2), (Parts{}));
   step(false, {1, 0, 0, 1});
-  EXPECT_EQ(arrived(sparsity, 0), (Parts{{10, 10, 3}}));
+  EXPECT_EQ(received(sparsity, 0), (Parts{{10, 10, 3}}));
   EXPECT_EQ(sparsity.state().steps, 5);
   EXPECT_EQ(sparsity.state().norms, (std::vector<float>{1, 0, 0, 1}));
   EXPECT_EQ(sparsity.state().ages, (std::vector<std::uint32_t>{3, 0, 1, 2}));
@@ -91,7 +91,7 @@ TEST(Sparsity, WithoutItAllIsWhole) {
     sparsity.plan();
     EXPECT_FALSE(sparsity.sparse());
     sparsity.complete(false, {});
-    EXPECT_EQ(arrived(sparsity, 0), (Parts{{0, 30, 1}}));
+    EXPECT_EQ(received(sparsity, 0), (Parts{{0, 30, 1}}));
   }
 }
 

@@ -1,5 +1,5 @@
-// In the steady state a step allocates nothing. A program of its own: every allocation of the
-// process is counted.
+// In the steady state a step allocates nothing. This is a separate program, because it counts every
+// allocation of the process.
 #include <gtest/gtest.h>
 
 #include <cstring>

@@ -13,7 +13,7 @@
 namespace sluice::gradient {
 namespace {
 
-TEST(Timeline, KeepsWhatFitsAndCountsTheRest) {
+TEST(Timeline, CountsEventsBeyondItsCapacity) {
   Timeline timeline{3};
   for (int k = 0; k < 5; ++k) timeline.add({.name = "forward", .begin_ns = k, .end_ns = k + 1});
   EXPECT_EQ(timeline.events().size(), 3U);
@@ -21,7 +21,7 @@ TEST(Timeline, KeepsWhatFitsAndCountsTheRest) {
   EXPECT_EQ(timeline.dropped(), 2U);
 }
 
-TEST(Timeline, ExposedIsThePartOfStepsThatWasWaited) {
+TEST(Timeline, ExposedFractionIsTheWaitedPartOfSteps) {
   Timeline timeline{100};
   EXPECT_EQ(timeline.exposed_comm_fraction(), 0);
   timeline.add_wait("finish", 0, 1'000'000'000);  // before the first step
@@ -37,11 +37,11 @@ TEST(Timeline, ExposedIsThePartOfStepsThatWasWaited) {
   EXPECT_EQ(timeline.exposed_comm_fraction(), 0);
 }
 
-TEST(Timeline, WritesWhatTraceViewersRead) {
+TEST(Timeline, WritesAChromeTrace) {
   Timeline timeline{4};
   timeline.add({.name = "forward", .begin_ns = 1500, .end_ns = 4000});
   timeline.add({.name = "transfer",
-                .lane = Timeline::Lane::Progress,
+                .thread = Timeline::Thread::Progress,
                 .number = 2,
                 .begin_ns = 2000,
                 .end_ns = 9000});
@@ -85,13 +85,13 @@ TEST(Timeline, HasEveryBucketOfEveryStep) {
       for (const Timeline::Event& event : timeline.events()) {
         ++seen[event.name];
         EXPECT_LE(event.begin_ns, event.end_ns);
-        if (event.lane != Timeline::Lane::Progress) continue;
+        if (event.thread != Timeline::Thread::Progress) continue;
         if (std::string{event.name} != "wait") {
           EXPECT_EQ(event.begin_ns, ends[event.number]) << "gap";
         }
         ends[event.number] = event.end_ns;
       }
-      // Five buckets, for the one without elements rides along; with double buffering one.
+      // Five buckets, because the empty gradient joins another; with double buffering one.
       const int buckets = double_buffering ? 1 : 5;
       for (const char* name : {"wait", "load", "transfer", "unload"})
         EXPECT_EQ(seen[name], 4 * buckets);

@@ -17,18 +17,18 @@ namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
-// Results, skipped steps and both scales follow the reference; `warnings[step]` is a part of what
-// every rank is told.
+// Results, skipped steps and both scales equal the reference; every rank's warning contains
+// `warnings[step]`.
 void expect_as_reference(const ToyModel& model, int ranks, const GradientOptions& options,
                          int steps, const std::vector<std::string>& warnings = {}) {
   ReferenceMeans reference{model, ranks, options};
-  std::vector<ReferenceMeans::StepContext> averages;
+  std::vector<ReferenceMeans::StepResult> averages;
   for (int step = 0; step < steps; ++step) averages.push_back(reference.average(step));
   engine::run_ranks(ranks, [&](Communicator& comm) {
     Reducer reducer{comm, model.gradients(), options};
     for (int step = 0; step < steps; ++step) {
       SCOPED_TRACE(testing::Message() << "step " << step << ", rank " << comm.rank());
-      const ReferenceMeans::StepContext& expected = averages[static_cast<std::size_t>(step)];
+      const ReferenceMeans::StepResult& expected = averages[static_cast<std::size_t>(step)];
       ASSERT_EQ(reducer.loss_scale(), expected.loss_scale);
       ASSERT_EQ(reducer.state().wire_scale, expected.wire_scale);
       model.write_all(reducer, comm.rank(), step);
@@ -95,7 +95,7 @@ TEST(Wire, AJumpBeyondItsReserveIsSkippedUntilTheScaleFits) {
     for (int step = 0; step < 14; ++step) {
       model.write_all(reducer, comm.rank(), step);
       const FinishedStep finished = reducer.finish();
-      const ReferenceMeans::StepContext expected = reference.average(step);
+      const ReferenceMeans::StepResult expected = reference.average(step);
       ASSERT_EQ(finished.skipped, expected.skipped);
       ASSERT_EQ(finished.warning.empty(), !expected.skipped) << finished.warning;
       ASSERT_EQ(reducer.state().wire_scale, reference.wire_scale);
@@ -107,7 +107,7 @@ TEST(Wire, AJumpBeyondItsReserveIsSkippedUntilTheScaleFits) {
   });
 }
 
-TEST(Wire, WhatIsNotFiniteAtOneRankIsSkippedByAllAndNamed) {
+TEST(Wire, AllRanksSkipAndNameANonFiniteGradientOfOneRank) {
   ToyModel model = plain_model();
   model.odd = {{.rank = 2, .step = 1, .gradient = 0, .element = 7, .value = kNan},
                {.rank = 2, .step = 1, .gradient = 0, .element = 230, .value = -kInfinity},
@@ -149,7 +149,7 @@ TEST(Wire, ASumThatOverflowsAloneIsSkippedAndNamed) {
                       {"the sum of \"fc.weight\" over the ranks overflowed (f16 wire, scale 2^0)"});
 }
 
-TEST(Wire, Bf16NamesWhatIsNotFiniteButSkipsNothingWithoutLossScaling) {
+TEST(Wire, Bf16WithoutLossScalingWarnsButDoesNotSkip) {
   ToyModel model = plain_model();
   model.odd = {{.rank = 1, .step = 1, .gradient = 4, .element = 3, .value = kInfinity}};
   const std::vector<std::string> warnings = {
@@ -196,7 +196,7 @@ TEST(LossScale, NamesASumOfHalvesThatOverflows) {
   });
 }
 
-TEST(LossScale, WithoutItNothingIsLookedAtInF32) {
+TEST(LossScale, WithoutItF32IsNotChecked) {
   ToyModel model = plain_model();
   model.odd = {{.rank = 1, .step = 0, .gradient = 4, .element = 3, .value = kNan}};
   engine::run_ranks(2, [&](Communicator& comm) {
@@ -210,11 +210,11 @@ TEST(LossScale, WithoutItNothingIsLookedAtInF32) {
 }
 
 TEST(WireScale, BringsTheLargestSumBetweenTwoToTheElevenAndTwelve) {
-  for (const float carried : {1.0F, 0.25F, 1024.0F}) {
+  for (const float used : {1.0F, 0.25F, 1024.0F}) {
     for (const float largest : {1e-7F, 0.3F, 1.0F, 2047.0F, 2048.0F, 4095.0F, 4096.0F, 65504.0F}) {
       WireScale scale;
-      scale.update(carried, largest);
-      const float next = largest / carried * scale.value();
+      scale.update(used, largest);
+      const float next = largest / used * scale.value();
       EXPECT_GE(next, 2048) << largest;
       EXPECT_LT(next, 4096) << largest;
       EXPECT_EQ(std::exp2(std::ilogb(scale.value())), scale.value()) << "a power of two";
@@ -222,7 +222,7 @@ TEST(WireScale, BringsTheLargestSumBetweenTwoToTheElevenAndTwelve) {
   }
 }
 
-TEST(WireScale, StaysWhereItIsForAZeroGradient) {
+TEST(WireScale, DoesNotChangeForAZeroGradient) {
   WireScale scale;
   scale.update(1, 5);
   const float before = scale.value();
@@ -230,7 +230,7 @@ TEST(WireScale, StaysWhereItIsForAZeroGradient) {
   EXPECT_EQ(scale.value(), before);
 }
 
-TEST(WireScale, IsLoweredOnlyForAStepThatCarriedIt) {
+TEST(WireScale, IsLoweredOnlyByAStepThatUsedIt) {
   WireScale scale;
   scale.lower(1);
   EXPECT_EQ(scale.value(), 0.5F);
@@ -256,11 +256,11 @@ TEST(LossScale, IsOneUnlessEnabled) {
   EXPECT_EQ(scale.value(), 1);
 }
 
-TEST(LossScale, LearnsOnlyFromStepsThatCarriedIt) {
+TEST(LossScale, IsUpdatedOnlyByStepsThatUsedIt) {
   LossScale scale{{.enabled = true, .initial = 64, .growth_steps = 2}};
   scale.update(64, true);
   EXPECT_EQ(scale.value(), 32);
-  scale.update(64, true);  // was on its way when the scale was lowered
+  scale.update(64, true);  // in flight when the scale was lowered
   EXPECT_EQ(scale.value(), 32);
   scale.update(64, false);
   scale.update(32, false);
@@ -269,6 +269,80 @@ TEST(LossScale, LearnsOnlyFromStepsThatCarriedIt) {
   scale.update(32, false);
   EXPECT_EQ(scale.value(), 64);
   EXPECT_EQ(scale.clean_steps(), 0);
+}
+
+const std::vector<GradientSpec> kGradients = {{"w", 10}, {"b", 5}, {"d", 5, DataType::F64}};
+constexpr WireConversion kF16{.wire = WireType::F16, .ranks = 3, .wire_scale = 8};
+constexpr WireConversion kScaled{.ranks = 3, .loss_scale = 4, .loss_scaled = true};
+
+std::vector<OverflowCounts> at_rank(std::size_t rank, const OverflowCounts& counts) {
+  std::vector<OverflowCounts> ranks(6);
+  ranks[rank] = counts;
+  return ranks;
+}
+
+TEST(DecideOverflow, WithoutOverflowItDoesNothing) {
+  const OverflowDecision decision =
+      decide_overflow(std::vector<OverflowCounts>(3), {}, kF16, kGradients);
+  EXPECT_FALSE(decision.finished.skipped || decision.lower_wire_scale || decision.lower_loss_scale);
+  EXPECT_EQ(decision.finished.warning, "");
+}
+
+TEST(DecideOverflow, AnOverflowOnTheWireLowersTheWireScaleAlone) {
+  WireConversion conversion = kF16;
+  conversion.loss_scaled = true;
+  const OverflowDecision decision =
+      decide_overflow(at_rank(1, {.overflowed = 3, .first = 0, .in_first = 1}), {.on_wire = 0},
+                      conversion, kGradients);
+  EXPECT_TRUE(decision.finished.skipped);
+  EXPECT_TRUE(decision.lower_wire_scale);
+  EXPECT_FALSE(decision.lower_loss_scale);
+  EXPECT_EQ(decision.finished.warning,
+            "1 value of \"w\" and 2 of others overflowed at rank 1 (f16 wire, scale 2^3)");
+}
+
+TEST(DecideOverflow, ANonFiniteGradientLowersTheLossScaleAlone) {
+  WireConversion conversion = kF16;
+  conversion.loss_scaled = true;
+  const OverflowDecision decision =
+      decide_overflow(at_rank(2, {.not_finite = 2, .first = 1, .in_first = 2}), {.on_wire = 1},
+                      conversion, kGradients);
+  EXPECT_TRUE(decision.finished.skipped);
+  EXPECT_FALSE(decision.lower_wire_scale);
+  EXPECT_TRUE(decision.lower_loss_scale);
+  EXPECT_EQ(decision.finished.warning,
+            "2 values of \"b\" were not finite at rank 2 (f16 wire, scale 2^3)");
+}
+
+TEST(DecideOverflow, AnOverflowOfTheSumAloneLowersTheScaleItWasSentWith) {
+  OverflowDecision decision =
+      decide_overflow(std::vector<OverflowCounts>(3), {.on_wire = 1}, kF16, kGradients);
+  EXPECT_TRUE(decision.finished.skipped && decision.lower_wire_scale);
+  EXPECT_EQ(decision.finished.warning,
+            "the sum of \"b\" over the ranks overflowed (f16 wire, scale 2^3)");
+  decision = decide_overflow(std::vector<OverflowCounts>(3), {.in_pool = 2}, kScaled, kGradients);
+  EXPECT_TRUE(decision.finished.skipped && decision.lower_loss_scale);
+  EXPECT_FALSE(decision.lower_wire_scale);
+  EXPECT_EQ(decision.finished.warning, "the sum of \"d\" over the ranks overflowed");
+}
+
+TEST(DecideOverflow, Bf16HasNoScaleOfItsOwn) {
+  WireConversion conversion{.wire = WireType::BF16, .ranks = 3};
+  const auto ranks = at_rank(0, {.overflowed = 1, .first = 0, .in_first = 1});
+  EXPECT_FALSE(decide_overflow(ranks, {}, conversion, kGradients).finished.skipped);
+  conversion.loss_scaled = true;
+  const OverflowDecision decision = decide_overflow(ranks, {.on_wire = 0}, conversion, kGradients);
+  EXPECT_TRUE(decision.finished.skipped && decision.lower_loss_scale);
+  EXPECT_FALSE(decision.lower_wire_scale);
+}
+
+TEST(DecideOverflow, NamesFourRanksAndCountsTheOthers) {
+  const std::vector<OverflowCounts> ranks(6, {.not_finite = 1, .first = 2, .in_first = 1});
+  const std::string warning =
+      decide_overflow(ranks, {.in_pool = 2}, kScaled, kGradients).finished.warning;
+  EXPECT_NE(warning.find("1 value of \"d\" was not finite at rank 3; and at 2 more ranks"),
+            std::string::npos)
+      << warning;
 }
 
 }  // namespace

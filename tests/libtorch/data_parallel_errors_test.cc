@@ -13,7 +13,7 @@ namespace {
 
 using torch::Tensor;
 
-TEST(DataParallelErrors, ParametersThatDifferBetweenRanksAreNamedToAll) {
+TEST(DataParallelErrors, EveryRankNamesParametersThatDiffer) {
   std::atomic<int> named{0};
   run_torch_ranks(3, [&](Communicator& comm) {
     Parameters parameters;
@@ -26,7 +26,7 @@ TEST(DataParallelErrors, ParametersThatDifferBetweenRanksAreNamedToAll) {
   EXPECT_EQ(named, 3);
 }
 
-// What finish() says to a model that was changed after DataParallel was made.
+// The error of finish() for a model that was changed after DataParallel was made.
 template <class Change>
 Status after_change(Communicator& comm, const Change& change) {
   torch::nn::Linear model{3, 3};
@@ -38,7 +38,7 @@ Status after_change(Communicator& comm, const Change& change) {
   return status;
 }
 
-TEST(DataParallelErrors, ParametersThatComeOrChangeLaterAreOneClearError) {
+TEST(DataParallelErrors, ParametersAddedOrChangedLaterAreAnError) {
   run_torch_ranks(2, [](Communicator& comm) {
     torch::nn::Linear model{3, 3};
     fill(*model);
@@ -57,8 +57,8 @@ TEST(DataParallelErrors, ParametersThatComeOrChangeLaterAreOneClearError) {
   });
 }
 
-// torch::load() gives a tensor other memory, and a hook is no part of that.
-TEST(DataParallelErrors, ParametersThatAreLoadedLaterAreOneClearError) {
+// torch::load() replaces the memory of a tensor, which removes its hook.
+TEST(DataParallelErrors, ParametersLoadedLaterAreAnError) {
   std::stringstream file;
   torch::nn::Linear saved{3, 3};
   torch::save(saved, file);
@@ -115,8 +115,8 @@ TEST(DataParallelErrors, AParameterMayBeFrozenBetweenForwardAndBackward) {
   }
 }
 
-// The same weights in another order of memory would be added up element by wrong element.
-TEST(DataParallelErrors, StridesThatDifferBetweenRanksAreNamedToAll) {
+// With different strides, the sum would add the wrong elements.
+TEST(DataParallelErrors, EveryRankNamesStridesThatDiffer) {
   run_torch_ranks(2, [](Communicator& comm) {
     Parameters parameters;
     const Tensor values = ramp({4, 3, 2, 5});
@@ -131,7 +131,7 @@ TEST(DataParallelErrors, StridesThatDifferBetweenRanksAreNamedToAll) {
   });
 }
 
-TEST(DataParallelErrors, BuffersThatDifferBetweenRanksAreNamedToAll) {
+TEST(DataParallelErrors, EveryRankNamesBuffersThatDiffer) {
   for (const Rank odd : {0, 1, 2}) {
     run_torch_ranks(3, [&](Communicator& comm) {
       torch::nn::Linear model{3, 3};
@@ -146,7 +146,7 @@ TEST(DataParallelErrors, BuffersThatDifferBetweenRanksAreNamedToAll) {
   }
 }
 
-TEST(DataParallelErrors, BuffersThatAreNotDenseAreLeftAlone) {
+TEST(DataParallelErrors, BuffersThatAreNotDenseDoNotChange) {
   run_torch_ranks(2, [](Communicator& comm) {
     torch::nn::Linear model{3, 3};
     fill(*model, 1 + comm.rank());
@@ -237,7 +237,7 @@ TEST(DataParallelErrors, AGradientOnTopOfAMeanIsAnErrorOfBackward) {
   }
 }
 
-// What a pause adds to a mean may be cleared, but not sent.
+// Gradients that were added to a mean under no_sync() may be cleared, but not sent.
 TEST(DataParallelErrors, NoSyncAddsUpFromZero) {
   run_torch_ranks(2, [](Communicator& comm) {
     Parameters parameters;
@@ -269,7 +269,7 @@ TEST(DataParallelErrors, NoSyncAddsUpFromZero) {
   });
 }
 
-TEST(DataParallelErrors, APeerThatLeavesIsAnErrorOfBackwardOrFinish) {
+TEST(DataParallelErrors, APeerThatExitsIsAnErrorOfBackwardOrFinish) {
   run_torch_ranks(3, [](Communicator& comm) {
     Parameters parameters;
     for (const char* const name : {"a", "b"}) parameters.insert(name, parameter(ramp({100'000})));

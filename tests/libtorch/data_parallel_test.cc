@@ -17,7 +17,7 @@ namespace {
 
 using torch::Tensor;
 
-// Everything that is logged while it lives.
+// Collects all log messages while it exists.
 class Log {
  public:
   Log() {
@@ -41,7 +41,7 @@ class Log {
   std::vector<std::string> sentences_;
 };
 
-TEST(DataParallel, GradientsStayInOnePlaceHoweverTheyAreCleared) {
+TEST(DataParallel, GradientsKeepTheirAddressHoweverTheyAreCleared) {
   for (const Clearing clearing : kClearings) {
     run_torch_ranks(2, [&](Communicator& comm) {
       Parameters parameters;
@@ -63,7 +63,7 @@ TEST(DataParallel, GradientsStayInOnePlaceHoweverTheyAreCleared) {
   }
 }
 
-// As old programs do: libtorch does not count that as a change.
+// Old programs do this; libtorch does not count it as a change.
 TEST(DataParallel, GradientsMayBeClearedThroughTheirData) {
   run_torch_ranks(2, [](Communicator& comm) {
     Parameters parameters;
@@ -109,7 +109,7 @@ TEST(DataParallel, GradientsHaveTheStridesOfTheirParameters) {
   });
 }
 
-TEST(DataParallel, FrozenParametersAreNoPartOfIt) {
+TEST(DataParallel, FrozenParametersAreIgnored) {
   run_torch_ranks(2, [](Communicator& comm) {
     Network model{Setting{}, std::nullopt};
     model->first->weight.set_requires_grad(false);
@@ -227,8 +227,8 @@ TEST(DataParallel, SparseGradientsBecomeDense) {
   });
 }
 
-// Parameters "all", "zero" and "one" (each rank takes the branch of its name, but swaps in step 1),
-// "never".
+// Parameters "all", "zero" and "one" (each rank takes the branch of its number, but the other one
+// in step 1), and "never".
 TEST(DataParallel, RanksMayTakeDifferentBranches) {
   for (const Clearing clearing : kClearings) {
     Log log;
@@ -253,7 +253,7 @@ TEST(DataParallel, RanksMayTakeDifferentBranches) {
         }
       }
       if (clearing == Clearing::ToNone) return;
-      // What was once handed out zero_grad() clears, and that is what stays of it.
+      // zero_grad() clears a gradient that was handed out before, and finish() leaves it zero.
       clear(parameters, clearing);
       parameters["all"].sum().backward();
       parallel.finish();
@@ -334,7 +334,7 @@ TEST(DataParallel, AStepWithAnOverflowLeavesNoGradientAnywhere) {
   });
 }
 
-TEST(DataParallel, LeavesNothingBehind) {
+TEST(DataParallel, RemovesItsHooksAndGradients) {
   for (const std::optional<Clearing> clearing :
        {std::optional<Clearing>{}, std::optional{Clearing::Zero},
         std::optional{Clearing::ZeroDetached}}) {
@@ -356,7 +356,7 @@ TEST(DataParallel, LeavesNothingBehind) {
   }
 }
 
-// As docs/libtorch.md says: every sample once in an epoch, in another order each.
+// The example of docs/libtorch.md: an epoch has every sample once, each epoch in another order.
 TEST(DataParallel, RanksShareADataSet) {
   constexpr int kRanks = 3;
   constexpr std::int64_t kSamples = 30;

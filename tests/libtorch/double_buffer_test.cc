@@ -65,7 +65,7 @@ TEST(DoubleBuffering, IsOneStepLateBitForBit) {
   }
 }
 
-TEST(DoubleBuffering, HandsOutWhoHadAGradientAStepLate) {
+TEST(DoubleBuffering, HandsOutUnusedGradientsAStepLate) {
   for (const Clearing clearing : kClearings) {
     run_torch_ranks(2, [&](Communicator& comm) {
       Parameters parameters;
@@ -94,7 +94,7 @@ TEST(DoubleBuffering, HandsOutWhoHadAGradientAStepLate) {
   }
 }
 
-TEST(DoubleBuffering, GivesNothingToAParameterThatWasFrozenSince) {
+TEST(DoubleBuffering, AParameterFrozenSinceGetsNoGradient) {
   run_torch_ranks(2, [](Communicator& comm) {
     Parameters parameters;
     for (const char* const name : {"trained", "frozen"})

@@ -1,6 +1,7 @@
 #include "tests/libtorch/equivalence.h"
 
-#include "tests/libtorch/branches.h"
+#include <gtest/gtest.h>
+
 #include "tests/libtorch/torch_ranks.h"
 
 namespace sluice::libtorch {

@@ -1,4 +1,4 @@
-// parameters.h - loose parameters, and what tests ask of their gradients.
+// parameters.h - parameters without a module, and checks of their gradients.
 #pragma once
 
 #include <torch/torch.h>
@@ -21,8 +21,8 @@ inline torch::Tensor parameter(const torch::Tensor& value) {
   return value.clone().set_requires_grad(true);
 }
 
-// What zero_grad() leaves of a gradient: itself, all zero (libtorch 1.13's optimizers); another
-// tensor over the same memory (modules); nothing (either, when asked to, and 2.x by default).
+// The gradient after zero_grad(): the same tensor, zeroed (optimizers of libtorch 1.13); another
+// tensor over the same memory (modules); or undefined (both on request, and 2.x by default).
 enum class Clearing { Zero, ZeroDetached, ToNone };
 inline constexpr Clearing kClearings[] = {Clearing::Zero, Clearing::ZeroDetached, Clearing::ToNone};
 
@@ -43,7 +43,7 @@ inline bool same(const torch::Tensor& a, const torch::Tensor& b) {
   return a.defined() && b.defined() && a.scalar_type() == b.scalar_type() && torch::equal(a, b);
 }
 
-// What `call` throws, which must be an Error; "" with code Ok where it throws nothing.
+// Returns the status of the Error that `call` throws, or Ok if it does not throw.
 template <class Call>
 Status thrown_by(const Call& call) {
   try {

@@ -1,5 +1,6 @@
 // Ranks as processes: `sluice launch -n N -- torch_processes_test`.
-#include "tests/libtorch/branches.h"
+#include <gtest/gtest.h>
+
 #include "tests/libtorch/equivalence.h"
 #include "tests/libtorch/torch_ranks.h"
 

@@ -1,4 +1,4 @@
-// Sparse gradients under sluice's optimizers, against the rule worked out for every element.
+// Sparse gradients with Sluice's optimizers, compared with a naive computation of each element.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "libtorch/model_reducer.h"
 #include "sluice/status.h"
 #include "sluice/torch/data_parallel.h"
 #include "sluice/torch/lars.h"
@@ -52,99 +53,101 @@ struct Model {
   torch::OrderedDict<std::string, Tensor> parameters;
 };
 
-std::vector<bool> arrived(const Arrival& arrival) {
-  std::vector<bool> elements(kCount, arrival.whole);
-  if (arrival.whole) return elements;
-  for (const GradientPart& part : arrival.parts) {
+std::vector<bool> arrived(const ReceivedGradient& received) {
+  std::vector<bool> elements(kCount, received.whole);
+  if (received.whole) return elements;
+  for (const gradient::GradientPart& part : received.parts) {
     for (std::size_t i = part.first; i < part.first + part.count; ++i) elements[i] = true;
   }
   return elements;
 }
 
-// The mean of what each element held back, where it arrives; by element.
-struct Held {
+// A naive residual, by element.
+struct NaiveResidual {
   std::vector<double> sums = std::vector<double>(kCount);  // g + wd w, over ranks and steps
   std::vector<int> steps = std::vector<int>(kCount);
 };
 
-TEST(Sparse, MovesWhatArrivedAndHoldsTheRest) {
+TEST(Sparse, UpdatesWhatArrivedAndKeepsTheRest) {
   run_torch_ranks(kRanks, [](Communicator& comm) {
     Model model;
-    DataParallel parallel{model.parameters, comm, sparse_options()};
+    ModelReducer parallel{model.parameters, comm, sparse_options()};
     Sgd optimizer{model.parameters.values(),
                   {.lr = kRate, .momentum = kMomentum, .weight_decay = kDecay}};
-    optimizer.follow(parallel);
+    parallel.attach(optimizer);
 
     std::vector<double> weights(kCount, 1);
     std::vector<double> velocities(kCount);
-    Held held;
+    NaiveResidual residual;
     int partial = 0;
     for (int step = 0; step < 20; ++step) {
       for (Rank rank = 0; rank < kRanks; ++rank) {
         const Tensor given = slope(rank, step).to(torch::kDouble).flatten();
         for (std::size_t i = 0; i < kCount; ++i)
-          held.sums[i] += given[static_cast<std::int64_t>(i)].item<double>() + kDecay * weights[i];
+          residual.sums[i] +=
+              given[static_cast<std::int64_t>(i)].item<double>() + kDecay * weights[i];
       }
       model.backward(comm.rank(), step);
       parallel.finish();
       optimizer.step();
 
-      const Arrival arrival = parallel.arrivals()->of(model.matrix());
-      partial += arrival.whole ? 0 : 1;
-      const std::vector<bool> there = arrived(arrival);
+      const ReceivedGradient received = parallel.received(model.matrix());
+      partial += received.whole ? 0 : 1;
+      const std::vector<bool> there = arrived(received);
       for (std::size_t i = 0; i < kCount; ++i) {
         if (!there[i]) continue;
-        velocities[i] = kMomentum * velocities[i] + held.sums[i] / kRanks;
+        velocities[i] = kMomentum * velocities[i] + residual.sums[i] / kRanks;
         weights[i] -= kRate * velocities[i];
-        held.sums[i] = 0;
+        residual.sums[i] = 0;
       }
       const Tensor expected = torch::tensor(weights, torch::kDouble).view({kRows, kColumns});
       EXPECT_TRUE(torch::allclose(model.matrix().to(torch::kDouble), expected, 1e-4, 1e-4))
           << "step " << step;
-      EXPECT_TRUE(parallel.arrivals()->of(model.bias()).whole);
+      EXPECT_TRUE(parallel.received(model.bias()).whole);
       EXPECT_FALSE(equalise({{"matrix", model.matrix().detach()}}, comm));
     }
     EXPECT_GT(partial, 10);
   });
 }
 
-// w -= lr s r where r arrives, with s = eta |w| / (|g| + eps), and g what each element last brought
-// for a step; also in the first sparse step, when some have brought it in the dense one before.
-TEST(Sparse, LarsGoesByWhatEachPartLastBrought) {
+// w -= lr s r for elements that arrive, with s = eta |w| / (|g| + eps). g is the latest received
+// value of each element, for one step; in the first sparse step some are from the dense step
+// before.
+TEST(Sparse, LarsUsesTheLatestNormOfEachPart) {
   run_torch_ranks(kRanks, [](Communicator& comm) {
     constexpr double kEta = 0.02;
     Model model;
-    DataParallel parallel{model.parameters, comm, sparse_options()};
+    ModelReducer parallel{model.parameters, comm, sparse_options()};
     Lars optimizer{model.parameters.values(),
                    {.lr = kRate, .momentum = 0, .weight_decay = 0, .eta = kEta}};
-    optimizer.follow(parallel);
+    parallel.attach(optimizer);
     std::vector<double> weights(kCount, 1);
     std::vector<double> last(kCount);
-    Held held;
+    NaiveResidual residual;
     for (int step = 0; step < 12; ++step) {
       for (Rank rank = 0; rank < kRanks; ++rank) {
         const Tensor given = slope(rank, step).to(torch::kDouble).flatten();
         for (std::size_t i = 0; i < kCount; ++i)
-          held.sums[i] += given[static_cast<std::int64_t>(i)].item<double>();
+          residual.sums[i] += given[static_cast<std::int64_t>(i)].item<double>();
       }
-      for (int& steps : held.steps) ++steps;
+      for (int& steps : residual.steps) ++steps;
       model.backward(comm.rank(), step);
       parallel.finish();
       optimizer.step();
 
-      const std::vector<bool> there = arrived(parallel.arrivals()->of(model.matrix()));
+      const std::vector<bool> there = arrived(parallel.received(model.matrix()));
       double squared_weights = 0;
       double squared_gradient = 0;
       for (std::size_t i = 0; i < kCount; ++i) {
-        if (there[i]) last[i] = held.sums[i] / kRanks / held.steps[i];
+        if (there[i]) last[i] = residual.sums[i] / kRanks / residual.steps[i];
         squared_gradient += last[i] * last[i];
         squared_weights += weights[i] * weights[i];
       }
       const double scale = kEta * std::sqrt(squared_weights / squared_gradient);
       for (std::size_t i = 0; i < kCount; ++i) {
         if (!there[i]) continue;
-        weights[i] -= kRate * scale * std::exchange(held.sums[i], 0) / kRanks;
-        held.steps[i] = 0;
+        weights[i] -= kRate * scale * std::exchange(residual.sums[i], 0) / kRanks;
+        residual.steps[i] = 0;
       }
       const Tensor expected = torch::tensor(weights, torch::kDouble).view({kRows, kColumns});
       EXPECT_TRUE(torch::allclose(model.matrix().to(torch::kDouble), expected, 1e-5, 1e-6))
@@ -159,68 +162,68 @@ void expect_refusal(DataParallel& parallel, const std::string& part) {
   EXPECT_NE(status.message().find(part), std::string::npos) << status.message();
 }
 
-TEST(Sparse, AnotherOptimizerIsOneClearError) {
+TEST(Sparse, WithoutAnAttachedOptimizerFinishThrows) {
   run_torch_ranks(kRanks, [](Communicator& comm) {
     Model model;
     DataParallel parallel{model.parameters, comm, sparse_options()};
     model.backward(comm.rank(), 0);
-    expect_refusal(parallel, "follow()");
+    expect_refusal(parallel, "attach()");
     comm.barrier();
   });
 }
 
-TEST(Sparse, AnOptimizerThatHasGoneFollowsNoMore) {
+TEST(Sparse, AnOptimizerThatIsGoneIsNoLongerAttached) {
   run_torch_ranks(kRanks, [](Communicator& comm) {
     Model model;
     DataParallel parallel{model.parameters, comm, sparse_options()};
     {
       Sgd first{model.parameters.values()};
-      first.follow(parallel);
+      parallel.attach(first);
       model.backward(comm.rank(), 0);
       parallel.finish();
       first.step();
     }
     Sgd second{model.parameters.values()};
     model.backward(comm.rank(), 1);
-    expect_refusal(parallel, "follow()");
-    second.follow(parallel);
+    expect_refusal(parallel, "attach()");
+    parallel.attach(second);
     EXPECT_FALSE(parallel.finish().empty);
   });
 }
 
-TEST(Sparse, EveryMatrixNeedsAnOptimizerThatFollows) {
+TEST(Sparse, EveryMatrixNeedsAnAttachedOptimizer) {
   run_torch_ranks(kRanks, [](Communicator& comm) {
     Model model;
     DataParallel parallel{model.parameters, comm, sparse_options()};
     {
       Sgd all{model.parameters.values()};
-      all.follow(parallel);
+      parallel.attach(all);
     }
     Sgd some{{model.bias()}};
-    some.follow(parallel);
+    parallel.attach(some);
     model.backward(comm.rank(), 0);
     expect_refusal(parallel, "'matrix'");
     // A bias is always sent whole.
     Sgd matrices{{model.matrix()}};
-    matrices.follow(parallel);
-    some.set_arrivals(nullptr);
+    parallel.attach(matrices);
+    options_of(some).source = nullptr;
     EXPECT_FALSE(parallel.finish().empty);
   });
 }
 
-TEST(Sparse, AnOptimizerMayOutliveWhatItFollowed) {
+TEST(Sparse, AnOptimizerMayOutliveItsReducer) {
   run_torch_ranks(kRanks, [](Communicator& comm) {
     Model model;
     Sgd optimizer{model.parameters.values(), {.lr = kRate, .momentum = 0}};
-    std::optional<DataParallel> parallel;
+    std::optional<ModelReducer> parallel;
     parallel.emplace(model.parameters, comm, sparse_options());
-    optimizer.follow(*parallel);
+    parallel->attach(optimizer);
     for (int step = 0; step < 5; ++step) {
       model.backward(comm.rank(), step);
       parallel->finish();
       optimizer.step();
     }
-    EXPECT_FALSE(parallel->arrivals()->of(model.matrix()).whole);
+    EXPECT_FALSE(parallel->received(model.matrix()).whole);
     const Tensor before = model.matrix().detach().clone();
     parallel.reset();
     optimizer.step();
@@ -235,13 +238,13 @@ TEST(Sparse, AnOptimizerMayOutliveWhatItFollowed) {
   });
 }
 
-// What was held back of it goes on arriving.
-TEST(Sparse, AParameterThatIsFrozenLaterStandsStill) {
+// Its residual still arrives.
+TEST(Sparse, AParameterThatIsFrozenLaterDoesNotChange) {
   run_torch_ranks(kRanks, [](Communicator& comm) {
     Model model;
     DataParallel parallel{model.parameters, comm, sparse_options()};
     Sgd optimizer{model.parameters.values(), {.lr = kRate, .weight_decay = kDecay}};
-    optimizer.follow(parallel);
+    parallel.attach(optimizer);
     Tensor before;
     for (int step = 0; step < 12; ++step) {
       if (step == 6) {
@@ -259,7 +262,7 @@ TEST(Sparse, AParameterThatIsFrozenLaterStandsStill) {
   });
 }
 
-TEST(Sparse, NoSparsityIsTheDensePathItself) {
+TEST(Sparse, DenseStepsHaveTheBitsOfADenseTraining) {
   run_torch_ranks(kRanks, [](Communicator& comm) {
     std::vector<NamedTensors> ends;
     for (const bool sparse : {false, true}) {
@@ -268,7 +271,7 @@ TEST(Sparse, NoSparsityIsTheDensePathItself) {
       if (sparse) options.sparse = {.sparsity = 0.5, .chunk = kChunk, .dense_steps = 100};
       DataParallel parallel{model.parameters, comm, options};
       Lars optimizer{model.parameters.values(), {.lr = 0.5, .weight_decay = kDecay}};
-      optimizer.follow(parallel);
+      parallel.attach(optimizer);
       for (int step = 0; step < 5; ++step) {
         model.backward(comm.rank(), step);
         parallel.finish();

@@ -1,6 +1,6 @@
-// In the steady state hooks and finish() allocate nothing of their own. A program of its own: every
-// allocation of the process is counted, libtorch's too; so two trainings are compared, one with
-// DataParallel and one with a hook that does to .grad what DataParallel's must.
+// In the steady state hooks and finish() allocate nothing themselves. This is a separate program,
+// because it counts every allocation of the process. libtorch allocates too, so the test compares
+// two trainings: one with DataParallel, and one with a hook that changes .grad in the same way.
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/function_hook.h>
 #include <torch/csrc/autograd/variable.h>
@@ -15,7 +15,7 @@ namespace {
 
 using torch::Tensor;
 
-// Keeps .grad in one place.
+// Keeps .grad at one address.
 class Keep : public torch::autograd::FunctionPostHook {
  public:
   explicit Keep(Tensor parameter)
@@ -36,7 +36,7 @@ class Keep : public torch::autograd::FunctionPostHook {
   Tensor place_;
 };
 
-// In the steps after some, at rank 0; all ranks are counted.
+// Allocations of all ranks in the steps after the first few; returned at rank 0.
 long allocations_of_training(Communicator& comm, bool parallel, bool to_none,
                              const GradientOptions& options) {
   Network model{Setting{.type = torch::kFloat}, std::nullopt};
@@ -57,7 +57,7 @@ long allocations_of_training(Communicator& comm, bool parallel, bool to_none,
     if (parallel) {
       averaged->finish();
     } else {
-      // finish() looks for parameters that were added, which libtorch lists anew each time.
+      // finish() lists the parameters to find added ones, and libtorch allocates that list.
       EXPECT_EQ(model->named_parameters().size(), 6U);
     }
   };

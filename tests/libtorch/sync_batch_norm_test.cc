@@ -18,7 +18,7 @@ using NoMomentum = std::decay_t<decltype(BatchNormOptions{1}.momentum())>;  // a
 
 constexpr int kFeatures = 5;
 
-// A batch whose features have means so far from zero that naive sums of squares lose digits.
+// A batch whose means are so far from zero that naive sums of squares lose digits.
 Tensor batch_of(std::vector<std::int64_t> shape, torch::ScalarType type) {
   std::int64_t count = 1;
   for (const std::int64_t size : shape) count *= size;
@@ -30,7 +30,7 @@ Tensor batch_of(std::vector<std::int64_t> shape, torch::ScalarType type) {
       .to(type);
 }
 
-// How many of `count` samples come before rank r's: ranks differ, and rank 1 has none.
+// The number of samples before those of rank r. Parts differ in size, and rank 1 has no sample.
 std::int64_t first_of(Rank rank, int ranks, std::int64_t count) {
   if (rank == 0) return 0;
   if (rank == ranks) return count;
@@ -42,7 +42,7 @@ struct Passed {
   Tensor input_slope;
 };
 
-// Forward, and backward of a loss that tells elements apart.
+// Forward, and backward of a loss that has a different slope for each element.
 template <class Norm>
 Passed pass(Norm& norm, const Tensor& input, const Tensor& slope) {
   const Tensor leaf = input.detach().clone(input.suggest_memory_format()).set_requires_grad(true);
@@ -58,7 +58,7 @@ double distance(const Tensor& ours, const Tensor& theirs) {
   return (ours - theirs).to(torch::kDouble).norm().item<double>() / std::max(norm, 1e-300);
 }
 
-// Ranks' parts of a batch against BatchNorm of the whole, several batches one after the other.
+// Compares the ranks' parts of several batches with BatchNorm of the whole batches.
 template <class Plain>
 void expect_as_one(int ranks, const BatchNormOptions& options, std::vector<std::int64_t> shape,
                    torch::ScalarType type, torch::MemoryFormat format) {
@@ -120,7 +120,7 @@ TEST(SyncBatchNorm, RanksAreOneBatch) {
   }
 }
 
-TEST(SyncBatchNorm, KnowsEveryOption) {
+TEST(SyncBatchNorm, SupportsEveryOption) {
   const BatchNormOptions options{kFeatures};
   const auto contiguous = torch::MemoryFormat::Contiguous;
   for (auto each :
@@ -135,7 +135,7 @@ TEST(SyncBatchNorm, KnowsEveryOption) {
                                         torch::MemoryFormat::ChannelsLast);
 }
 
-TEST(SyncBatchNorm, OfOneRankIsBatchNorm) {
+TEST(SyncBatchNorm, WithOneRankIsBatchNorm) {
   run_torch_ranks(1, [](Communicator& comm) {
     const BatchNormOptions options{kFeatures};
     SyncBatchNorm sync{options, comm.split(0)};
@@ -149,7 +149,7 @@ TEST(SyncBatchNorm, OfOneRankIsBatchNorm) {
   });
 }
 
-TEST(SyncBatchNorm, TakesHalfPrecision) {
+TEST(SyncBatchNorm, SupportsHalfPrecision) {
   run_torch_ranks(2, [](Communicator& comm) {
     SyncBatchNorm sync{BatchNormOptions{kFeatures}, comm.split(0)};
     torch::nn::BatchNorm1d plain{BatchNormOptions{kFeatures}};
@@ -166,7 +166,7 @@ TEST(SyncBatchNorm, TakesHalfPrecision) {
   });
 }
 
-TEST(SyncBatchNorm, GoesOnWithTheSameBitsAtAllRanks) {
+TEST(SyncBatchNorm, GivesTheSameBitsAtAllRanks) {
   run_torch_ranks(3, [](Communicator& comm) {
     SyncBatchNorm sync{BatchNormOptions{kFeatures}, comm.split(0, comm.rank())};
     for (int step = 0; step < 3; ++step)

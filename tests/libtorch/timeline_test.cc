@@ -66,8 +66,8 @@ TEST(ParallelTimeline, HasBackwardAndEveryBucketOfEveryStep) {
   }
 }
 
-// ResNet-50's 161 gradients, as Fujitsu sent them.
-TEST(ParallelTimeline, HasTheGroupsAskedFor) {
+// ResNet-50's 161 gradients in Fujitsu's buckets.
+TEST(ParallelTimeline, HasABucketForEachGroup) {
   run_torch_ranks(3, [](Communicator& comm) {
     const std::vector<int> groups{3, 21, 57, 80};
     Parameters parameters;
@@ -93,7 +93,7 @@ TEST(ParallelTimeline, HasTheGroupsAskedFor) {
   });
 }
 
-TEST(ParallelTimeline, OfSeveralBackwardsTheOneThatSendsIsNoted) {
+TEST(ParallelTimeline, RecordsOnlyTheBackwardThatSends) {
   run_torch_ranks(2, [](Communicator& comm) {
     Timeline timeline{1000};
     Network network{Setting{.type = torch::kFloat}, std::nullopt};
@@ -118,7 +118,7 @@ TEST(ParallelTimeline, OfSeveralBackwardsTheOneThatSendsIsNoted) {
   });
 }
 
-// Hands its gradient on after a while.
+// Delays its gradient.
 struct Pause : torch::autograd::Function<Pause> {
   static torch::Tensor forward(torch::autograd::AutogradContext* context, const torch::Tensor& x,
                                std::int64_t milliseconds) {
@@ -133,7 +133,7 @@ struct Pause : torch::autograd::Function<Pause> {
   }
 };
 
-// However busy the machine is, some pause is long enough for a bucket to arrive in.
+// However busy the machine is, some delay is long enough for a bucket to arrive during it.
 TEST(ParallelTimeline, BucketsArriveWhileBackwardGoesOn) {
   run_torch_ranks(2, [](Communicator& comm) {
     Network network{Setting{.type = torch::kFloat}, std::nullopt};
@@ -154,7 +154,7 @@ TEST(ParallelTimeline, BucketsArriveWhileBackwardGoesOn) {
       for (const Timeline::Event& event : timeline.events()) {
         if (std::string{event.name} == "backward") backward_end = event.end_ns;
       }
-      // Of the layers behind the pause, weights and biases.
+      // Weights and biases of the layers behind the delay.
       const auto in_time = std::count_if(
           timeline.events().begin(), timeline.events().end(), [&](const Timeline::Event& event) {
             return std::string{event.name} == "unload" && event.end_ns < backward_end;

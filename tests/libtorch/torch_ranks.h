@@ -1,4 +1,4 @@
-// torch_ranks.h - ranks as threads or processes, with one thread each for libtorch to compute with.
+// torch_ranks.h - ranks as threads or processes; libtorch computes with one thread in each.
 #pragma once
 
 #include <ATen/Parallel.h>

@@ -1,4 +1,4 @@
-// training.h - a small network on made-up data, trained by one rank or by many.
+// training.h - trains a small network on synthetic data with one rank or several.
 #pragma once
 
 #include <torch/torch.h>
@@ -6,9 +6,9 @@
 #include <functional>
 #include <optional>
 
-#include "libtorch/weights.h"
+#include "libtorch/parameters.h"
 #include "sluice/communicator.h"
-#include "sluice/gradients.h"
+#include "sluice/torch/gradient_options.h"
 #include "sluice/torch/sync_batch_norm.h"
 #include "tests/libtorch/parameters.h"
 
@@ -19,10 +19,10 @@ inline constexpr int kSteps = 10;
 
 struct Setting {
   torch::ScalarType type = torch::kDouble;
-  bool normalise = false;  // over the batch, synchronised where there are several ranks
+  bool normalise = false;  // batch normalisation, synchronised if there are several ranks
   Clearing clearing = Clearing::Zero;
   GradientOptions options = {};
-  // Where rank r's part of the batch begins; by default parts are equal.
+  // The first sample of rank r's part of the batch; by default parts are equal.
   std::function<int(Rank rank, int ranks)> begin = [](Rank rank, int ranks) {
     return kBatch * rank / ranks;
   };
@@ -40,24 +40,24 @@ struct NetworkImpl : torch::nn::Module {
 };
 TORCH_MODULE(Network);
 
-// Values that depend on name and shape alone.
+// Sets values that depend only on the order and shapes of the parameters.
 void fill(torch::nn::Module& module, double scale = 0.2);
 
 struct Samples {
   torch::Tensor inputs;
   torch::Tensor labels;
 };
-// Of the step's batch of kBatch.
+// Samples `begin` to `end` of the step's batch of kBatch.
 Samples samples(torch::ScalarType type, int step, int begin, int end);
 
 NamedTensors weights(const torch::nn::Module& module);
-// |ours - theirs| / |theirs| of all together.
+// |ours - theirs| / |theirs| over all tensors.
 double relative_distance(const NamedTensors& ours, const NamedTensors& theirs);
 bool same_bits(const NamedTensors& ours, const NamedTensors& theirs);
 
 // The weights after kSteps of stochastic gradient descent with momentum.
 NamedTensors train_alone(const Setting& setting);
-// `after_step` sees the model after every step.
+// Calls `after_step` with the model after every step.
 NamedTensors train(const Setting& setting, Communicator& communicator,
                    const std::function<void(const torch::nn::Module&)>& after_step = {});
 

@@ -10,6 +10,7 @@ put src/schedule/verify.cc <<'END'
 #include "sluice/schedule.h"
 #include <bit>
 #include "base/text.h"
+#include "sluice/torch/gradient_options.h"
 END
 put src/libtorch/hooks.cc <<<'#include <torch/torch.h>'
 expect 0 "$tools/check-layers" "$tree"
@@ -45,5 +46,6 @@ refuse include/sluice/plan.h '#include "sluice/torch/data_parallel.h"'
 refuse src/engine/hook.cc '#include "recipe/recipe.h"'
 refuse src/gradient/hook.cc '#include "simulate/flow_network.h"'
 refuse src/data/loader.cc '#include <torch/torch.h>'
+refuse include/sluice/torch/gradient_options.h '#include <torch/torch.h>'
 refuse src/utils/misc.h '#include <vector>'
 expect 0 "$tools/check-layers" "$tree"

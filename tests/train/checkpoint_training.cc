@@ -26,7 +26,7 @@ CheckpointTraining::CheckpointTraining(Communicator& comm, const GradientOptions
       break;
   }
   parallel.emplace(*network, comm, options);
-  optimizer->follow(*parallel);
+  parallel->attach(*optimizer);
 }
 
 void CheckpointTraining::step(int number) {

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "sluice/torch/data_parallel.h"
+#include "libtorch/model_reducer.h"
 #include "sluice/torch/momentum_optimizer.h"
 #include "tests/libtorch/training.h"
 #include "train/checkpoint/checkpoint.h"
@@ -27,7 +27,7 @@ class CheckpointTraining {
 
   libtorch::Network network;
   std::unique_ptr<MomentumOptimizer> optimizer;
-  std::optional<DataParallel> parallel;
+  std::optional<libtorch::ModelReducer> parallel;
 
  private:
   Rank rank_;

@@ -270,7 +270,7 @@ void expect_what_the_rule_says(int ranks, double sparsity, const Rule& rule, boo
         comm,
         {.theta = 64, .double_buffering = late, .sparse = {.sparsity = sparsity, .chunk = kChunk}}};
     const std::unique_ptr<MomentumOptimizer> optimizer = optimizer_of(model, rule);
-    optimizer->follow(parallel);
+    parallel.attach(*optimizer);
     for (int step = 0; step < kSteps; ++step) {
       optimizer->zero_grad(step % 2 == 0);
       loss(model, comm.rank(), step).backward();
@@ -321,7 +321,7 @@ TEST(SparseTraining, EndsWithTheSameWeightsAtAllRanks) {
                                .double_buffering = double_buffering,
                                .sparse = {.sparsity = 0.7, .chunk = kChunk, .dense_steps = 2}}};
         Lars optimizer{model->parameters(), {.lr = kRate, .weight_decay = kDecay, .eta = 0.1}};
-        optimizer.follow(parallel);
+        parallel.attach(optimizer);
         const double before = loss(model, comm.rank(), 0).item<double>();
         for (int step = 0; step < 4 * kSteps; ++step) {
           optimizer.zero_grad();

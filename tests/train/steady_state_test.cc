@@ -5,6 +5,7 @@
 #include <array>
 #include <memory>
 
+#include "libtorch/optim/momentum_update.h"
 #include "sluice/torch/lars.h"
 #include "sluice/torch/sgd.h"
 #include "tests/engine/counters.h"
@@ -25,20 +26,21 @@ std::vector<torch::Tensor> parameters() {
   return made;
 }
 
-class HalfArrives final : public Arrivals {
+class HalfArrives final : public libtorch::GradientSource {
  public:
-  Arrival of(const torch::Tensor& parameter) const override {
-    return parameter.numel() > 512 ? Arrival{.whole = false, .parts = parts_} : Arrival{};
+  libtorch::ReceivedGradient received(const torch::Tensor& parameter) const override {
+    if (parameter.numel() <= 512) return {};
+    return {.whole = false, .parts = parts_};
   }
 
  private:
-  std::array<GradientPart, 2> parts_{{{0, 100}, {200, 56}}};
+  std::array<gradient::GradientPart, 2> parts_{{{0, 100}, {200, 56}}};
 };
 
 void expect_no_allocation(MomentumOptimizer& optimizer) {
   at::set_num_threads(1);
   for (const bool half : {false, true}) {
-    optimizer.set_arrivals(half ? std::make_shared<HalfArrives>() : nullptr);
+    libtorch::options_of(optimizer).source = half ? std::make_shared<HalfArrives>() : nullptr;
     optimizer.step();
     optimizer.step();
     const long before = engine::allocations();

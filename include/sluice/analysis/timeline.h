@@ -1,13 +1,13 @@
-// timeline.h - when what was computed, waited for and sent at one rank.
+// timeline.h - records when one rank computed, waited and sent.
 //
 //   sluice::Timeline timeline{100'000};
-//   parallel.set_timeline(&timeline);                     // a DataParallel, which tells it
-//   ...                                                   // steps
+//   parallel.set_timeline(&timeline);                     // a DataParallel adds its events
+//   ...                                                   // training steps
 //   file << timeline.chrome_trace(comm.rank());
 //
-// Room for a fixed number of events is made at the start; what does not fit is counted, not kept.
-// Thread-safety: add() from any thread. The rest is for the compute thread, and the readers among
-// it want that no bucket is under way.
+// The number of events is fixed at the start; further events are counted, but not kept.
+// Thread-safety: any thread may call add(). All other functions are for the compute thread; call
+// those that read events only while no bucket is in flight.
 #pragma once
 
 #include <atomic>
@@ -25,13 +25,13 @@ namespace sluice {
 
 class SLUICE_API Timeline {
  public:
-  enum class Lane : std::uint8_t {
-    Compute,   // what the thread that computes does
-    Progress,  // what becomes of a bucket, by its number
+  enum class Thread : std::uint8_t {
+    Compute,   // the thread that computes
+    Progress,  // a bucket, by its number
   };
   struct Event {
-    const char* name = nullptr;  // must outlive the timeline: a literal
-    Lane lane = Lane::Compute;
+    const char* name = nullptr;  // must outlive the timeline; use a literal
+    Thread thread = Thread::Compute;
     std::int64_t number = -1;  // of the bucket; -1: none
     std::int64_t begin_ns = 0;
     std::int64_t end_ns = 0;
@@ -39,28 +39,28 @@ class SLUICE_API Timeline {
 
   explicit Timeline(std::size_t capacity);
 
-  // Since the timeline was made.
+  // The time since the timeline was made.
   std::int64_t now_ns() const;
 
   void add(const Event& event) noexcept;
-  // The compute thread waited for communication.
+  // Adds an event in which the compute thread waited for communication.
   void add_wait(const char* name, std::int64_t begin_ns, std::int64_t end_ns) noexcept;
-  // A step ends here, and the next begins. The first call only begins one.
+  // Ends a training step and begins the next. The first call only begins one.
   void end_step() noexcept;
 
   std::span<const Event> events() const;
   std::size_t dropped() const;
 
-  // Of the steps that have ended: the part of their time that the compute thread waited for
-  // communication. 0 before the first has.
+  // The part of the time of all ended steps in which the compute thread waited for communication. 0
+  // before the first step has ended.
   double exposed_comm_fraction() const;
-  // For communication, in all, the step under way included.
+  // The time waited for communication in all steps, including the step under way.
   double waited_s() const { return static_cast<double>(all_waited_ns_) * 1e-9; }
-  // Forgets the steps so far (a warm-up), not the events.
+  // Discards the steps so far (for example a warm-up), but keeps the events.
   void restart_steps();
 
-  // All events, as chrome://tracing and Perfetto read them; `rank` is shown as the process, with
-  // what `kind` says of it: "rank 3, simulated".
+  // All events as text for chrome://tracing or Perfetto. The process is named "rank 3", or with a
+  // `kind` "rank 3, simulated".
   std::string chrome_trace(int rank, std::string_view kind = {}) const;
 
  private:
@@ -69,7 +69,7 @@ class SLUICE_API Timeline {
   std::atomic<std::size_t> added_{0};
   std::int64_t step_begin_ns_ = -1;
   std::int64_t step_waited_ns_ = 0;  // in the step under way
-  std::int64_t waited_ns_ = 0;       // in steps that ended
+  std::int64_t waited_ns_ = 0;       // in ended steps
   std::int64_t all_waited_ns_ = 0;
   std::int64_t steps_ns_ = 0;
 };

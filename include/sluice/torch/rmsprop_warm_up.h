@@ -1,20 +1,20 @@
 // rmsprop_warm_up.h - RMSprop that turns into momentum SGD (Akiba, Suzuki and Fukuda 2017), for the
 // first epochs with batches of tens of thousands.
 //
-// Of a parameter w, with g its gradient and decay, g = gradient + wd w:
+// For a parameter w with g = gradient + wd w:
 //
 //   q = rms_decay q + (1 - rms_decay) g^2
 //   u = m u + (a + (1 - a) rms_lr / lr / (sqrt(q) + eps)) g          w -= lr u
 //
-// a, the part that is SGD, rises with the epoch e, and so does its slope until it is 1 / period:
+// a, the share of SGD, rises with the epoch e. Its slope rises too, until it is 1 / period:
 //
 //   exp(2 (e - center) / period) / 2    e < center
 //   1/2 + (e - center) / period         e < center + period / 2
-//   1                                   then: it is Sgd, and q is forgotten
+//   1                                   later: it is Sgd, and q is discarded
 //
-// Copies of the paper in use have the slope 2 / period, with which a would jump and exceed 1.
+// Some copies of the paper print the slope 2 / period; with it a would jump and exceed 1.
 //
-// It needs whole gradients: sparse ones are an error until it is Sgd.
+// Until a is 1 it needs whole gradients; sparse gradients are an error.
 #pragma once
 
 #include <torch/types.h>
@@ -26,7 +26,7 @@
 namespace sluice {
 
 struct RmspropWarmUpOptions {
-  double lr = 0.1;  // more than 0 until it is Sgd
+  double lr = 0.1;  // must be positive while a < 1
   double momentum = 0.9;
   double weight_decay = 0;
   bool decay_one_dimensional = true;
@@ -42,23 +42,15 @@ class RmspropWarmUp final : public MomentumOptimizer {
   explicit RmspropWarmUp(std::vector<torch::Tensor> parameters,
                          const RmspropWarmUpOptions& options = {});
 
-  // Of the next steps, as a fraction; 0 at first. It is not saved.
-  void set_epoch(double epoch) { epoch_ = epoch; }
+  // The epoch of the next steps, as a fraction; 0 at first. save() does not write it.
+  void set_epoch(double epoch);
 
-  // a, at that epoch.
+  // Returns a at that epoch.
   double sgd_part(double epoch) const;
 
-  Memory memory() const override;
-  void load(torch::serialize::InputArchive& archive) override;
-
  private:
-  void scale(std::vector<Move>& moves) override;
-  void scale(Move& move, double sgd);
-
-  RmspropWarmUpOptions options_;
-  double epoch_ = 0;
-  std::vector<torch::Tensor> squares_;    // q, by parameter
-  std::vector<torch::Tensor> gradients_;  // scaled, likewise
+  struct Impl;
+  Impl& impl() const;
 };
 
 }  // namespace sluice

@@ -14,14 +14,15 @@ struct SgdOptions {
   double momentum = 0.9;
   bool nesterov = false;
   double weight_decay = 0;
-  bool decay_one_dimensional = true;  // false: biases and scales are not decayed
+  bool decay_one_dimensional = true;  // false: no weight decay for biases and scales
   LearningRateMode rate_place = LearningRateMode::Outside;
-  // With the rate folded in: the velocity follows every change of the rate (Goyal et al.
-  // 2017). That is the rate outside in other units, and is computed so.
+  // With the folded learning rate, rescales the velocity whenever the rate changes (Goyal et al.
+  // 2017). That equals the mode Outside in other units, and is computed that way.
   bool momentum_correction = true;
 };
 
-// With the rate outside it is torch::optim::SGD, which can only update whole parameters.
+// With the learning rate outside it equals torch::optim::SGD, which cannot update parameters in
+// part.
 class Sgd final : public MomentumOptimizer {
  public:
   explicit Sgd(std::vector<torch::Tensor> parameters, const SgdOptions& options = {});

@@ -1,12 +1,12 @@
 // sync_batch_norm.h - batch normalisation over the batches of all ranks.
 //
-//   sluice::Communicator group = comm.split(0);  // for all such layers of a model, and only them
+//   sluice::Communicator group = comm.split(0);  // shared by all such layers of a model only
 //   sluice::SyncBatchNorm norm{torch::nn::BatchNormOptions{64}, group};
 //
-// Means and variances are those of one batch made of all ranks' batches, which may differ in size,
-// even be empty; gradients too are exact. Every rank must call forward(), and backward() through
-// it, the same number of times and in the same order. Parameters, buffers, their names and what
-// eval() does are those of torch::nn::BatchNorm1d to 3d, and with one rank so are the bits.
+// Means and variances are computed over the batches of all ranks as one batch; gradients are exact.
+// Batches may differ in size and may be empty. Every rank must call forward(), and backward()
+// through it, equally often and in the same order. Parameters, buffers, their names and eval()
+// equal those of torch::nn::BatchNorm1d to 3d; with one rank the results have the same bits.
 #pragma once
 
 #include <torch/torch.h>
@@ -18,35 +18,32 @@
 
 namespace sluice {
 
-namespace libtorch {
-struct BatchStatistics;
-}
-
 class SyncBatchNormImpl
     : public torch::nn::NormImplBase<0, SyncBatchNormImpl, torch::nn::BatchNormOptions> {
  public:
   SyncBatchNormImpl(const torch::nn::BatchNormOptions& norm, const Communicator& group);
 
-  // `input`: batch x features, or batch x features x any shape. While training, blocks until all
-  // ranks have called it; throws Error, as Work::wait() does.
+  // `input`: batch x features, or batch x features x any shape. In training mode it blocks until
+  // all ranks have called it, and throws Error, as Work::wait() does.
   torch::Tensor forward(const torch::Tensor& input);
 
   void pretty_print(std::ostream& stream) const override;
 
-  // That forward() and backward() have waited for other ranks so far.
+  // The time that forward() and backward() have waited for other ranks so far.
   double waited_s() const;
 
  private:
   void _check_input_dim(const torch::Tensor& input) override;
   double begin_batch();
 
-  std::shared_ptr<libtorch::BatchStatistics> statistics_;
+  struct Impl;
+  std::shared_ptr<Impl> impl_;
 };
 TORCH_MODULE(SyncBatchNorm);
 
-// Plain batch normalisation sees its own rank's batches only, and so do its running statistics.
-// This makes each running mean and variance in `module` the average over all ranks: to be called by
-// every rank, before evaluation and before a checkpoint. Throws Error, as Work::wait() does.
+// The running statistics of plain batch normalisation cover only the batches of their own rank.
+// This replaces each running mean and variance in `module` by its average over all ranks. Every
+// rank must call it, before evaluation and before a checkpoint. Throws Error, as Work::wait() does.
 void average_running_statistics(torch::nn::Module& module, Communicator& communicator);
 
 }  // namespace sluice

@@ -15,8 +15,8 @@
 #include "engine/select/choices.h"
 #include "engine/select/constants.h"
 #include "sluice/analysis/select.h"
-#include "sluice/gradients.h"
 #include "sluice/schedule.h"
+#include "sluice/torch/gradient_options.h"
 
 namespace sluice::cli {
 namespace {

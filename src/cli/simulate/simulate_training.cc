@@ -38,7 +38,7 @@ std::string simulated_trace(const simulate::IterationTime& time) {
     const simulate::BucketTime& bucket = time.buckets[k];
     const auto add = [&](const char* name, double begin_s, double end_s) {
       timeline.add({.name = name,
-                    .lane = Timeline::Lane::Progress,
+                    .thread = Timeline::Thread::Progress,
                     .number = static_cast<std::int64_t>(k),
                     .begin_ns = to_ns(begin_s),
                     .end_ns = to_ns(end_s)});

@@ -16,7 +16,7 @@ float mean_of(double sum, std::size_t count) {
   return static_cast<float>(sum / static_cast<double>(count));
 }
 
-// At least one: what is not finite may be a sum of finite ones.
+// At least 1, because a sum of finite values may be infinite.
 std::uint64_t not_finite(const float* from, std::size_t count) {
   return std::max<std::uint64_t>(1, kernels::count_not_finite(DataType::F32, from, count));
 }
@@ -56,8 +56,8 @@ float* Residual::compact(std::size_t i, const kernels::Addend& addend, const Spa
 }
 
 std::byte* Residual::pack(std::size_t i, const kernels::Addend& addend, const SparseStep& step,
-                          const PackedType& type, std::byte* to, PackFaults& faults) const {
-  constexpr std::size_t kBlock = 4096;  // narrowed while it is in the cache
+                          const PackedType& type, std::byte* to, OverflowCounts& all) const {
+  constexpr std::size_t kBlock = 4096;  // elements; narrowed while in the cache
   std::array<float, kBlock> block;
   for (std::size_t c = chunks_->begin(i); c < chunks_->end(i); ++c) {
     const SparseChunk& chunk = (*chunks_)[c];
@@ -65,11 +65,11 @@ std::byte* Residual::pack(std::size_t i, const kernels::Addend& addend, const Sp
     step.norms[c] = 0;
     if (step.selected[c] == 0) {
       const double sum = kernels::norm_of_sum(at(chunk), own, chunk.count);
-      if (!std::isfinite(sum)) faults.not_finite += not_finite(own.gradient, chunk.count);
+      if (!std::isfinite(sum)) all.not_finite += not_finite(own.gradient, chunk.count);
       step.norms[c] = mean_of(sum, chunk.count);
     } else if (type.type == DataType::F32) {
       const double sum = kernels::sum_to(reinterpret_cast<float*>(to), at(chunk), own, chunk.count);
-      if (!std::isfinite(sum)) faults.not_finite += not_finite(own.gradient, chunk.count);
+      if (!std::isfinite(sum)) all.not_finite += not_finite(own.gradient, chunk.count);
       to += chunk.count * sizeof(float);
     } else {
       for (std::size_t first = 0; first < chunk.count; first += kBlock) {
@@ -77,8 +77,8 @@ std::byte* Residual::pack(std::size_t i, const kernels::Addend& addend, const Sp
         kernels::sum_to(block.data(), at(chunk) + first, own.from(first), count);
         const kernels::ConvertCounts counts =
             kernels::narrow(type.type, to, block.data(), count, type.factor);
-        faults.overflowed += counts.overflow;
-        faults.not_finite += counts.inf + counts.nan;
+        all.overflowed += counts.overflow;
+        all.not_finite += counts.inf + counts.nan;
         to += count * size_of(type.type);
       }
     }
@@ -111,16 +111,16 @@ void expand(const SparseChunks& chunks, std::size_t i, std::span<const std::uint
   packed += selected_elements(chunks, i, selected) * size_of(type.type);
   for (std::size_t c = chunks.end(i); c-- > chunks.begin(i);) {
     const SparseChunk& chunk = chunks[c];
-    float* const place = gradient + chunk.first;
+    float* const to = gradient + chunk.first;
     if (selected[c] == 0) {
-      std::fill_n(place, chunk.count, 0.0F);
+      std::fill_n(to, chunk.count, 0.0F);
       continue;
     }
     packed -= chunk.count * size_of(type.type);
     if (type.type == DataType::F32) {
-      std::memmove(place, packed, chunk.count * sizeof(float));
+      std::memmove(to, packed, chunk.count * sizeof(float));
     } else {
-      kernels::widen(type.type, place, packed, chunk.count, type.factor);
+      kernels::widen(type.type, to, packed, chunk.count, type.factor);
     }
   }
 }

@@ -1,30 +1,4 @@
-// sparse_chunks.h - gradients in pieces that are sent or held back as a whole.
-//
-// A gradient that may be sparse and is of type f32 is cut into chunks of one size, its last chunk
-// being what is left; no chunk straddles two gradients. Chunks are numbered gradient by gradient.
-// The other gradients (1-D tensors above all) have no chunks: they are always sent whole, and count
-// nowhere in the choice of what is sent.
-//
-// Thread-safety: immutable once built.
-//
-// residual.h - what a rank holds back of its gradients until it is sent.
-//
-// r has an element for every element of every chunk, zero at first. In a step
-//
-//     v = r + (scale * gradient + decay * weights)
-//
-// of a selected chunk v is sent and r becomes zero; of all others r becomes v. So what was sent and
-// what is held back are together the sum of all that came, to rounding. There are two ways:
-//
-//  compact(), expand()           in place: the selected chunks move to the front of where the
-//                                gradients lie, and r moves at once. No memory but r. For steps
-//                                that are never skipped.
-//  pack(), commit(), expand()    into memory apart, narrowed for the wire or not: gradient and r
-//                                stay until it is known whether the step counts. Where it is
-//                                skipped commit() is not called, and nothing has moved.
-//
-// Gradients without chunks have no part in it.
-// Thread-safety: none of its own; different gradients do not disturb each other.
+// residual.h - the gradient chunks of a model, and the gradients that a rank has not sent yet.
 #pragma once
 
 #include <cstddef>
@@ -33,19 +7,26 @@
 #include <vector>
 
 #include "gradient/layout.h"
+#include "gradient/wire/wire.h"
 #include "kernels/residual.h"
 #include "sluice/types.h"
 
 namespace sluice::gradient {
 
+// A gradient chunk: a step sends it as a whole, or not at all.
 struct SparseChunk {
   std::size_t gradient = 0;
   std::size_t first = 0;   // element of the gradient
   std::size_t count = 0;   // elements
-  std::size_t offset = 0;  // elements of all chunks before this one
+  std::size_t offset = 0;  // elements of all gradient chunks before this one
   bool operator==(const SparseChunk&) const = default;
 };
 
+// The gradient chunks of a model, numbered gradient by gradient. Each f32 gradient that may be
+// sparse is cut into chunks of one size; its last chunk has the rest. No chunk belongs to two
+// gradients. All other gradients (mostly 1-D tensors) have no chunks and are always sent whole.
+//
+// Thread-safety: immutable once built.
 class SparseChunks {
  public:
   // REQUIRES: size is at least 1.
@@ -57,27 +38,27 @@ class SparseChunks {
   std::size_t elements() const { return elements_; }  // of all chunks
   const SparseChunk& operator[](std::size_t chunk) const { return chunks_[chunk]; }
 
-  // The chunks of gradient i are [begin(i), end(i)): none of one that is always whole.
+  // The chunks of gradient i are [begin(i), end(i)); empty if it is always sent whole.
   std::size_t begin(std::size_t i) const { return begins_[i]; }
   std::size_t end(std::size_t i) const { return begins_[i + 1]; }
   bool whole(std::size_t i) const { return begin(i) == end(i); }
   std::span<const SparseChunk> of(std::size_t i) const {
     return std::span{chunks_}.subspan(begin(i), end(i) - begin(i));
   }
-  // The chunk that holds an element of a gradient that has chunks.
+  // The chunk of an element. REQUIRES: not whole(i).
   std::size_t at(std::size_t i, std::size_t element) const { return begin(i) + element / chunk_; }
 
  private:
   std::size_t chunk_ = 1;
   std::size_t elements_ = 0;
   std::vector<SparseChunk> chunks_;
-  std::vector<std::size_t> begins_;  // by gradient, and one past the last
+  std::vector<std::size_t> begins_;  // by gradient, and the end
 };
 
-// What a step sends, and what it leaves: both by chunk.
+// What a step sends and what remains, by gradient chunk.
 struct SparseStep {
   std::span<const std::uint8_t> selected;
-  std::span<float> norms;  // the mean |r| that this rank is left with, 0 of what is sent
+  std::span<float> norms;  // the mean |r| after the step at this rank; 0 for sent chunks
 };
 
 // How packed chunks are stored: as f32, or narrowed with a factor.
@@ -86,30 +67,41 @@ struct PackedType {
   float factor = 1;
 };
 
-// What pack() came upon. Of chunks that are held back, only whether they are finite is known.
-struct PackFaults {
-  std::uint64_t overflowed = 0;  // finite, but too large for the type
-  std::uint64_t not_finite = 0;
-};
-
+// The residual r of a rank has an element for every element of every gradient chunk, zero at first.
+// In a step
+//
+//     v = r + (scale * gradient + decay * weights)
+//
+// A selected chunk sends v and sets r = 0; all other chunks set r = v. So everything that was sent
+// plus r equals the sum of all gradients, up to rounding. There are two ways:
+//
+//  compact(), expand()         in place: moves the selected chunks to the front of the gradients'
+//                              memory, and updates r at once. Needs no memory but r. For steps that
+//                              are never skipped.
+//  pack(), commit(), expand()  into separate memory, narrowed or not. Gradient and r do not change
+//                              until commit(), which is not called for a skipped step.
+//
+// Gradients without chunks are not handled here. Thread-safety: none of its own; different
+// gradients are independent.
 class Residual {
  public:
   // `chunks` must outlive it.
   explicit Residual(const SparseChunks& chunks) : chunks_{&chunks}, r_(chunks.elements()) {}
 
-  // By chunk, in the order of chunks: for checkpoints.
+  // In the order of chunks.
   std::span<float> values() { return r_; }
   std::span<const float> values() const { return r_; }
 
-  // The selected chunks of gradient i, one after another. Returns the end of what was written. `to`
-  // may be the gradient, or begin before it and reach into it.
+  // Writes the selected chunks of gradient i one after another, and returns the end. `to` may be
+  // the gradient, or begin before it and reach into it.
   float* compact(std::size_t i, const kernels::Addend& addend, const SparseStep& step, float* to);
 
-  // The same into memory apart; values of f32 are multiplied by the factor before they are
-  // narrowed, not otherwise. Faults are added to.
+  // Writes the selected chunks into separate memory, and returns the end. Values are multiplied by
+  // the factor only if they are narrowed. Adds to `counts`; for chunks that are not selected only
+  // values that are not finite are counted.
   std::byte* pack(std::size_t i, const kernels::Addend& addend, const SparseStep& step,
-                  const PackedType& type, std::byte* to, PackFaults& faults) const;
-  // REQUIRES: addend and step are what pack() was given.
+                  const PackedType& type, std::byte* to, OverflowCounts& counts) const;
+  // REQUIRES: the addend and step of the last pack().
   void commit(std::size_t i, const kernels::Addend& addend, const SparseStep& step);
 
  private:
@@ -120,13 +112,13 @@ class Residual {
   std::vector<float> r_;
 };
 
-// The elements of gradient i that are sent.
+// The number of elements of gradient i that are sent.
 std::size_t selected_elements(const SparseChunks& chunks, std::size_t i,
                               std::span<const std::uint8_t> selected);
 
-// Packed chunks of gradient i to their places in it, zero to all others. Goes from the back to the
-// front: `packed` may be the gradient, or begin before it and reach into it. Narrowed ones are
-// multiplied by the factor once they are widened.
+// Moves the packed chunks of gradient i to their offsets in it, and sets all others to zero. It
+// works from back to front, so `packed` may be the gradient, or begin before it and reach into it.
+// Narrowed values are multiplied by the factor after they are widened.
 void expand(const SparseChunks& chunks, std::size_t i, std::span<const std::uint8_t> selected,
             const PackedType& type, const std::byte* packed, float* gradient);
 

@@ -11,20 +11,20 @@
 
 namespace sluice::gradient {
 
-SparseBucket::SparseBucket(const Place& place, const SparseContext& holding, StepContext& step)
-    : Bucket{place.number, step}, place_{place}, holding_{holding} {
-  for (std::size_t k = 0; k < place_.range.count; ++k) count_ += sent(gradient(k));
+SparseBucket::SparseBucket(const BucketSpec& spec, const SparseContext& context, StepContext& step)
+    : Bucket{spec, step}, context_{context} {
+  for (std::size_t k = 0; k < spec.range.count; ++k) count_ += sent(gradient(k));
 }
 
 std::size_t SparseBucket::sent(std::size_t i) const {
-  return holding_.chunks->whole(i) ? elements(i)
-                                   : selected_elements(*holding_.chunks, i, holding_.step.selected);
+  return context_.chunks->whole(i) ? elements(i)
+                                   : selected_elements(*context_.chunks, i, context_.step.selected);
 }
 
 kernels::Addend SparseBucket::addend(std::size_t i) const {
-  const WeightDecay& decay = (*holding_.decays)[i];
+  const WeightDecay& decay = (*context_.decays)[i];
   return {.gradient = slot(i),
-          .scale = static_cast<float>(1 / step().passage.loss_scale),
+          .scale = static_cast<float>(1 / step().conversion.loss_scale),
           .weights = decay.weights,
           .decay = decay.factor};
 }
@@ -47,80 +47,75 @@ void SparseBucket::drain() {
 
 void SparseBucket::compact() {
   auto* to = reinterpret_cast<float*>(in_pool());
-  for (std::size_t k = 0; k < place_.range.count; ++k) {
+  for (std::size_t k = 0; k < spec().range.count; ++k) {
     const std::size_t i = gradient(k);
-    if (holding_.chunks->whole(i)) {
+    if (context_.chunks->whole(i)) {
       std::memmove(to, slot(i), elements(i) * sizeof(float));
       to += elements(i);
     } else {
-      to = holding_.residual->compact(i, addend(i), holding_.step, to);
+      to = context_.residual->compact(i, addend(i), context_.step, to);
     }
   }
 }
 
 void SparseBucket::expand_in_place() {
   const auto* packed = reinterpret_cast<const float*>(in_pool()) + count_;
-  for (std::size_t k = place_.range.count; k-- > 0;) {
+  for (std::size_t k = spec().range.count; k-- > 0;) {
     const std::size_t i = gradient(k);
     packed -= sent(i);
-    if (holding_.chunks->whole(i)) {
+    if (context_.chunks->whole(i)) {
       std::memmove(slot(i), packed, elements(i) * sizeof(float));
     } else {
-      expand(*holding_.chunks, i, holding_.step.selected, {},
+      expand(*context_.chunks, i, context_.step.selected, {},
              reinterpret_cast<const std::byte*>(packed), slot(i));
     }
-    // What lies between slots is zero.
-    std::byte* const end = step().pool + place_.layout.offset(i) + elements(i) * sizeof(float);
-    std::byte* const next = step().pool + place_.layout.begin(place_.range.first + k + 1);
+    // The bytes between slots are zero.
+    std::byte* const end = step().pool + spec().layout.offset(i) + elements(i) * sizeof(float);
+    std::byte* const next = step().pool + spec().layout.begin(spec().range.first + k + 1);
     std::memset(end, 0, static_cast<std::size_t>(next - end));
   }
 }
 
 void SparseBucket::pack() {
-  const WireConversion& passage = step().passage;
+  const WireConversion& conversion = step().conversion;
   std::byte* to = data();
-  for (std::size_t k = 0; k < place_.range.count; ++k) {
+  for (std::size_t k = 0; k < spec().range.count; ++k) {
     const std::size_t i = gradient(k);
-    PackFaults faults;
-    if (!holding_.chunks->whole(i)) {
-      to = holding_.residual->pack(i, addend(i), holding_.step, {type(), passage.wire_scale}, to,
-                                   faults);
-    } else if (passage.narrows()) {
-      const kernels::ConvertCounts counts =
-          kernels::narrow(type(), to, slot(i), elements(i), passage.factor_there());
-      faults = {.overflowed = counts.overflow, .not_finite = counts.inf + counts.nan};
+    OverflowCounts counts;
+    if (!context_.chunks->whole(i)) {
+      to = context_.residual->pack(i, addend(i), context_.step, {type(), conversion.wire_scale}, to,
+                                   counts);
+    } else if (conversion.narrows()) {
+      const kernels::ConvertCounts converted =
+          kernels::narrow(type(), to, slot(i), elements(i), conversion.narrow_factor());
+      counts = {.overflowed = converted.overflow, .not_finite = converted.inf + converted.nan};
       to += elements(i) * size_of(type());
     } else {
       const std::array<const void*, 1> source = {slot(i)};
-      kernels::reduce_into({.factor = 1 / passage.loss_scale}, to, source, elements(i));
-      faults.not_finite = kernels::count_not_finite(DataType::F32, to, elements(i));
+      kernels::reduce_into({.factor = 1 / conversion.loss_scale}, to, source, elements(i));
+      counts.not_finite = kernels::count_not_finite(DataType::F32, to, elements(i));
       to += elements(i) * sizeof(float);
     }
-    note_faults(i, faults);
+    if (counts.values() == 0) continue;
+    OverflowCounts& all = step().counts;
+    all.overflowed += counts.overflowed;
+    all.not_finite += counts.not_finite;
+    if (all.first != kNoGradient) continue;
+    all.first = i;
+    all.in_first = counts.values();
   }
-}
-
-void SparseBucket::note_faults(std::size_t i, const PackFaults& faults) {
-  const std::uint64_t values = faults.overflowed + faults.not_finite;
-  if (values == 0) return;
-  Faults& all = step().faults;
-  all.overflowed += faults.overflowed;
-  all.not_finite += faults.not_finite;
-  if (all.first != kNoGradient) return;
-  all.first = i;
-  all.in_first = values;
 }
 
 void SparseBucket::check_sums() {
   constexpr std::size_t kBlock = 4096;
   std::array<float, kBlock> widened;
   const std::byte* from = data();
-  for (std::size_t k = 0; k < place_.range.count; ++k) {
+  for (std::size_t k = 0; k < spec().range.count; ++k) {
     const std::size_t i = gradient(k);
     for (std::size_t left = sent(i); left > 0;) {
       const std::size_t count = std::min(kBlock, left);
       left -= count;
-      if (!step().passage.narrows()) {
+      if (!step().conversion.narrows()) {
         if (kernels::count_not_finite(DataType::F32, from, count) > 0)
           step().sums.in_pool = std::min(step().sums.in_pool, i);
       } else if (const float largest = kernels::widen_checked(type(), widened.data(), from, count);
@@ -136,15 +131,15 @@ void SparseBucket::check_sums() {
 
 void SparseBucket::deliver() {
   if (in_place()) return;
-  const WireConversion& passage = step().passage;
-  const PackedType packed{type(), passage.narrows() ? passage.factor_back() : 1};
+  const WireConversion& conversion = step().conversion;
+  const PackedType packed{type(), conversion.narrows() ? conversion.widen_factor() : 1};
   const std::byte* from = data();
-  for (std::size_t k = 0; k < place_.range.count; ++k) {
+  for (std::size_t k = 0; k < spec().range.count; ++k) {
     const std::size_t i = gradient(k);
-    if (!holding_.chunks->whole(i)) {
-      holding_.residual->commit(i, addend(i), holding_.step);
-      expand(*holding_.chunks, i, holding_.step.selected, packed, from, slot(i));
-    } else if (passage.narrows()) {
+    if (!context_.chunks->whole(i)) {
+      context_.residual->commit(i, addend(i), context_.step);
+      expand(*context_.chunks, i, context_.step.selected, packed, from, slot(i));
+    } else if (conversion.narrows()) {
       kernels::widen(type(), slot(i), from, elements(i), packed.factor);
     } else {
       std::memcpy(slot(i), from, elements(i) * sizeof(float));

@@ -30,11 +30,11 @@ std::size_t select_chunks(const SparseChunks& chunks, std::span<const float> nor
   std::make_heap(order.begin(), order.end(), comes_after);
   std::fill(selected.begin(), selected.end(), std::uint8_t{0});
 
-  // A heap, because few of many are taken.
-  const double may_be_left = sparsity * static_cast<double>(chunks.elements());
+  // A heap, because only a few of many are selected.
+  const double limit = sparsity * static_cast<double>(chunks.elements());
   std::size_t left = chunks.elements();
   auto end = order.end();
-  while (end != order.begin() && static_cast<double>(left) > may_be_left) {
+  while (end != order.begin() && static_cast<double>(left) > limit) {
     std::pop_heap(order.begin(), end, comes_after);
     --end;
     selected[*end] = 1;
@@ -45,17 +45,17 @@ std::size_t select_chunks(const SparseChunks& chunks, std::span<const float> nor
 
 Sparsity::Sparsity(const std::vector<GradientSpec>& gradients, const SparseOptions& options)
     : options_{options},
-      // A chunk of 0 is refused, but only once all ranks have compared their options.
+      // A chunk size of 0 is refused later, after all ranks have compared their options.
       chunks_{options.sparsity > 0
                   ? SparseChunks{gradients, std::max<std::size_t>(options.chunk, 1)}
                   : SparseChunks{gradients.size()}},
       norms_(chunks_.size()),
       ages_(chunks_.size()),
-      weighed_(chunks_.size()),
+      sort_keys_(chunks_.size()),
       order_(chunks_.size()) {
-  for (StepContext& step : steps_) step.selected.resize(chunks_.size());
+  for (SparsityState::Planned& step : steps_) step.selected.resize(chunks_.size());
   for (const GradientSpec& gradient : gradients) counts_.push_back(gradient.count);
-  arrived_.reserve(gradients.size() + chunks_.size());
+  received_.reserve(gradients.size() + chunks_.size());
   begins_.resize(gradients.size() + 1);
 }
 
@@ -63,8 +63,8 @@ void Sparsity::plan() {
   assert(planned_ - completed_ < 2);
   const double sparsity = has_norms_ ? sparsity_at(options_, planned_) : 0;
   const bool under_way = planned_ > completed_;
-  const StepContext& before = steps_[static_cast<std::size_t>((planned_ + 1) % 2)];
-  StepContext& next = steps_[static_cast<std::size_t>(planned_ % 2)];
+  const SparsityState::Planned& before = steps_[static_cast<std::size_t>((planned_ + 1) % 2)];
+  SparsityState::Planned& next = steps_[static_cast<std::size_t>(planned_ % 2)];
   ++planned_;
   next.sparse = sparsity > 0;
   if (!next.sparse) {
@@ -72,20 +72,20 @@ void Sparsity::plan() {
     return;
   }
   for (std::size_t c = 0; c < norms_.size(); ++c)
-    weighed_[c] = under_way && before.selected[c] != 0 ? 0 : norms_[c];
-  select_chunks(chunks_, weighed_, sparsity, order_, next.selected);
+    sort_keys_[c] = under_way && before.selected[c] != 0 ? 0 : norms_[c];
+  select_chunks(chunks_, sort_keys_, sparsity, order_, next.selected);
 }
 
 void Sparsity::complete(bool skipped, std::span<const float> norms) {
   assert(completed_ < planned_ && norms.size() == norms_.size());
-  const StepContext& step = steps_[static_cast<std::size_t>(completed_ % 2)];
+  const SparsityState::Planned& step = steps_[static_cast<std::size_t>(completed_ % 2)];
   ++completed_;
   if (skipped) return;
   has_norms_ = true;
   was_sparse_ = step.sparse;
   std::copy(norms.begin(), norms.end(), norms_.begin());
   for (std::uint32_t& age : ages_) ++age;
-  list_arrived(step.selected);
+  list_received(step.selected);
   for (std::size_t c = 0; c < ages_.size(); ++c) {
     if (step.selected[c] != 0) ages_[c] = 0;
   }
@@ -105,25 +105,73 @@ void Sparsity::restore(const SparsityState& state) {
   has_norms_ = state.arrived;
   norms_ = state.norms;
   ages_ = state.ages;
-  for (const StepContext& step : state.planned)
+  for (const SparsityState::Planned& step : state.planned)
     steps_[static_cast<std::size_t>(planned_++ % 2)] = step;
   was_sparse_ = false;
-  arrived_.clear();
+  received_.clear();
   std::fill(begins_.begin(), begins_.end(), std::size_t{0});
 }
 
-void Sparsity::list_arrived(std::span<const std::uint8_t> selected) {
-  arrived_.clear();
+void Sparsity::list_received(std::span<const std::uint8_t> selected) {
+  received_.clear();
   for (std::size_t i = 0; i < counts_.size(); ++i) {
-    begins_[i] = arrived_.size();
-    if (chunks_.whole(i)) arrived_.push_back({.first = 0, .count = counts_[i], .steps = 1});
+    begins_[i] = received_.size();
+    if (chunks_.whole(i)) received_.push_back({.first = 0, .count = counts_[i], .steps = 1});
     for (std::size_t c = chunks_.begin(i); c < chunks_.end(i); ++c) {
       const SparseChunk& chunk = chunks_[c];
       if (selected[c] != 0)
-        arrived_.push_back({.first = chunk.first, .count = chunk.count, .steps = ages_[c]});
+        received_.push_back({.first = chunk.first, .count = chunk.count, .steps = ages_[c]});
     }
   }
-  begins_.back() = arrived_.size();
+  begins_.back() = received_.size();
+}
+
+SparseGradients::SparseGradients(const std::vector<GradientSpec>& gradients,
+                                 const SparseOptions& options, bool decay_before_sending)
+    : sparsity_{gradients, options},
+      decay_before_sending_{decay_before_sending},
+      residual_{sparsity_.chunks()},
+      norms_(sparsity_.chunks().size()),
+      decays_(gradients.size()),
+      step_decays_(gradients.size()) {
+  for (const GradientSpec& gradient : gradients) counts_.push_back(gradient.count);
+}
+
+void SparseGradients::plan() {
+  // Otherwise they are always empty, and buckets in flight may be reading them.
+  if (!decay_before_sending_) std::fill(step_decays_.begin(), step_decays_.end(), WeightDecay{});
+  sparsity_.plan();
+}
+
+SparseContext SparseGradients::context() {
+  return {.residual = &residual_,
+          .chunks = &sparsity_.chunks(),
+          .step = {sparsity_.selected(), norms_},
+          .decays = &step_decays_};
+}
+
+std::span<const float> SparseGradients::norms() const {
+  return sparsity_.sparse() ? std::span{norms_} : std::span<const float>{};
+}
+
+void SparseGradients::set_decay(std::size_t i, const float* weights, float factor) {
+  decays_[i] = {factor == 0 ? nullptr : weights, factor};
+}
+
+bool SparseGradients::holds_decay(std::size_t i) const {
+  return sparsity_.was_sparse() && !sparsity_.chunks().whole(i) && decays_[i].weights != nullptr;
+}
+
+void SparseGradients::add_decay(std::size_t i, std::byte* slot, double loss_scale) {
+  const WeightDecay& decay = decays_[i];
+  if (!sparsity_.sparse() || sparsity_.chunks().whole(i) || decay.weights == nullptr) return;
+  if (!decay_before_sending_) {
+    step_decays_[i] = decay;
+    return;
+  }
+  const auto factor = static_cast<float>(decay.factor * loss_scale);
+  kernels::accumulate(reinterpret_cast<float*>(slot), {.gradient = decay.weights, .scale = factor},
+                      counts_[i]);
 }
 
 }  // namespace sluice::gradient

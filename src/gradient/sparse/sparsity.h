@@ -1,22 +1,8 @@
-// selection.h - which chunks a step sends.
+// sparsity.h - which gradient chunks a step sends, how many steps each has waited, and the residual
+// and weight decay of one rank.
 //
-// Every rank computes it by itself, from numbers that are the same at all ranks, in arithmetic that
-// is the same on every machine: all send the same chunks without asking each other.
-//
-// sparsity.h - which chunks are sent, step by step, and how long each had been held back.
-//
-// A step is planned as soon as the step before has been started: from the newest norms that have
-// arrived, which are those of the step before, with double buffering of the one before that. What
-// has been sent since they were taken counts 0, as what was sent when they were taken does. Before
-// any have arrived all is sent.
-//
-// A skipped step changes nothing: no norms are taken from it, and no time passes for what is held
-// back. All of it is the same at all ranks.
-//
-//   plan(), [plan(),] complete(), plan(), complete() ...        at most two steps are not complete
-//
-// In the steady state nothing is allocated. Thread-safety: one thread at a time; what is given out
-// of a step stays as it is until that step is complete.
+// Every rank computes the selection by itself, from numbers that are the same at all ranks and in
+// arithmetic that is the same on every machine. So all ranks send the same chunks without asking.
 #pragma once
 
 #include <array>
@@ -27,85 +13,137 @@
 
 #include "gradient/layout.h"
 #include "gradient/sparse/residual.h"
-#include "sluice/gradients.h"
+#include "gradient/sparse/sparse_bucket.h"
+#include "sluice/torch/gradient_options.h"
 
 namespace sluice::gradient {
 
-// The sparsity of a step, counted from 0: none for `dense_steps`; then over `ramp_steps` it rises
-// by equal parts, the first of them above 0 and the last below `sparsity`; from then on `sparsity`.
-// (A straight line, and not the geometric one of some papers, because pow() has not the same bits
-// in every C library.)
+// The sparsity of a step, counted from 0. It is 0 for `dense_steps`. Over the next `ramp_steps` it
+// rises by equal parts, the first of them above 0 and the last below `sparsity`. Then it is
+// `sparsity`. (The ramp is linear and not geometric as in some papers, because pow() does not give
+// the same bits in every C library.)
 double sparsity_at(const SparseOptions& options, std::int64_t step);
 
-// Chunks are taken in falling order of their norms, ties in the order of their numbers, until no
-// more than `sparsity` times the elements of all chunks are left. So the last one is taken whole
-// where a part would have been enough: what is sent exceeds its share by less than one chunk. NaN
-// counts as infinity.
+// Selects chunks in falling order of their norms, ties by chunk number, until the elements of the
+// other chunks are at most `sparsity` times all elements. The last chunk is selected whole, so the
+// selection exceeds its share by less than one chunk. NaN counts as infinity.
 //
-// selected[c] becomes 1 if chunk c is sent, else 0. Returns the elements that are. Allocates
-// nothing. REQUIRES: norms, order (scratch) and selected each have an entry a chunk.
+// Sets selected[c] to 1 if chunk c is sent, else to 0. Returns the number of selected elements.
+// Allocates nothing. REQUIRES: norms, order (scratch) and selected have an entry for each chunk.
 std::size_t select_chunks(const SparseChunks& chunks, std::span<const float> norms, double sparsity,
                           std::span<std::uint32_t> order, std::span<std::uint8_t> selected);
 
-// The next steps depend on it; for checkpoints.
+// The state that the next steps depend on; for checkpoints.
 struct SparsityState {
   struct Planned {
     bool sparse = false;
     std::vector<std::uint8_t> selected;  // by chunk
   };
-  std::int64_t steps = 0;           // that are complete
-  bool arrived = false;             // there are norms
+  std::int64_t steps = 0;           // complete ones
+  bool arrived = false;             // norms have arrived
   std::vector<float> norms;         // by chunk
   std::vector<std::uint32_t> ages;  // by chunk: complete steps since it was sent
-  std::vector<Planned> planned;     // that are not complete, the oldest first
+  std::vector<Planned> planned;     // steps that are not complete, the oldest first
 };
 
+// The selection of each step.
+//
+// A step is planned as soon as the step before has been started, from the newest norms: those of
+// the step before, or with double buffering of the step before that. A chunk that was sent after
+// its norm was computed counts as 0. Until norms have arrived, everything is sent.
+//
+// A skipped step changes nothing: its norms are ignored, and no chunk gets older. All of this is
+// the same at all ranks.
+//
+//   plan(), [plan(),] complete(), plan(), complete() ...        at most two steps are not complete
+//
+// It allocates nothing in the steady state. Thread-safety: one thread at a time. Returned spans of
+// a step stay valid until that step is complete.
 class Sparsity {
  public:
-  // Without sparsity there are no chunks, and every step sends all.
+  // Without sparsity there are no chunks, and every step sends everything.
   Sparsity(const std::vector<GradientSpec>& gradients, const SparseOptions& options);
 
   const SparseChunks& chunks() const { return chunks_; }
 
-  // Chooses what the next step sends.
+  // Selects the chunks of the next step.
   void plan();
-  // Of the step that was planned last: whether anything may be held back, and what is sent.
+  // The step that was planned last: whether it may leave out chunks, and which it sends.
   bool sparse() const { return steps_[last()].sparse; }
   std::span<const std::uint8_t> selected() const { return steps_[last()].selected; }
 
-  // The oldest step that is not complete is over. `norms`: summed over the ranks, by chunk.
+  // The oldest step that is not complete is now complete. `norms`: summed over the ranks, by chunk.
   void complete(bool skipped, std::span<const float> norms);
 
-  // Of the step that was completed last, unless it was skipped: the parts of gradient i that
-  // arrived, in order, and whether it was a sparse step.
-  std::span<const GradientPart> arrived(std::size_t i) const {
-    return std::span{arrived_}.subspan(begins_[i], begins_[i + 1] - begins_[i]);
+  // The step that was completed last, unless it was skipped: the parts of gradient i that arrived,
+  // in order, and whether the step was sparse.
+  std::span<const GradientPart> received(std::size_t i) const {
+    return std::span{received_}.subspan(begins_[i], begins_[i + 1] - begins_[i]);
   }
   bool was_sparse() const { return was_sparse_; }
 
   SparsityState state() const;
-  // What arrived in the last step is not known any more. REQUIRES: it fits these chunks.
+  // Afterwards received() is empty. REQUIRES: the state has entries for these chunks.
   void restore(const SparsityState& state);
 
  private:
-  using StepContext = SparsityState::Planned;
   std::size_t last() const { return static_cast<std::size_t>((planned_ - 1) % 2); }
-  void list_arrived(std::span<const std::uint8_t> selected);
+  void list_received(std::span<const std::uint8_t> selected);
 
   SparseOptions options_;
   SparseChunks chunks_;
   std::vector<std::size_t> counts_;  // elements, by gradient
   std::int64_t planned_ = 0;
   std::int64_t completed_ = 0;
-  std::array<StepContext, 2> steps_;  // by number, modulo 2
+  std::array<SparsityState::Planned, 2> steps_;  // by number, modulo 2
   bool has_norms_ = false;
   bool was_sparse_ = false;
   std::vector<float> norms_;
   std::vector<std::uint32_t> ages_;
-  std::vector<float> weighed_;        // scratch: norms as they count
+  std::vector<float> sort_keys_;      // scratch: the norms, 0 for chunks in flight
   std::vector<std::uint32_t> order_;  // scratch
-  std::vector<GradientPart> arrived_;
-  std::vector<std::size_t> begins_;  // in arrived_, by gradient, and the end
+  std::vector<GradientPart> received_;
+  std::vector<std::size_t> begins_;  // in received_, by gradient, and the end
+};
+
+// One rank's part of sparse steps: its residual, and the weight decay, which is added to a gradient
+// before it is sent.
+//
+// Thread-safety: one thread at a time. A SparseContext is for the hooks of the step that was
+// planned last, until that step is complete. REQUIRES: unless `decay_before_sending`, a step is
+// complete before the next plan().
+class SparseGradients {
+ public:
+  // `decay_before_sending`: the weights may change while a gradient is in flight, so add_decay()
+  // must add the decay to the slot.
+  SparseGradients(const std::vector<GradientSpec>& gradients, const SparseOptions& options,
+                  bool decay_before_sending);
+
+  Sparsity& sparsity() { return sparsity_; }
+  const Sparsity& sparsity() const { return sparsity_; }
+  std::span<float> residual() { return residual_.values(); }
+  bool possible() const { return sparsity_.chunks().size() > 0; }
+
+  // Plans the next step, which has no gradients yet.
+  void plan();
+  SparseContext context();
+  // By chunk, as the buckets of the step compute them; empty in a dense step.
+  std::span<const float> norms() const;
+
+  void set_decay(std::size_t i, const float* weights, float factor);
+  // Whether the mean of the step that was completed last includes decay.
+  bool holds_decay(std::size_t i) const;
+  // Gradient i exists in this step, so its decay counts. `loss_scale`: of the gradient.
+  void add_decay(std::size_t i, std::byte* slot, double loss_scale);
+
+ private:
+  Sparsity sparsity_;
+  bool decay_before_sending_;
+  std::vector<std::size_t> counts_;  // elements, by gradient
+  Residual residual_;
+  std::vector<float> norms_;
+  std::vector<WeightDecay> decays_;       // by gradient
+  std::vector<WeightDecay> step_decays_;  // the decays that the buckets of the step must add
 };
 
 }  // namespace sluice::gradient

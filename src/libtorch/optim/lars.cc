@@ -10,10 +10,13 @@
 #include "base/format.h"
 #include "kernels/norms.h"
 #include "kernels/optimizer.h"
-#include "libtorch/optim/update.h"
+#include "libtorch/optim/momentum_update.h"
 
 namespace sluice {
 namespace {
+
+using gradient::GradientPart;
+using libtorch::ParameterUpdate;
 
 double squared_norm(DataType type, const void* from, std::size_t count) {
   double squared = 0;
@@ -21,134 +24,155 @@ double squared_norm(DataType type, const void* from, std::size_t count) {
   return squared;
 }
 
-}  // namespace
-
-struct Lars::Brought {
+// The squared norm of each part of a gradient, as it was last received, for one step.
+class PartNorms {
+ public:
   struct Part {
     std::size_t first;
-    double squared;  // norm, of what it brought for one step
+    double squared;
   };
 
-  void note(const GradientPart& part, double squared) {
+  void set(const GradientPart& part, double squared) {
     squared /= static_cast<double>(part.steps) * part.steps;
-    const auto place = std::lower_bound(
-        parts.begin(), parts.end(), part.first,
+    const auto position = std::lower_bound(
+        parts_.begin(), parts_.end(), part.first,
         [](const Part& candidate, std::size_t first) { return candidate.first < first; });
-    if (place != parts.end() && place->first == part.first) {
-      place->squared = squared;
+    if (position != parts_.end() && position->first == part.first) {
+      position->squared = squared;
     } else {
-      parts.insert(place, {part.first, squared});
+      parts_.insert(position, {part.first, squared});
     }
   }
+  void push_back(const Part& part) { parts_.push_back(part); }
+  void clear() { parts_.clear(); }
 
-  double squared() const {
+  double sum() const {
     double sum = 0;
-    for (const Part& part : parts) sum += part.squared;
+    for (const Part& part : parts_) sum += part.squared;
     return sum;
   }
+  std::size_t size() const { return parts_.size(); }
+  auto begin() const { return parts_.begin(); }
+  auto end() const { return parts_.end(); }
 
-  std::vector<Part> parts;  // by first
+ private:
+  std::vector<Part> parts_;  // by first
+};
+
+}  // namespace
+
+struct Lars::Impl final : MomentumOptimizer::Impl {
+  explicit Impl(const LarsOptions& options)
+      : weight_decay{options.weight_decay}, eta{options.eta}, eps{options.eps} {}
+
+  void scale() override;
+  void scale_other_tensors();
+  void set_scale(ParameterUpdate& update, double squared_weights, double squared_gradient) const;
+  void add_state(libtorch::NamedTensors& to) const override;
+  void load(torch::serialize::InputArchive& archive) override;
+
+  double weight_decay;
+  double eta;
+  double eps;
+  std::vector<PartNorms> norms;  // by parameter
 };
 
 Lars::Lars(std::vector<torch::Tensor> parameters, const LarsOptions& options)
-    : MomentumOptimizer{std::move(parameters),
-                        options.lr,
-                        {.momentum = options.momentum,
-                         .weight_decay = options.weight_decay,
-                         .decay_one_dimensional = false,
-                         .nesterov = options.nesterov,
-                         .rate_place = options.momentum_correction ? LearningRateMode::Outside
-                                                                   : options.rate_place}},
-      eta_{options.eta},
-      eps_{options.eps} {}
+    : MomentumOptimizer{
+          std::move(parameters),
+          std::make_unique<libtorch::MomentumOptions>(
+              options.lr, libtorch::MomentumRule{.momentum = options.momentum,
+                                                 .weight_decay = options.weight_decay,
+                                                 .decay_one_dimensional = false,
+                                                 .nesterov = options.nesterov,
+                                                 .rate_place = options.momentum_correction
+                                                                   ? LearningRateMode::Outside
+                                                                   : options.rate_place}),
+          std::make_unique<Impl>(options)} {}
 
-Lars::~Lars() = default;
-
-void Lars::set_scale(Move& move, double squared_weights, double squared_gradient) const {
-  move.scale = kernels::lars_ratio(
+// REQUIRES: the parameter has two or more dimensions; others have no weight decay.
+void Lars::Impl::set_scale(ParameterUpdate& update, double squared_weights,
+                           double squared_gradient) const {
+  update.scale = kernels::lars_ratio(
       {.weights = std::sqrt(squared_weights), .gradient = std::sqrt(squared_gradient)},
-      {.eta = eta_, .decay = weight_decay(move.parameter), .epsilon = eps_});
+      {.eta = eta, .decay = weight_decay, .epsilon = eps});
 }
 
-// The norms of all parameters in one go, each by one thread, so that bits do not depend on how many
-// there are.
-void Lars::scale(std::vector<Move>& moves) {
-  brought_.resize(velocities().size());
-  const auto scale_flat = [&](Move& move) {
-    const DataType type = *move.flat;
-    const auto* const gradient = static_cast<const std::byte*>(move.gradient.data_ptr());
-    const auto count = static_cast<std::size_t>(move.parameter.numel());
-    Brought& brought = brought_[move.index];
-    if (move.arrival.whole) brought.parts.clear();
-    for (const GradientPart& part : move.arrival.parts) {
-      brought.note(part, squared_norm(type, gradient + part.first * size_of(type), part.count));
-    }
-    set_scale(move, squared_norm(type, move.parameter.data_ptr(), count),
-              move.arrival.whole ? squared_norm(type, gradient, count) : brought.squared());
+// One thread computes a whole norm, so the bits do not depend on the number of threads.
+void Lars::Impl::scale() {
+  norms.resize(velocities.size());
+  const auto scale_flat = [&](ParameterUpdate& update) {
+    const DataType type = *update.flat;
+    const auto* const gradient = static_cast<const std::byte*>(update.gradient.data_ptr());
+    const auto count = static_cast<std::size_t>(update.parameter.numel());
+    PartNorms& parts = norms[update.index];
+    if (update.received.whole) parts.clear();
+    for (const GradientPart& part : update.received.parts)
+      parts.set(part, squared_norm(type, gradient + part.first * size_of(type), part.count));
+    set_scale(update, squared_norm(type, update.parameter.data_ptr(), count),
+              update.received.whole ? squared_norm(type, gradient, count) : parts.sum());
   };
-  at::parallel_for(0, static_cast<std::int64_t>(moves.size()), 1,
+  at::parallel_for(0, static_cast<std::int64_t>(updates.size()), 1,
                    [&](std::int64_t begin, std::int64_t end) {
                      for (std::int64_t i = begin; i < end; ++i) {
-                       Move& move = moves[static_cast<std::size_t>(i)];
-                       if (move.flat && move.parameter.dim() > 1) scale_flat(move);
+                       ParameterUpdate& update = updates[static_cast<std::size_t>(i)];
+                       if (update.flat && update.parameter.dim() > 1) scale_flat(update);
                      }
                    });
-  scale_elsewhere(moves);
+  scale_other_tensors();
 }
 
-// What is not in the CPU's memory, or of another type: one transfer brings all norms.
-void Lars::scale_elsewhere(std::vector<Move>& moves) {
-  const auto elsewhere = [](const Move& move) { return !move.flat && move.parameter.dim() > 1; };
+// Tensors of other types or devices: all norms are copied to the CPU at once.
+void Lars::Impl::scale_other_tensors() {
+  const auto is_other = [](const ParameterUpdate& update) {
+    return !update.flat && update.parameter.dim() > 1;
+  };
   std::vector<torch::Tensor> tensors;
-  for (const Move& move : moves) {
-    if (!elsewhere(move)) continue;
-    tensors.push_back(move.parameter);
-    if (move.arrival.whole) tensors.push_back(move.gradient);
-    for (const GradientPart& part : move.arrival.parts)
-      tensors.push_back(libtorch::memory_of(move.gradient, part));
+  for (const ParameterUpdate& update : updates) {
+    if (!is_other(update)) continue;
+    tensors.push_back(update.parameter);
+    if (update.received.whole) tensors.push_back(update.gradient);
+    for (const GradientPart& part : update.received.parts)
+      tensors.push_back(libtorch::part_of(update.gradient, part));
   }
   if (tensors.empty()) return;
-  std::vector<torch::Tensor> norms = at::_foreach_norm(tensors, 2);
-  for (torch::Tensor& norm : norms) norm = norm.to(norms[0].device(), torch::kFloat64);
-  const torch::Tensor squares = torch::stack(norms).cpu().square();
+  std::vector<torch::Tensor> lengths = at::_foreach_norm(tensors, 2);
+  for (torch::Tensor& length : lengths) length = length.to(lengths[0].device(), torch::kFloat64);
+  const torch::Tensor squares = torch::stack(lengths).cpu().square();
   const auto* next = squares.data_ptr<double>();
-  for (Move& move : moves) {
-    if (!elsewhere(move)) continue;
+  for (ParameterUpdate& update : updates) {
+    if (!is_other(update)) continue;
     const double weights = *next++;
-    Brought& brought = brought_[move.index];
-    const double gradient = move.arrival.whole ? *next++ : 0;
-    if (move.arrival.whole) brought.parts.clear();
-    for (const GradientPart& part : move.arrival.parts) brought.note(part, *next++);
-    set_scale(move, weights, move.arrival.whole ? gradient : brought.squared());
+    PartNorms& parts = norms[update.index];
+    const double gradient = update.received.whole ? *next++ : 0;
+    if (update.received.whole) parts.clear();
+    for (const GradientPart& part : update.received.parts) parts.set(part, *next++);
+    set_scale(update, weights, update.received.whole ? gradient : parts.sum());
   }
 }
 
-MomentumOptimizer::Memory Lars::memory() const {
-  Memory memory = MomentumOptimizer::memory();
-  for (std::size_t i = 0; i < brought_.size(); ++i) {
-    const auto count = static_cast<std::int64_t>(brought_[i].parts.size());
+void Lars::Impl::add_state(libtorch::NamedTensors& to) const {
+  for (std::size_t i = 0; i < norms.size(); ++i) {
+    const auto count = static_cast<std::int64_t>(norms[i].size());
     if (count == 0) continue;
     torch::Tensor parts = torch::empty({count, 2}, torch::kFloat64);
     auto* row = parts.data_ptr<double>();
-    for (const Brought::Part& part : brought_[i].parts) {
-      *row++ = static_cast<double>(part.first);
-      *row++ = part.squared;
+    for (const auto& [first, squared] : norms[i]) {
+      *row++ = static_cast<double>(first);
+      *row++ = squared;
     }
-    memory.emplace_back(base::format("brought_{}", i), parts);
+    to.emplace_back(base::format("brought_{}", i), parts);  // the name in existing checkpoints
   }
-  return memory;
 }
 
-void Lars::load(torch::serialize::InputArchive& archive) {
-  MomentumOptimizer::load(archive);
-  brought_.assign(velocities().size(), {});
-  for (std::size_t i = 0; i < brought_.size(); ++i) {
+void Lars::Impl::load(torch::serialize::InputArchive& archive) {
+  norms.assign(velocities.size(), {});
+  for (std::size_t i = 0; i < norms.size(); ++i) {
     torch::Tensor parts;
     if (!archive.try_read(base::format("brought_{}", i), parts, true)) continue;
     const auto* row = parts.data_ptr<double>();
-    for (std::int64_t n = 0; n < parts.size(0); ++n, row += 2) {
-      brought_[i].parts.push_back({static_cast<std::size_t>(row[0]), row[1]});
-    }
+    for (std::int64_t n = 0; n < parts.size(0); ++n, row += 2)
+      norms[i].push_back({static_cast<std::size_t>(row[0]), row[1]});
   }
 }
 

@@ -10,30 +10,20 @@
 
 #include "base/format.h"
 #include "kernels/optimizer.h"
-#include "libtorch/optim/update.h"
-#include "libtorch/scalar_type.h"
+#include "libtorch/optim/momentum_update.h"
 #include "sluice/status.h"
-#include "sluice/torch/data_parallel.h"
+#include "sluice/torch/sgd.h"
 #include "sluice/types.h"
 
 namespace sluice {
 namespace {
 
-// Elements from which on another thread is worth waking.
+using gradient::GradientPart;
+using libtorch::ParameterUpdate;
+using libtorch::ReceivedGradient;
+
+// Below this number of elements a second thread costs more than it saves.
 constexpr std::int64_t kGrain = 1 << 16;
-
-// A group's rate, where torch's schedulers look for it.
-class GroupOptions final : public torch::optim::OptimizerCloneableOptions<GroupOptions> {
- public:
-  explicit GroupOptions(double lr) : lr_{lr} {}
-  double get_lr() const override { return lr_; }
-  void set_lr(const double lr) override { lr_ = lr; }
-
- private:
-  double lr_;
-};
-
-bool one_dimensional(const torch::Tensor& parameter) { return parameter.dim() < 2; }
 
 // The type of a tensor that the kernels can update.
 std::optional<DataType> flat_type(const torch::Tensor& tensor) {
@@ -45,14 +35,14 @@ std::optional<DataType> flat_type(const torch::Tensor& tensor) {
   return type == DataType::F32 || type == DataType::F64 ? type : std::nullopt;
 }
 
-bool lies_like(const torch::Tensor& tensor, const torch::Tensor& other) {
+bool same_format(const torch::Tensor& tensor, const torch::Tensor& other) {
   return tensor.layout() == other.layout() && tensor.scalar_type() == other.scalar_type() &&
          tensor.device() == other.device() && tensor.strides() == other.strides();
 }
 
-// What the kernel does, in words of tensors: for other devices and types.
-void move_tensors(torch::Tensor parameter, torch::Tensor velocity, const torch::Tensor& gradient,
-                  const kernels::MomentumStep& step) {
+// The same update as the kernel, in tensor operations: for other devices and types.
+void update_tensors(torch::Tensor parameter, torch::Tensor velocity, const torch::Tensor& gradient,
+                    const kernels::MomentumStep& step) {
   torch::Tensor change = gradient.mul(step.ratio);
   if (step.decay != 0) change.add_(parameter, step.ratio * step.decay);
   const double outside = step.folded ? 1 : step.learning_rate;
@@ -61,11 +51,67 @@ void move_tensors(torch::Tensor parameter, torch::Tensor velocity, const torch::
   parameter.add_(step.nesterov ? change.add_(velocity, step.momentum) : velocity, -outside);
 }
 
+// Completes an update: the gradient becomes a copy if its strides differ from the parameter's.
+ParameterUpdate update_of(ParameterUpdate update, torch::Tensor& copy) {
+  const torch::Tensor& parameter = update.parameter;
+  if (!same_format(update.gradient, parameter)) {
+    if (!copy.defined()) copy = torch::empty_like(update.velocity);
+    update.gradient = copy.copy_(update.gradient);
+  }
+  if (same_format(update.velocity, parameter) && same_format(update.gradient, parameter))
+    update.flat = flat_type(parameter);
+  if (!update.received.whole && !parameter.is_non_overlapping_and_dense()) {
+    throw Error{Status{Code::InvalidArgument,
+                       "a parameter whose elements have gaps between them in memory cannot be "
+                       "updated in part: train it without sparse gradients"}};
+  }
+  return update;
+}
+
+void apply(ParameterUpdate& update, const libtorch::MomentumRule& rule) {
+  const kernels::MomentumStep step{.learning_rate = update.lr,
+                                   .momentum = rule.momentum,
+                                   .decay = update.weight_decay,
+                                   .ratio = update.scale,
+                                   .nesterov = rule.nesterov,
+                                   .folded = rule.rate_place == LearningRateMode::Folded};
+  if (!update.flat && update.received.whole) {
+    update_tensors(update.parameter, update.velocity, update.gradient, step);
+    return;
+  }
+  const GradientPart all{0, static_cast<std::size_t>(update.parameter.numel())};
+  const std::span<const GradientPart> parts =
+      update.received.whole ? std::span{&all, 1} : update.received.parts;
+  if (!update.flat) {
+    for (const GradientPart& part : parts) {
+      update_tensors(libtorch::part_of(update.parameter, part),
+                     libtorch::part_of(update.velocity, part),
+                     libtorch::part_of(update.gradient, part), step);
+    }
+    return;
+  }
+  const std::size_t width = size_of(*update.flat);
+  auto* const parameter = static_cast<std::byte*>(update.parameter.data_ptr());
+  auto* const velocity = static_cast<std::byte*>(update.velocity.data_ptr());
+  const auto* const gradient = static_cast<const std::byte*>(update.gradient.data_ptr());
+  for (const GradientPart& part : parts) {
+    const auto first = static_cast<std::int64_t>(part.first);
+    at::parallel_for(first, first + static_cast<std::int64_t>(part.count), kGrain,
+                     [&](std::int64_t begin, std::int64_t end) {
+                       const std::size_t offset = static_cast<std::size_t>(begin) * width;
+                       kernels::momentum_update(*update.flat, parameter + offset, velocity + offset,
+                                                gradient + offset,
+                                                static_cast<std::size_t>(end - begin), step);
+                     });
+  }
+  update.parameter.unsafeGetTensorImpl()->bump_version();
+}
+
 }  // namespace
 
 namespace libtorch {
 
-torch::Tensor memory_of(const torch::Tensor& tensor, const GradientPart& part) {
+torch::Tensor part_of(const torch::Tensor& tensor, const GradientPart& part) {
   const auto first = static_cast<std::int64_t>(part.first);
   return tensor.as_strided({static_cast<std::int64_t>(part.count)}, {1},
                            tensor.storage_offset() + first);
@@ -73,10 +119,10 @@ torch::Tensor memory_of(const torch::Tensor& tensor, const GradientPart& part) {
 
 }  // namespace libtorch
 
-MomentumOptimizer::MomentumOptimizer(std::vector<torch::Tensor> parameters, double lr,
-                                     const Rule& rule)
-    : torch::optim::Optimizer{std::move(parameters), std::make_unique<GroupOptions>(lr)},
-      rule_{rule} {}
+MomentumOptimizer::MomentumOptimizer(std::vector<torch::Tensor> parameters,
+                                     std::unique_ptr<torch::optim::OptimizerOptions> options,
+                                     std::unique_ptr<Impl> impl)
+    : torch::optim::Optimizer{std::move(parameters), std::move(options)}, impl_{std::move(impl)} {}
 
 MomentumOptimizer::~MomentumOptimizer() = default;
 
@@ -100,78 +146,19 @@ void MomentumOptimizer::zero_grad(bool set_to_none) {
   }
 }
 
-void MomentumOptimizer::follow(DataParallel& parallel) {
-  set_arrivals(parallel.arrivals());
-  for (const torch::optim::OptimizerParamGroup& group : param_groups()) {
-    for (const torch::Tensor& parameter : group.params())
-      parallel.set_decay(parameter, weight_decay(parameter));
-  }
-}
-
-void MomentumOptimizer::set_arrivals(std::shared_ptr<const Arrivals> arrivals) {
-  arrivals_ = std::move(arrivals);
-}
-
-double MomentumOptimizer::weight_decay(const torch::Tensor& parameter) const {
-  return one_dimensional(parameter) && !rule_.decay_one_dimensional ? 0 : rule_.weight_decay;
-}
-
-// Groups may have been added since the last step.
-void MomentumOptimizer::add_velocities() {
+const std::vector<torch::Tensor>& MomentumOptimizer::velocities() {
+  const torch::NoGradGuard no_grad;
+  std::vector<torch::Tensor>& velocities = impl_->velocities;
   std::size_t known = 0;
   for (const torch::optim::OptimizerParamGroup& group : param_groups()) {
     for (const torch::Tensor& parameter : group.params()) {
-      if (known++ < velocities_.size()) continue;
-      velocities_.push_back(torch::zeros_like(parameter, torch::MemoryFormat::Preserve));
-      gradients_.emplace_back();
+      if (known++ < velocities.size()) continue;
+      velocities.push_back(torch::zeros_like(parameter, torch::MemoryFormat::Preserve));
     }
   }
+  impl_->gradients.resize(velocities.size());
+  return velocities;
 }
-
-const std::vector<torch::Tensor>& MomentumOptimizer::velocities() {
-  const torch::NoGradGuard no_grad;
-  add_velocities();
-  return velocities_;
-}
-
-// The moves of this step, from what gradients there are.
-void MomentumOptimizer::collect() {
-  add_velocities();
-  moves_.clear();
-  std::size_t i = 0;
-  for (const torch::optim::OptimizerParamGroup& group : param_groups()) {
-    for (const torch::Tensor& parameter : group.params()) {
-      const std::size_t index = i++;
-      const torch::Tensor& gradient = parameter.grad();
-      if (!gradient.defined()) continue;
-      const Arrival arrival = arrivals_ == nullptr ? Arrival{} : arrivals_->of(parameter);
-      if (!arrival.whole && arrival.parts.empty()) continue;
-      Move move{.index = index,
-                .parameter = parameter,
-                .velocity = velocities_[index],
-                .gradient = gradient,
-                .arrival = arrival,
-                .lr = group.options().get_lr(),
-                .weight_decay = arrival.decayed ? 0 : weight_decay(parameter)};
-      if (!lies_like(gradient, parameter)) {
-        torch::Tensor& copy = gradients_[index];
-        if (!copy.defined()) copy = torch::empty_like(velocities_[index]);
-        move.gradient = copy.copy_(gradient);
-      }
-      if (lies_like(move.velocity, parameter) && lies_like(move.gradient, parameter)) {
-        move.flat = flat_type(parameter);
-      }
-      if (!arrival.whole && !parameter.is_non_overlapping_and_dense()) {
-        throw Error{Status{Code::InvalidArgument,
-                           "a parameter whose elements do not fill their memory cannot be updated "
-                           "in part: train it without sparse gradients"}};
-      }
-      moves_.push_back(std::move(move));
-    }
-  }
-}
-
-void MomentumOptimizer::scale(std::vector<Move>&) {}
 
 torch::Tensor MomentumOptimizer::step(LossClosure closure) {
   torch::Tensor loss;
@@ -180,74 +167,58 @@ torch::Tensor MomentumOptimizer::step(LossClosure closure) {
     loss = closure();
   }
   const torch::NoGradGuard no_grad;
-  collect();
-  scale(moves_);
-  for (Move& move : moves_) apply(move);
-  moves_.clear();  // holds no tensor until the next step
+  velocities();
+  const libtorch::MomentumOptions& options = libtorch::options_of(*this);
+  std::vector<ParameterUpdate>& updates = impl_->updates;
+  updates.clear();
+  std::size_t index = 0;
+  for (const torch::optim::OptimizerParamGroup& group : param_groups()) {
+    for (const torch::Tensor& parameter : group.params()) {
+      const std::size_t i = index++;
+      if (!parameter.grad().defined()) continue;
+      ReceivedGradient received;
+      if (options.source != nullptr) received = options.source->received(parameter);
+      if (!received.whole && received.parts.empty()) continue;
+      updates.push_back(update_of(
+          {.index = i,
+           .parameter = parameter,
+           .velocity = impl_->velocities[i],
+           .gradient = parameter.grad(),
+           .received = received,
+           .lr = group.options().get_lr(),
+           .weight_decay = received.decayed ? 0 : options.rule.weight_decay_of(parameter)},
+          impl_->gradients[i]));
+    }
+  }
+  impl_->scale();
+  for (ParameterUpdate& update : updates) apply(update, options.rule);
+  updates.clear();  // holds no tensor until the next step
   return loss;
 }
 
-void MomentumOptimizer::apply(Move& move) const {
-  const kernels::MomentumStep step{.learning_rate = move.lr,
-                                   .momentum = rule_.momentum,
-                                   .decay = move.weight_decay,
-                                   .ratio = move.scale,
-                                   .nesterov = rule_.nesterov,
-                                   .folded = rule_.rate_place == LearningRateMode::Folded};
-  const GradientPart all{0, static_cast<std::size_t>(move.parameter.numel())};
-  const std::span<const GradientPart> parts =
-      move.arrival.whole ? std::span{&all, 1} : move.arrival.parts;
-  if (move.flat) {
-    const std::size_t width = size_of(*move.flat);
-    auto* const parameter = static_cast<std::byte*>(move.parameter.data_ptr());
-    auto* const velocity = static_cast<std::byte*>(move.velocity.data_ptr());
-    const auto* const gradient = static_cast<const std::byte*>(move.gradient.data_ptr());
-    for (const GradientPart& part : parts) {
-      const auto first = static_cast<std::int64_t>(part.first);
-      at::parallel_for(first, first + static_cast<std::int64_t>(part.count), kGrain,
-                       [&](std::int64_t begin, std::int64_t end) {
-                         const std::size_t offset = static_cast<std::size_t>(begin) * width;
-                         kernels::momentum_update(*move.flat, parameter + offset, velocity + offset,
-                                                  gradient + offset,
-                                                  static_cast<std::size_t>(end - begin), step);
-                       });
-    }
-    move.parameter.unsafeGetTensorImpl()->bump_version();
-    return;
-  }
-  if (move.arrival.whole) {
-    move_tensors(move.parameter, move.velocity, move.gradient, step);
-    return;
-  }
-  for (const GradientPart& part : parts) {
-    move_tensors(libtorch::memory_of(move.parameter, part),
-                 libtorch::memory_of(move.velocity, part), libtorch::memory_of(move.gradient, part),
-                 step);
-  }
-}
-
-MomentumOptimizer::Memory MomentumOptimizer::memory() const {
-  Memory memory;
+libtorch::NamedTensors MomentumOptimizer::state_tensors() const {
+  libtorch::NamedTensors tensors;
   for (const torch::optim::OptimizerParamGroup& group : param_groups()) {
     for (const torch::Tensor& parameter : group.params()) {
-      const std::size_t i = memory.size();
-      memory.emplace_back(base::format("velocity_{}", i),
-                          i < velocities_.size()
-                              ? velocities_[i]
-                              : torch::zeros_like(parameter, torch::MemoryFormat::Preserve));
+      const std::size_t i = tensors.size();
+      tensors.emplace_back(base::format("velocity_{}", i),
+                           i < impl_->velocities.size()
+                               ? impl_->velocities[i]
+                               : torch::zeros_like(parameter, torch::MemoryFormat::Preserve));
     }
   }
-  return memory;
+  impl_->add_state(tensors);
+  return tensors;
 }
 
 void MomentumOptimizer::save(torch::serialize::OutputArchive& archive) const {
-  for (const auto& [name, tensor] : memory()) archive.write(name, tensor, true);
+  for (const auto& [name, tensor] : state_tensors()) archive.write(name, tensor, true);
 }
 
 void MomentumOptimizer::load(torch::serialize::InputArchive& archive) {
   const torch::NoGradGuard no_grad;
-  add_velocities();
-  for (std::size_t i = 0; i < velocities_.size(); ++i) {
+  velocities();
+  for (std::size_t i = 0; i < impl_->velocities.size(); ++i) {
     torch::Tensor stored;
     if (!archive.try_read(base::format("velocity_{}", i), stored, true)) {
       throw Error{Status{Code::InvalidInput,
@@ -255,15 +226,31 @@ void MomentumOptimizer::load(torch::serialize::InputArchive& archive) {
                                       "saved for another model",
                                       i)}};
     }
-    if (stored.sizes() != velocities_[i].sizes()) {
+    torch::Tensor& velocity = impl_->velocities[i];
+    if (stored.sizes() != velocity.sizes()) {
       throw Error{
           Status{Code::InvalidInput,
                  base::format("the saved velocity of parameter {} has another shape: it was "
                               "saved for another model",
                               i)}};
     }
-    velocities_[i].copy_(stored);
+    velocity.copy_(stored);
   }
+  impl_->load(archive);
 }
+
+Sgd::Sgd(std::vector<torch::Tensor> parameters, const SgdOptions& options)
+    : MomentumOptimizer{
+          std::move(parameters),
+          std::make_unique<libtorch::MomentumOptions>(
+              options.lr,
+              libtorch::MomentumRule{.momentum = options.momentum,
+                                     .weight_decay = options.weight_decay,
+                                     .decay_one_dimensional = options.decay_one_dimensional,
+                                     .nesterov = options.nesterov,
+                                     .rate_place = options.momentum_correction
+                                                       ? LearningRateMode::Outside
+                                                       : options.rate_place}),
+          std::make_unique<Impl>()} {}
 
 }  // namespace sluice

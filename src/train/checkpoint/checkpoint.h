@@ -22,9 +22,9 @@
 #include <string>
 #include <vector>
 
+#include "libtorch/model_reducer.h"
 #include "sluice/communicator.h"
 #include "sluice/status.h"
-#include "sluice/torch/data_parallel.h"
 #include "train/checkpoint/checkpoint_file.h"
 
 namespace sluice::train {
@@ -44,7 +44,7 @@ struct TrainingState {
 struct TrainingObjects {
   torch::nn::Module& network;
   torch::optim::Optimizer& optimizer;
-  DataParallel& parallel;
+  libtorch::ModelReducer& parallel;
 };
 
 class LoadedCheckpoint {

@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "base/format.h"
-#include "gradient/reducer.h"
-#include "libtorch/scalar_type.h"
+#include "gradient/description.h"
+#include "libtorch/parameters.h"
 #include "sluice/torch/momentum_optimizer.h"
 
 namespace sluice::train {
@@ -30,33 +30,15 @@ std::span<const std::byte> bytes_of(const Tensor& tensor) {
   return {static_cast<const std::byte*>(tensor.data_ptr()), tensor.nbytes()};
 }
 
-// Every line ends with this character, and may hold any other.
-constexpr char kSeparator = '\0';
-
-std::string join_lines(const std::vector<std::string>& lines) {
-  std::string text;
-  for (const std::string& line : lines) (text += line) += kSeparator;
-  return text;
-}
-
-std::vector<std::string> split_lines(std::string_view text) {
-  std::vector<std::string> lines;
-  for (std::size_t end = 0; (end = text.find(kSeparator)) != std::string_view::npos;) {
-    lines.emplace_back(text.substr(0, end));
-    text.remove_prefix(end + 1);
-  }
-  return lines;
-}
-
 // Keys and values are alternating lines.
 std::string join_pairs(const std::map<std::string, std::string>& pairs) {
   std::vector<std::string> lines;
   for (const auto& [key, value] : pairs) lines.insert(lines.end(), {key, value});
-  return join_lines(lines);
+  return gradient::join_lines(lines);
 }
 
 std::map<std::string, std::string> split_pairs(std::string_view text) {
-  const std::vector<std::string> lines = split_lines(text);
+  const std::vector<std::string> lines = gradient::split_lines(text);
   std::map<std::string, std::string> pairs;
   for (std::size_t i = 0; i + 1 < lines.size(); i += 2) pairs.emplace(lines[i], lines[i + 1]);
   return pairs;
@@ -145,29 +127,29 @@ void add_in_flight(const gradient::MeanInFlight& mean, SectionWriter& to) {
   to.add_value("in_flight/wire_scale", mean.wire_scale);
   to.add_value("in_flight/loss_scale", mean.loss_scale);
   to.add_value("in_flight/largest", mean.largest);
-  to.add_value("in_flight/skipped", flag(mean.verdict.skipped));
-  to.add_value("in_flight/lower_wire_scale", flag(mean.verdict.lower_wire_scale));
-  to.add_value("in_flight/lower_loss_scale", flag(mean.verdict.lower_loss_scale));
-  to.add_text("in_flight/warning", mean.verdict.warning);
+  to.add_value("in_flight/skipped", flag(mean.decision.finished.skipped));
+  to.add_value("in_flight/lower_wire_scale", flag(mean.decision.lower_wire_scale));
+  to.add_value("in_flight/lower_loss_scale", flag(mean.decision.lower_loss_scale));
+  to.add_text("in_flight/warning", mean.decision.finished.warning);
 }
 
 gradient::MeanInFlight mean_in_flight(SectionReader& from) {
-  return {
-      .pool = from.vector<std::byte>("in_flight/pool"),
-      .used = from.vector<std::uint8_t>("in_flight/used"),
-      .norms = from.vector<float>("in_flight/norms"),
-      .wire_scale = from.value<float>("in_flight/wire_scale"),
-      .loss_scale = from.value<double>("in_flight/loss_scale"),
-      .largest = from.value<float>("in_flight/largest"),
-      .verdict = {.skipped = from.value<std::uint8_t>("in_flight/skipped") != 0,
-                  .lower_wire_scale = from.value<std::uint8_t>("in_flight/lower_wire_scale") != 0,
-                  .lower_loss_scale = from.value<std::uint8_t>("in_flight/lower_loss_scale") != 0,
-                  .warning = std::string{from.text("in_flight/warning")}}};
+  return {.pool = from.vector<std::byte>("in_flight/pool"),
+          .used = from.vector<std::uint8_t>("in_flight/used"),
+          .norms = from.vector<float>("in_flight/norms"),
+          .wire_scale = from.value<float>("in_flight/wire_scale"),
+          .loss_scale = from.value<double>("in_flight/loss_scale"),
+          .largest = from.value<float>("in_flight/largest"),
+          .decision = {
+              .finished = {.skipped = from.value<std::uint8_t>("in_flight/skipped") != 0,
+                           .warning = std::string{from.text("in_flight/warning")}},
+              .lower_wire_scale = from.value<std::uint8_t>("in_flight/lower_wire_scale") != 0,
+              .lower_loss_scale = from.value<std::uint8_t>("in_flight/lower_loss_scale") != 0}};
 }
 
 // `state` must not change until the sections have been written.
 void add_common(const gradient::ReducerState& state, SectionWriter& to) {
-  to.add_text("gradients/description", join_lines(state.description));
+  to.add_text("gradients/description", gradient::join_lines(state.description));
   const std::vector<std::int64_t> order(state.order.begin(), state.order.end());
   to.add_copy<std::int64_t>("gradients/order", order);
   to.add_value("gradients/layout_hash", state.layout_hash);
@@ -199,7 +181,7 @@ Result<gradient::ReducerState> reducer_state(const CheckpointPart& common,
                                              const CheckpointPart& own) {
   SectionReader from{common};
   gradient::ReducerState state;
-  state.description = split_lines(from.text("gradients/description"));
+  state.description = gradient::split_lines(from.text("gradients/description"));
   for (const std::int64_t i : from.values<std::int64_t>("gradients/order"))
     state.order.push_back(static_cast<std::size_t>(i));
   state.layout_hash = from.value<std::uint64_t>("gradients/layout_hash");
@@ -267,7 +249,7 @@ void TrainingSnapshot::copy_optimizer(torch::optim::Optimizer& optimizer) {
     common_.add_view<std::byte>(kArchive, archive_);
     return;
   }
-  copy(own->memory(), kOptimizer, velocities_, common_);
+  copy(own->state_tensors(), kOptimizer, velocities_, common_);
 }
 
 void TrainingSnapshot::take(const TrainingState& state, const TrainingObjects& objects,

@@ -202,10 +202,10 @@ Result<TrainingSetup> start_up(const CommunicatorMaker& make_communicator,
   Result<recipe::EpochTable> plan = recipe::make_epoch_table(trained, communicator.size(), samples);
   if (!plan.ok()) return plan.status();
   set_batch_norms(trained, communicator, *network.value());
-  auto parallel = std::make_unique<DataParallel>(*network.value(), communicator,
-                                                 gradient_options(trained, plan.value()));
+  auto parallel = std::make_unique<libtorch::ModelReducer>(*network.value(), communicator,
+                                                           gradient_options(trained, plan.value()));
   auto optimizer = make_optimizer(trained, network.value()->parameters());
-  optimizer->follow(*parallel);
+  parallel->attach(*optimizer);
   report.gradients_s = seconds_since(begin);
 
   if (found.checkpoint) {

@@ -13,13 +13,13 @@
 #include <vector>
 
 #include "data/data.h"
+#include "libtorch/model_reducer.h"
 #include "recipe/epoch_table.h"
 #include "recipe/recipe.h"
 #include "sluice/analysis/timeline.h"
 #include "sluice/communicator.h"
-#include "sluice/gradients.h"
 #include "sluice/status.h"
-#include "sluice/torch/data_parallel.h"
+#include "sluice/torch/gradient_options.h"
 #include "sluice/torch/momentum_optimizer.h"
 #include "train/checkpoint/checkpoint.h"
 #include "train/loop/trainer.h"
@@ -37,7 +37,7 @@ struct TrainingSetup {
   recipe::EpochTable plan;
   std::shared_ptr<Model> network;
   std::unique_ptr<MomentumOptimizer> optimizer;
-  std::unique_ptr<DataParallel> parallel;
+  std::unique_ptr<libtorch::ModelReducer> parallel;
   recipe::Recipe recipe;                 // with the global batch of the resumed run
   std::optional<TrainingState> resumed;  // the state in the checkpoint
   std::uint64_t run = 0;                 // for CheckpointWriter

@@ -9,7 +9,7 @@
 
 #include "base/format.h"
 #include "gradient/wire/wire.h"
-#include "libtorch/weights.h"
+#include "libtorch/parameters.h"
 #include "sluice/algorithms.h"
 #include "train/checkpoint/checkpoint_folder.h"
 #include "train/checkpoint/resumption.h"

@@ -1,4 +1,4 @@
-// Lars against a few lines of arithmetic in f64.
+// Compares Lars with a few lines of arithmetic in f64.
 #include "sluice/torch/lars.h"
 
 #include <memory>
@@ -11,7 +11,7 @@ namespace {
 
 class LarsForms : public testing::TestWithParam<SgdForm> {};
 
-TEST_P(LarsForms, MoveAsTheReferenceWhileTheRateChanges) {
+TEST_P(LarsForms, UpdateLikeTheReferenceWhileTheRateChanges) {
   torch::Tensor matrix = parameter({5, 7}, 0);
   torch::Tensor filter = parameter({2, 3, 3, 3}, 4);
   torch::Tensor bias = parameter({5}, 1);
@@ -58,7 +58,7 @@ INSTANTIATE_TEST_SUITE_P(All, LarsForms,
                                          SgdForm{true, LearningRateMode::Folded, false},
                                          SgdForm{false, LearningRateMode::Folded, true}));
 
-TEST(Lars, ANormOfZeroMeansARatioOfOne) {
+TEST(Lars, ANormOfZeroGivesARatioOfOne) {
   torch::Tensor zero = torch::zeros({3, 3}, torch::kFloat64).requires_grad_();
   torch::Tensor still = parameter({3, 3}, 0);
   const torch::Tensor before = still.detach().clone();
@@ -70,28 +70,28 @@ TEST(Lars, ANormOfZeroMeansARatioOfOne) {
   EXPECT_TRUE(torch::allclose(still, before * (1 - 0.5 * 0.1)));
 }
 
-// By the kernels, and in words of tensors; bf16 has 8 bits of mantissa.
+// With the kernels (f64) and with tensor operations (bf16, which has 8 bits of mantissa).
 class LarsParts : public testing::TestWithParam<torch::ScalarType> {};
 
-TEST_P(LarsParts, TheNormIsOfWhatEachPartLastBroughtForAStep) {
+TEST_P(LarsParts, TheNormUsesTheLatestValueOfEachPartForOneStep) {
   torch::Tensor w = parameter({8, 8}, 0, GetParam());
   Lars optimizer{{w}, {.lr = 2, .momentum = 0, .weight_decay = 0.1, .eta = 0.01}};
-  const auto listed = std::make_shared<Listed>();
-  optimizer.set_arrivals(listed);
+  const auto listed = std::make_shared<ListedGradients>();
+  options_of(optimizer).source = listed;
   std::vector<double> last(64, 0.0);
-  const auto step = [&](int number, const std::vector<GradientPart>& parts, bool decayed) {
-    listed->arrivals[w.unsafeGetTensorImpl()] = {
-        .whole = false, .parts = parts, .decayed = decayed};
+  const auto step = [&](int number, const std::vector<gradient::GradientPart>& parts,
+                        bool decayed) {
+    (*listed)[w] = {.whole = false, .parts = parts, .decayed = decayed};
     w.mutable_grad() = gradient({8, 8}, number).to(GetParam());
     const std::vector<double> before = values_of(w);
     const std::vector<double> g = values_of(w.grad());
     std::vector<double> expected = before;
-    for (const GradientPart& part : parts) {
+    for (const gradient::GradientPart& part : parts) {
       for (std::size_t i = part.first; i < part.first + part.count; ++i)
         last[i] = g[i] / part.steps;
     }
     const double ratio = 0.01 * norm(before) / (norm(last) + 0.1 * norm(before) + 1e-9);
-    for (const GradientPart& part : parts) {
+    for (const gradient::GradientPart& part : parts) {
       for (std::size_t i = part.first; i < part.first + part.count; ++i) {
         expected[i] -= 2 * ratio * (g[i] + (decayed ? 0 : 0.1) * before[i]);
       }
@@ -107,10 +107,10 @@ TEST_P(LarsParts, TheNormIsOfWhatEachPartLastBroughtForAStep) {
   torch::save(optimizer, file);
   Lars restored{{w}, {.lr = 2, .momentum = 0, .weight_decay = 0.1, .eta = 0.01}};
   torch::load(restored, file);
-  restored.set_arrivals(listed);
+  options_of(restored).source = listed;
   const torch::Tensor before = w.detach().clone();
-  const std::vector<GradientPart> parts{{24, 24, 2}};
-  listed->arrivals[w.unsafeGetTensorImpl()] = {.whole = false, .parts = parts, .decayed = true};
+  const std::vector<gradient::GradientPart> parts{{24, 24, 2}};
+  (*listed)[w] = {.whole = false, .parts = parts, .decayed = true};
   optimizer.step();
   const torch::Tensor after = w.detach().clone();
   {
@@ -123,7 +123,7 @@ TEST_P(LarsParts, TheNormIsOfWhatEachPartLastBroughtForAStep) {
 
 INSTANTIATE_TEST_SUITE_P(Types, LarsParts, testing::Values(torch::kFloat64, torch::kBFloat16));
 
-TEST(Lars, SixteenBitParametersMoveToo) {
+TEST(Lars, UpdatesSixteenBitParametersToo) {
   torch::Tensor w = parameter({8, 8}, 0, torch::kBFloat16);
   Reference reference = reference_of(w);
   Lars optimizer{{w}, {.lr = 1, .weight_decay = 0.1, .eta = 0.1}};

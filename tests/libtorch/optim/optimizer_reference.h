@@ -8,13 +8,14 @@
 #include <map>
 #include <vector>
 
+#include "libtorch/optim/momentum_update.h"
 #include "sluice/torch/sgd.h"
 
 namespace sluice::libtorch {
 
 inline constexpr int kSteps = 12;
 
-// Deterministic and unlike in every element.
+// Deterministic values that differ in every element.
 inline torch::Tensor numbers(const std::vector<std::int64_t>& shape, double phase,
                              torch::ScalarType type = torch::kFloat64) {
   std::int64_t count = 1;
@@ -27,14 +28,14 @@ inline torch::Tensor parameter(const std::vector<std::int64_t>& shape, double ph
   return numbers(shape, phase, type).requires_grad_();
 }
 
-// A rate that changes at every step.
+// A learning rate that changes at every step.
 inline double rate(int step) { return 0.1 * (1 + 0.5 * std::cos(step)); }
 
 inline torch::Tensor gradient(const std::vector<std::int64_t>& shape, int step) {
   return numbers(shape, 10.0 + step);
 }
 
-// What the reference knows of a parameter; w and u are all its elements.
+// The state of one parameter in the reference; w and u have all its elements.
 struct Reference {
   std::vector<double> w;
   std::vector<double> u;
@@ -87,7 +88,7 @@ inline Reference reference_of(const torch::Tensor& tensor) {
   return {w, std::vector<double>(w.size(), 0.0)};
 }
 
-// f64 on both sides: what is left is the order of a few roundings a step.
+// Both use f64; the tolerance covers a few roundings per step in another order.
 inline void expect_near(const torch::Tensor& tensor, const Reference& reference,
                         double tolerance = 1e-13) {
   const std::vector<double> w = values_of(tensor);
@@ -103,15 +104,20 @@ struct SgdForm {
   bool correction;
 };
 
-// Arrivals by parameter; of those not listed everything arrives.
-class Listed final : public Arrivals {
+// Received gradients by parameter; gradients that are not listed are whole.
+class ListedGradients final : public GradientSource {
  public:
-  std::map<const void*, Arrival> arrivals;
-
-  Arrival of(const torch::Tensor& parameter) const override {
-    const auto found = arrivals.find(parameter.unsafeGetTensorImpl());
-    return found == arrivals.end() ? Arrival{} : found->second;
+  ReceivedGradient& operator[](const torch::Tensor& parameter) {
+    return listed_[parameter.unsafeGetTensorImpl()];
   }
+
+  ReceivedGradient received(const torch::Tensor& parameter) const override {
+    const auto found = listed_.find(parameter.unsafeGetTensorImpl());
+    return found == listed_.end() ? ReceivedGradient{} : found->second;
+  }
+
+ private:
+  std::map<const void*, ReceivedGradient> listed_;
 };
 
 }  // namespace sluice::libtorch

@@ -1,5 +1,5 @@
-// Sgd against a few lines of arithmetic in f64 and against torch's own SGD; what Lars has in common
-// with it.
+// Compares Sgd with a few lines of arithmetic in f64 and with torch's SGD; tests the base class of
+// Sgd and Lars.
 #include <memory>
 #include <sstream>
 
@@ -13,7 +13,7 @@ namespace {
 
 class SgdForms : public testing::TestWithParam<SgdForm> {};
 
-TEST_P(SgdForms, MoveAsTheReferenceWhileTheRateChanges) {
+TEST_P(SgdForms, UpdateLikeTheReferenceWhileTheRateChanges) {
   torch::Tensor matrix = parameter({5, 7}, 0);
   torch::Tensor bias = parameter({5}, 1);
   Sgd optimizer{{matrix, bias},
@@ -52,7 +52,7 @@ INSTANTIATE_TEST_SUITE_P(All, SgdForms,
                                          SgdForm{false, LearningRateMode::Folded, true},
                                          SgdForm{true, LearningRateMode::Folded, true}));
 
-TEST(Sgd, MovesAsTorchsOwn) {
+TEST(Sgd, UpdatesLikeTorchsSgd) {
   for (const bool nesterov : {false, true}) {
     torch::Tensor ours = parameter({33, 9}, 0, torch::kFloat32);
     torch::Tensor theirs = ours.detach().clone().requires_grad_();
@@ -68,12 +68,12 @@ TEST(Sgd, MovesAsTorchsOwn) {
       sgd.step();
       torch_sgd.step();
     }
-    // f32: torch may fuse a multiplication with an addition, we never do.
+    // f32: torch may fuse a multiplication with an addition; Sluice never does.
     EXPECT_TRUE(torch::allclose(ours, theirs, 1e-5, 1e-5)) << nesterov;
   }
 }
 
-TEST(Sgd, DecaysEverythingUnlessToldOtherwise) {
+TEST(Sgd, DecaysAllParametersByDefault) {
   torch::Tensor bias = parameter({4}, 0);
   Sgd optimizer{{bias}, {.lr = 1, .momentum = 0, .weight_decay = 0.5}};
   const torch::Tensor before = bias.detach().clone();
@@ -83,7 +83,7 @@ TEST(Sgd, DecaysEverythingUnlessToldOtherwise) {
   EXPECT_EQ(optimizer.weight_decay(bias), 0.5);
 }
 
-TEST(Sgd, AParameterWithoutGradientStandsStillWithItsVelocity) {
+TEST(Sgd, AParameterWithoutGradientKeepsItsValueAndVelocity) {
   torch::Tensor w = parameter({6, 6}, 0);
   Sgd optimizer{{w}, {.weight_decay = 0.1}};
   w.mutable_grad() = gradient({6, 6}, 0);
@@ -97,7 +97,7 @@ TEST(Sgd, AParameterWithoutGradientStandsStillWithItsVelocity) {
   EXPECT_TRUE(torch::equal(optimizer.velocities()[0], velocity));
 }
 
-TEST(Sgd, ZeroGradForgetsTheGradientOrKeepsItsMemory) {
+TEST(Sgd, ZeroGradDropsTheGradientOrKeepsItsMemory) {
   torch::Tensor w = parameter({3, 3}, 0);
   w.mutable_grad() = gradient({3, 3}, 0);
   const void* const memory = w.grad().data_ptr();
@@ -109,8 +109,8 @@ TEST(Sgd, ZeroGradForgetsTheGradientOrKeepsItsMemory) {
   EXPECT_FALSE(w.grad().defined());
 }
 
-// Bits do not depend on how a tensor's elements lie.
-TEST(Sgd, StridesOfAnyKindMoveAlike) {
+// The bits do not depend on the strides of a tensor.
+TEST(Sgd, AllStridesGiveTheSameBits) {
   const std::vector<std::int64_t> shape{4, 3, 5, 2};
   const auto moved = [&](torch::Tensor w, const auto& laid_out) {
     w.requires_grad_();
@@ -132,7 +132,7 @@ TEST(Sgd, StridesOfAnyKindMoveAlike) {
   EXPECT_TRUE(torch::equal(moved(start.clone(), last), expected));
 }
 
-TEST(Sgd, AParameterWithinALargerTensorLeavesTheRestAlone) {
+TEST(Sgd, DoesNotChangeTheRestOfALargerTensor) {
   torch::Tensor whole = numbers({6, 8}, 0);
   const torch::Tensor before = whole.clone();
   torch::Tensor w = whole.slice(1, 2, 5).detach().requires_grad_();
@@ -148,7 +148,7 @@ TEST(Sgd, AParameterWithinALargerTensorLeavesTheRestAlone) {
   EXPECT_TRUE(torch::equal(whole.slice(1, 5), before.slice(1, 5)));
 }
 
-TEST(Sgd, SixteenBitParametersMoveToo) {
+TEST(Sgd, UpdatesSixteenBitParametersToo) {
   torch::Tensor w = parameter({8, 8}, 0, torch::kBFloat16);
   Reference reference = reference_of(w);
   Sgd optimizer{{w}, {.lr = 0.1, .weight_decay = 0.1}};
@@ -160,27 +160,27 @@ TEST(Sgd, SixteenBitParametersMoveToo) {
   expect_near(w, reference, 0.05);  // 8 bits of mantissa, a few roundings a step
 }
 
-// f64 and bf16: by the kernels, and in words of tensors.
-class PartialArrivals : public testing::TestWithParam<torch::ScalarType> {};
+// f64 with the kernels, bf16 with tensor operations.
+class PartialGradients : public testing::TestWithParam<torch::ScalarType> {};
 
-TEST_P(PartialArrivals, MoveOnlyWhatArrived) {
+TEST_P(PartialGradients, UpdateOnlyTheirElements) {
   torch::Tensor w = parameter({10, 10}, 0, GetParam());
   torch::Tensor other = parameter({4, 4}, 2, GetParam());
   Sgd optimizer{{w, other}, {.lr = 0.1, .nesterov = true, .weight_decay = 0.1}};
-  const auto listed = std::make_shared<Listed>();
-  optimizer.set_arrivals(listed);
+  const auto listed = std::make_shared<ListedGradients>();
+  options_of(optimizer).source = listed;
   Reference reference = reference_of(w);
   const ReferenceRule rule{.decay = 0.1, .nesterov = true};
   const double tolerance = GetParam() == torch::kFloat64 ? 1e-13 : 0.05;
 
-  const auto step = [&](int number, std::span<const GradientPart> parts) {
-    listed->arrivals[w.unsafeGetTensorImpl()] = {.whole = false, .parts = parts};
+  const auto step = [&](int number, std::span<const gradient::GradientPart> parts) {
+    (*listed)[w] = {.whole = false, .parts = parts};
     w.mutable_grad() = gradient({10, 10}, number).to(GetParam());
     other.mutable_grad() = gradient({4, 4}, number).to(GetParam());
     const torch::Tensor others = other.detach().clone();
     Reference moved = reference;
     step_reference(moved, values_of(w.grad()), 0.1, rule);
-    for (const GradientPart& part : parts) {
+    for (const gradient::GradientPart& part : parts) {
       for (std::size_t i = part.first; i < part.first + part.count; ++i) {
         reference.w[i] = moved.w[i];
         reference.u[i] = moved.u[i];
@@ -191,55 +191,55 @@ TEST_P(PartialArrivals, MoveOnlyWhatArrived) {
     expect_near(optimizer.velocities()[0], {.w = reference.u}, tolerance);
     EXPECT_FALSE(torch::equal(other, others));
   };
-  const std::vector<GradientPart> first{{0, 32}, {64, 32}};
-  const std::vector<GradientPart> second{{32, 32}, {96, 4}};
+  const std::vector<gradient::GradientPart> first{{0, 32}, {64, 32}};
+  const std::vector<gradient::GradientPart> second{{32, 32}, {96, 4}};
   step(0, first);
   step(1, second);
   step(2, {});
   step(3, first);
 }
 
-INSTANTIATE_TEST_SUITE_P(Types, PartialArrivals,
+INSTANTIATE_TEST_SUITE_P(Types, PartialGradients,
                          testing::Values(torch::kFloat64, torch::kBFloat16));
 
-TEST(Arrivals, AGradientThatWasDecayedIsNotDecayedAgain) {
+TEST(ReceivedGradient, IsNotDecayedAgain) {
   torch::Tensor w = parameter({5, 5}, 0);
   Reference reference = reference_of(w);
   Sgd optimizer{{w}, {.lr = 0.1, .weight_decay = 0.3}};
-  const auto listed = std::make_shared<Listed>();
-  listed->arrivals[w.unsafeGetTensorImpl()] = {.decayed = true};
-  optimizer.set_arrivals(listed);
+  const auto listed = std::make_shared<ListedGradients>();
+  (*listed)[w] = {.decayed = true};
+  options_of(optimizer).source = listed;
   w.mutable_grad() = gradient({5, 5}, 0);
   optimizer.step();
   step_reference(reference, values_of(w.grad()), 0.1, {});
   expect_near(w, reference);
 
-  optimizer.set_arrivals(nullptr);
+  options_of(optimizer).source = nullptr;
   optimizer.step();
   step_reference(reference, values_of(w.grad()), 0.1, {.decay = 0.3});
   expect_near(w, reference);
 }
 
-TEST(Arrivals, PartOfATensorWithGapsIsAClearError) {
+TEST(ReceivedGradient, OfATensorWithGapsMustBeWhole) {
   torch::Tensor w = numbers({6, 8}, 0).slice(1, 2, 5).detach().requires_grad_();
   Sgd optimizer{{w}};
-  const auto listed = std::make_shared<Listed>();
-  const std::vector<GradientPart> parts{{0, 4}};
-  listed->arrivals[w.unsafeGetTensorImpl()] = {.whole = false, .parts = parts};
-  optimizer.set_arrivals(listed);
+  const auto listed = std::make_shared<ListedGradients>();
+  const std::vector<gradient::GradientPart> parts{{0, 4}};
+  (*listed)[w] = {.whole = false, .parts = parts};
+  options_of(optimizer).source = listed;
   w.mutable_grad() = gradient({6, 3}, 0);
   EXPECT_THROW(optimizer.step(), Error);
 }
 
-TEST(MomentumOptimizer, MovesOnAGpuAsOnTheCpu) {
+TEST(MomentumOptimizer, GivesTheSameResultOnAGpu) {
   if (!torch::cuda::is_available()) GTEST_SKIP() << "no GPU, or a libtorch without CUDA";
-  const std::vector<GradientPart> parts{{0, 10}, {20, 15}};
+  const std::vector<gradient::GradientPart> parts{{0, 10}, {20, 15}};
   const auto moved = [&](torch::Device device, bool lars) {
     torch::Tensor whole = numbers({9, 4}, 0).to(device).requires_grad_();
     torch::Tensor part = numbers({5, 7}, 1).to(device).requires_grad_();
     torch::Tensor bias = numbers({5}, 2).to(device).requires_grad_();
-    const auto listed = std::make_shared<Listed>();
-    listed->arrivals[part.unsafeGetTensorImpl()] = {.whole = false, .parts = parts};
+    const auto listed = std::make_shared<ListedGradients>();
+    (*listed)[part] = {.whole = false, .parts = parts};
     std::unique_ptr<MomentumOptimizer> optimizer;
     const std::vector<torch::Tensor> parameters{whole, part, bias};
     if (lars) {
@@ -247,7 +247,7 @@ TEST(MomentumOptimizer, MovesOnAGpuAsOnTheCpu) {
     } else {
       optimizer = std::make_unique<Sgd>(parameters, SgdOptions{.weight_decay = 0.1});
     }
-    optimizer->set_arrivals(listed);
+    options_of(*optimizer).source = listed;
     for (int step = 0; step < 3; ++step) {
       whole.mutable_grad() = gradient({9, 4}, step).to(device);
       part.mutable_grad() = gradient({5, 7}, step).to(device);
@@ -281,7 +281,7 @@ TEST(MomentumOptimizer, BitsDoNotDependOnTheNumberOfThreads) {
   at::set_num_threads(threads);
 }
 
-TEST(MomentumOptimizer, GoesOnWhereASavedOneStopped) {
+TEST(MomentumOptimizer, ContinuesFromASavedState) {
   torch::Tensor w = parameter({4, 5}, 0);
   Sgd optimizer{{w}, {.weight_decay = 0.1}};
   w.mutable_grad() = gradient({4, 5}, 0);

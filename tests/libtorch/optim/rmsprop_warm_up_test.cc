@@ -1,4 +1,5 @@
-// PFN's warm-up against the paper's formulas, element by element in f64.
+// Compares the warm-up with the paper's formulas, element by element in f64.
+#include "libtorch/optim/momentum_update.h"
 #include "sluice/torch/rmsprop_warm_up.h"
 
 #include <gtest/gtest.h>
@@ -22,7 +23,7 @@ torch::Tensor numbers(const std::vector<std::int64_t>& shape, double phase) {
   return torch::arange(count, torch::kFloat64).mul(0.37).add(phase).sin().reshape(shape);
 }
 
-// As the paper writes it: D is the step, theta the weight. With the slope 1 / bp.
+// In the paper's notation: D is the step, theta the weight. The slope is 1 / bp.
 struct Paper {
   double theta;
   double m = 0;
@@ -45,7 +46,7 @@ struct Paper {
   }
 };
 
-TEST(RmspropWarmUp, MovesAsThePaperWhileRateAndEpochChange) {
+TEST(RmspropWarmUp, UpdatesLikeThePaperWhileRateAndEpochChange) {
   torch::Tensor w = numbers({5, 7}, 0).requires_grad_();
   torch::Tensor bias = numbers({4}, 1).requires_grad_();
   RmspropWarmUp optimizer{{w, bias}, {.weight_decay = 0.01, .decay_one_dimensional = false}};
@@ -67,7 +68,7 @@ TEST(RmspropWarmUp, MovesAsThePaperWhileRateAndEpochChange) {
     for (std::size_t i = 0; i < bias_papers.size(); ++i)
       bias_papers[i].step(bias.grad()[static_cast<std::int64_t>(i)].item<double>(), epoch, rate, 0);
   }
-  // f64 on both sides; 60 steps of a few roundings.
+  // f64 in both; 60 steps with a few roundings each.
   for (std::size_t i = 0; i < papers.size(); ++i)
     ASSERT_NEAR(w.view({-1})[static_cast<std::int64_t>(i)].item<double>(), papers[i].theta, 1e-12);
   for (std::size_t i = 0; i < bias_papers.size(); ++i)
@@ -95,7 +96,7 @@ TEST(RmspropWarmUp, ThePartOfSgdRisesSmoothlyToOne) {
   EXPECT_EQ(optimizer.sgd_part(12.5), 1);
 }
 
-TEST(RmspropWarmUp, IsSgdToTheBitOnceItIsOver) {
+TEST(RmspropWarmUp, HasTheBitsOfSgdAfterwards) {
   torch::Tensor ours = numbers({6, 5}, 0).requires_grad_();
   torch::Tensor theirs = ours.detach().clone().requires_grad_();
   RmspropWarmUp optimizer{{ours}, {.weight_decay = 0.1}};
@@ -110,7 +111,7 @@ TEST(RmspropWarmUp, IsSgdToTheBitOnceItIsOver) {
   EXPECT_TRUE(torch::equal(ours, theirs));
 }
 
-TEST(RmspropWarmUp, GoesOnWhereASavedOneStopped) {
+TEST(RmspropWarmUp, ContinuesFromASavedState) {
   torch::Tensor w = numbers({4, 5}, 0).requires_grad_();
   RmspropWarmUp optimizer{{w}};
   w.mutable_grad() = numbers({4, 5}, 1);
@@ -126,20 +127,22 @@ TEST(RmspropWarmUp, GoesOnWhereASavedOneStopped) {
   EXPECT_TRUE(torch::equal(w, copy));
 }
 
-TEST(RmspropWarmUp, SaysWhatItCannotDo) {
-  class FirstHalf final : public Arrivals {
+TEST(RmspropWarmUp, RefusesPartialGradientsAndARateOfZero) {
+  class FirstHalf final : public GradientSource {
    public:
-    Arrival of(const torch::Tensor&) const override { return {.whole = false, .parts = parts_}; }
+    ReceivedGradient received(const torch::Tensor&) const override {
+      return {.whole = false, .parts = parts_};
+    }
 
    private:
-    std::array<GradientPart, 1> parts_{{{0, 10}}};
+    std::array<gradient::GradientPart, 1> parts_{{{0, 10}}};
   };
   torch::Tensor w = numbers({4, 5}, 0).requires_grad_();
   w.mutable_grad() = numbers({4, 5}, 1);
   RmspropWarmUp optimizer{{w}};
-  optimizer.set_arrivals(std::make_shared<FirstHalf>());
+  options_of(optimizer).source = std::make_shared<FirstHalf>();
   EXPECT_THROW(optimizer.step(), Error);
-  optimizer.set_arrivals(nullptr);
+  options_of(optimizer).source = nullptr;
   optimizer.set_lr(0);
   EXPECT_THROW(optimizer.step(), Error);
 }
