@@ -5,11 +5,12 @@
 #include <string_view>
 
 #include "sluice/log.h"
+#include "sluice/version.h"
 
 namespace sluice::base {
 
 void log_info(const std::string& message);
-void log_warning(const std::string& message);
+SLUICE_API void log_warning(const std::string& message);
 
 // Sets the threshold from a value of SLUICE_LOG: info (or stderr, its older spelling), warning or
 // off. Returns false for any other value. Changes nothing once the program has called set_log() or

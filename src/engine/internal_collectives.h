@@ -13,6 +13,7 @@
 #include <cstdint>
 
 #include "sluice/communicator.h"
+#include "sluice/version.h"
 
 namespace sluice::engine {
 
@@ -30,11 +31,11 @@ class ProgressHooks {
 
 // Returns at once, and allocates nothing in the steady state. `hooks` may be null; otherwise they
 // must live until the work is done or has failed.
-Work all_reduce_in_background(Communicator& communicator, void* data, std::size_t count,
-                              const CollectiveOptions& options, ProgressHooks* hooks);
+SLUICE_API Work all_reduce_in_background(Communicator& communicator, void* data, std::size_t count,
+                                         const CollectiveOptions& options, ProgressHooks* hooks);
 
 // Whether all ranks pass the same value; every rank gets the same answer. Every rank must call it.
 // Blocks and throws as Work::wait().
-bool same_everywhere(Communicator& communicator, std::uint64_t value);
+SLUICE_API bool same_everywhere(Communicator& communicator, std::uint64_t value);
 
 }  // namespace sluice::engine

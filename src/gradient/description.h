@@ -11,6 +11,7 @@
 #include "gradient/layout.h"
 #include "sluice/communicator.h"
 #include "sluice/torch/gradient_options.h"
+#include "sluice/version.h"
 
 namespace sluice::gradient {
 
@@ -41,8 +42,8 @@ struct Difference {
 
 // Every rank must call it, and all get the same result. Without a difference it costs a collective
 // of 16 bytes.
-std::optional<Difference> difference_between_ranks(Communicator& communicator,
-                                                   const std::vector<std::string>& lines);
+SLUICE_API std::optional<Difference> difference_between_ranks(
+    Communicator& communicator, const std::vector<std::string>& lines);
 
 // Every rank must call it. If any description differs from rank 0's, every rank throws Error
 // (Mismatch) that names the first difference and its rank.

@@ -48,10 +48,11 @@
 #include "sluice/communicator.h"
 #include "sluice/status.h"
 #include "sluice/torch/gradient_options.h"
+#include "sluice/version.h"
 
 namespace sluice::gradient {
 
-class Reducer {
+class SLUICE_API Reducer {
  public:
   // Every rank must call it with the same gradients and options; otherwise every rank throws an
   // Error that names the first difference. Later collectives of `communicator` and those of the

@@ -9,6 +9,7 @@
 #include <span>
 
 #include "sluice/types.h"
+#include "sluice/version.h"
 
 namespace sluice::kernels {
 
@@ -37,8 +38,8 @@ struct MomentumStep {
 //
 // REQUIRES: type is F32 or F64 (the type of the arithmetic, too), pointers are aligned to it and do
 // not overlap.
-void momentum_update(DataType type, void* weights, void* velocity, const void* gradient,
-                     std::size_t count, const MomentumStep& step);
+SLUICE_API void momentum_update(DataType type, void* weights, void* velocity, const void* gradient,
+                                std::size_t count, const MomentumStep& step);
 
 struct LarsRule {
   double eta = 0.001;
@@ -67,6 +68,6 @@ void lars_norms(DataType type, std::span<const LarsTensor> tensors, std::span<La
 //
 // For a sparse gradient, |g|^2 is the sum over chunks of |mean / steps|^2, with the last mean of
 // each chunk and the number of steps that it covers.
-double lars_ratio(const LarsNorms& norms, const LarsRule& rule);
+SLUICE_API double lars_ratio(const LarsNorms& norms, const LarsRule& rule);
 
 }  // namespace sluice::kernels

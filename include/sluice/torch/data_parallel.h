@@ -27,12 +27,13 @@
 #include "sluice/analysis/timeline.h"
 #include "sluice/communicator.h"
 #include "sluice/torch/gradient_options.h"
+#include "sluice/version.h"
 
 namespace sluice {
 
 class MomentumOptimizer;
 
-class DataParallel {
+class SLUICE_API DataParallel {
  public:
   // Every rank must call it with the same parameters and options; otherwise every rank throws an
   // Error that names the first difference. Where values differ, all ranks get the parameters and

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "sluice/torch/momentum_optimizer.h"
+#include "sluice/version.h"
 
 namespace sluice {
 
@@ -28,7 +29,7 @@ struct LarsOptions {
   bool momentum_correction = false;  // as in SgdOptions
 };
 
-class Lars final : public MomentumOptimizer {
+class SLUICE_API Lars final : public MomentumOptimizer {
  public:
   explicit Lars(std::vector<torch::Tensor> parameters, const LarsOptions& options = {});
 

@@ -26,10 +26,11 @@
 #include <vector>
 
 #include "sluice/types.h"
+#include "sluice/version.h"
 
 namespace sluice {
 
-class MomentumOptimizer : public torch::optim::Optimizer {
+class SLUICE_API MomentumOptimizer : public torch::optim::Optimizer {
  public:
   ~MomentumOptimizer() override;
 

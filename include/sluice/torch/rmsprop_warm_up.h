@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "sluice/torch/momentum_optimizer.h"
+#include "sluice/version.h"
 
 namespace sluice {
 
@@ -37,7 +38,7 @@ struct RmspropWarmUpOptions {
   double period = 5;   // epochs
 };
 
-class RmspropWarmUp final : public MomentumOptimizer {
+class SLUICE_API RmspropWarmUp final : public MomentumOptimizer {
  public:
   explicit RmspropWarmUp(std::vector<torch::Tensor> parameters,
                          const RmspropWarmUpOptions& options = {});

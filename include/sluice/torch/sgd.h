@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "sluice/torch/momentum_optimizer.h"
+#include "sluice/version.h"
 
 namespace sluice {
 
@@ -23,7 +24,7 @@ struct SgdOptions {
 
 // With the learning rate outside it equals torch::optim::SGD, which cannot update parameters in
 // part.
-class Sgd final : public MomentumOptimizer {
+class SLUICE_API Sgd final : public MomentumOptimizer {
  public:
   explicit Sgd(std::vector<torch::Tensor> parameters, const SgdOptions& options = {});
 };

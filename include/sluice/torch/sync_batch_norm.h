@@ -15,10 +15,11 @@
 #include <ostream>
 
 #include "sluice/communicator.h"
+#include "sluice/version.h"
 
 namespace sluice {
 
-class SyncBatchNormImpl
+class SLUICE_API SyncBatchNormImpl
     : public torch::nn::NormImplBase<0, SyncBatchNormImpl, torch::nn::BatchNormOptions> {
  public:
   SyncBatchNormImpl(const torch::nn::BatchNormOptions& norm, const Communicator& group);
@@ -44,6 +45,6 @@ TORCH_MODULE(SyncBatchNorm);
 // The running statistics of plain batch normalisation cover only the batches of their own rank.
 // This replaces each running mean and variance in `module` by its average over all ranks. Every
 // rank must call it, before evaluation and before a checkpoint. Throws Error, as Work::wait() does.
-void average_running_statistics(torch::nn::Module& module, Communicator& communicator);
+SLUICE_API void average_running_statistics(torch::nn::Module& module, Communicator& communicator);
 
 }  // namespace sluice
