@@ -21,6 +21,7 @@ constexpr Variable kVariables[] = {
     kSlurmJob,      kSlurmStepNodes, kSlurmJobNodes,  kSlurmStep,
     kTorchRank,     kTorchSize,      kTorchLocalRank, kTorchLocalSize,
     kTorchRun,      kTorchRestarts,  kPath,           kThreads,
+    kNoColour,      kTerminal,
 };
 
 }  // namespace

@@ -220,5 +220,15 @@ TEST(Environment, EveryVariableIsListedOnceWithItsMeaning) {
   }
 }
 
+// A variable that is declared and not listed would never be read.
+TEST(Environment, EveryDeclaredVariableIsListed) {
+  std::ifstream header{SLUICE_SOURCE_DIR "/src/bootstrap/environment.h"};
+  std::size_t declared = 0;
+  for (std::string line; std::getline(header, line);)
+    declared += line.starts_with("inline constexpr Variable k") ? 1 : 0;
+  EXPECT_GT(declared, 0U);
+  EXPECT_EQ(variables().size(), declared);
+}
+
 }  // namespace
 }  // namespace sluice::bootstrap
