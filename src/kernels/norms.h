@@ -13,6 +13,7 @@
 #include <cstdint>
 
 #include "sluice/types.h"
+#include "sluice/version.h"
 
 namespace sluice::kernels {
 
@@ -21,8 +22,8 @@ namespace sluice::kernels {
 void l1_norms(DataType type, const void* from, std::size_t count, std::size_t chunk, double* norms);
 
 // The same with x * x: the squares of the L2 norms.
-void squared_l2_norms(DataType type, const void* from, std::size_t count, std::size_t chunk,
-                      double* norms);
+SLUICE_API void squared_l2_norms(DataType type, const void* from, std::size_t count,
+                                 std::size_t chunk, double* norms);
 
 // How many elements are infinite or NaN. While there are none, it costs little more than reading
 // the array.

@@ -15,6 +15,7 @@
 #include "gradient/sparse/residual.h"
 #include "gradient/sparse/sparse_bucket.h"
 #include "sluice/torch/gradient_options.h"
+#include "sluice/version.h"
 
 namespace sluice::gradient {
 
@@ -112,7 +113,7 @@ class Sparsity {
 // Thread-safety: one thread at a time. A SparseContext is for the hooks of the step that was
 // planned last, until that step is complete. REQUIRES: unless `decay_before_sending`, a step is
 // complete before the next plan().
-class SparseGradients {
+class SLUICE_API SparseGradients {
  public:
   // `decay_before_sending`: the weights may change while a gradient is in flight, so add_decay()
   // must add the decay to the slot.
