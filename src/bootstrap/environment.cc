@@ -7,7 +7,7 @@
 namespace sluice::bootstrap {
 namespace {
 
-using namespace variable;  // NOLINT: the list of all of them
+using namespace variable;  // NOLINT: the array below lists them all
 constexpr Variable kVariables[] = {
     kRank,          kRanks,          kLocalRank,      kLocalRanks,
     kJob,           kToken,          kRestarts,       kStarted,

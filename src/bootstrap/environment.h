@@ -21,7 +21,7 @@ struct Variable {
 
 namespace variable {
 
-// Set by `sluice launch` for the ranks it starts. By hand they work as well.
+// Set by `sluice launch` for the ranks it starts. A user may set them by hand too.
 inline constexpr Variable kRank{"SLUICE_RANK", "this process' rank, from 0",
                                 "that of another launcher"};
 inline constexpr Variable kRanks{"SLUICE_RANKS", "how many ranks there are",
@@ -63,8 +63,8 @@ inline constexpr Variable kNode{"SLUICE_NODE",
 inline constexpr Variable kTopology{"SLUICE_TOPOLOGY", "a cluster file that describes the network",
                                     "measured constants"};
 inline constexpr Variable kLog{
-    "SLUICE_LOG", "the least level that is logged: info, warning or off; `sluice launch` sets info",
-    "warning"};
+    "SLUICE_LOG",
+    "the lowest level that is logged: info, warning or off; `sluice launch` sets info", "warning"};
 
 // Set by the user.
 inline constexpr Variable kAlgorithm{

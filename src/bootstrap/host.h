@@ -13,8 +13,8 @@ namespace sluice::bootstrap {
 
 std::string host_name();
 
-// The text is equal for two processes exactly when they can share memory: they are on one machine
-// and in one network namespace.
+// Equal for two processes exactly when they can share memory: they are on one machine and in one
+// network namespace.
 std::string node_identity();
 
 struct Interface {
@@ -38,9 +38,9 @@ std::string interface_with(const transport::SocketAddress& address);
 // The cores a process may run on; a container or taskset may limit them. 0: this process.
 std::vector<int> usable_cores(int process = 0);
 
-// A rank's share of the cores, which are consecutive. Shares differ by at most one core. If there
-// are more ranks than cores, each rank has one core, and the ranks are spread evenly. REQUIRES:
-// cores is not empty.
+// A rank's share of the cores: consecutive entries. Shares differ by at most one core. If there are
+// more ranks than cores, each rank has one core, and the ranks are spread evenly. REQUIRES: cores
+// is not empty.
 std::span<const int> share_of_cores(std::span<const int> cores, int ranks, Rank rank);
 
 // Runs the calling thread on these cores only; false if the system refuses. Async-signal-safe.

@@ -11,14 +11,15 @@ namespace {
 
 constexpr int kMostRanks = 1 << 20;
 
-// The variables of a launcher: four numbers (the local ones may be missing), and a job.
+// A launcher's four variables (the local ones may be missing), whether it started this process, and
+// its name of the job.
 struct Launcher {
   std::string_view name;
   const Variable& rank;
   const Variable& ranks;
   const Variable& local_rank;
   const Variable& local_ranks;
-  bool (*present)(const Environment&);
+  bool (*started_this)(const Environment&);
   std::string (*job)(const Environment&);
 };
 
@@ -32,7 +33,7 @@ std::string pmix_job(const Environment& environment) {
   return or_empty(environment, variable::kPmixNamespace);
 }
 
-// MPICH's mpirun sets no variable for the job, but one process of it starts all ranks of a node.
+// MPICH's mpirun sets no variable for the job, but one of its processes starts all ranks of a node.
 std::string pmi_job(const Environment& environment) {
   return environment.parent() > 0 ? base::format("mpich-{}", environment.parent()) : "";
 }
@@ -52,45 +53,49 @@ std::string torch_job(const Environment& environment) {
                       environment.text(variable::kTorchRestarts).value_or("0"));
 }
 
-bool by_sluice(const Environment& environment) {
+bool started_by_sluice(const Environment& environment) {
   return environment.has(variable::kRank) || environment.has(variable::kRanks);
 }
-bool by_torchrun(const Environment& environment) { return environment.has(variable::kTorchRun); }
-bool by_open_mpi(const Environment& environment) { return environment.has(variable::kOmpiRank); }
+bool started_by_torchrun(const Environment& environment) {
+  return environment.has(variable::kTorchRun);
+}
+bool started_by_open_mpi(const Environment& environment) {
+  return environment.has(variable::kOmpiRank);
+}
 
 // SLURM_PROCID is also set for a batch script, which is one process for any number of tasks.
-bool by_srun(const Environment& environment) {
+bool started_by_srun(const Environment& environment) {
   return environment.has(variable::kSlurmProcId) && environment.has(variable::kSlurmStep);
 }
 const Variable& slurm_ranks(const Environment& environment) {
   return environment.has(variable::kSlurmStepTasks) ? variable::kSlurmStepTasks
                                                     : variable::kSlurmTasks;
 }
-// srun --mpi=pmi2 sets the variables of both. They agree, and those of Slurm say more.
-bool by_mpich(const Environment& environment) {
+// srun --mpi=pmi2 sets the variables of both. Their numbers agree, and Slurm has more variables.
+bool started_by_mpich(const Environment& environment) {
   if (!environment.has(variable::kPmiRank)) return false;
   const bool as_slurm =
       environment.text(variable::kPmiRank) == environment.text(variable::kSlurmProcId) &&
       environment.text(variable::kPmiSize) == environment.text(slurm_ranks(environment));
-  return !(by_srun(environment) && as_slurm && !environment.has(variable::kMpiLocalRank));
+  return !(started_by_srun(environment) && as_slurm && !environment.has(variable::kMpiLocalRank));
 }
-bool by_hand(const Environment& environment) {
+bool started_by_hand(const Environment& environment) {
   return environment.has(variable::kTorchRank) && environment.has(variable::kTorchSize);
 }
 
 const Launcher kLaunchers[] = {
     {"sluice launch", variable::kRank, variable::kRanks, variable::kLocalRank,
-     variable::kLocalRanks, by_sluice, no_job},
+     variable::kLocalRanks, started_by_sluice, no_job},
     {"torchrun", variable::kTorchRank, variable::kTorchSize, variable::kTorchLocalRank,
-     variable::kTorchLocalSize, by_torchrun, torch_job},
+     variable::kTorchLocalSize, started_by_torchrun, torch_job},
     {"Open MPI", variable::kOmpiRank, variable::kOmpiSize, variable::kOmpiLocalRank,
-     variable::kOmpiLocalSize, by_open_mpi, pmix_job},
+     variable::kOmpiLocalSize, started_by_open_mpi, pmix_job},
     {"MPICH", variable::kPmiRank, variable::kPmiSize, variable::kMpiLocalRank,
-     variable::kMpiLocalSize, by_mpich, pmi_job},
+     variable::kMpiLocalSize, started_by_mpich, pmi_job},
     {"Slurm", variable::kSlurmProcId, variable::kSlurmTasks, variable::kSlurmLocalId,
-     variable::kSlurmTasksPerNode, by_srun, slurm_job},
+     variable::kSlurmTasksPerNode, started_by_srun, slurm_job},
     {"RANK and WORLD_SIZE", variable::kTorchRank, variable::kTorchSize, variable::kTorchLocalRank,
-     variable::kTorchLocalSize, by_hand, torch_job},
+     variable::kTorchLocalSize, started_by_hand, torch_job},
 };
 
 constexpr int kMostPort = 65535;
@@ -142,17 +147,17 @@ class Reader {
   void read_master(Placement& placement) {
     placement.master = or_empty(environment_, variable::kMasterAddress);
     if (placement.master.empty() && &launcher_.rank == &variable::kSlurmProcId) {
-      // By default srun numbers the tasks from the first node on.
+      // By default srun puts task 0 on the first node.
       placement.master =
-          first_of_nodes(environment_.text(variable::kSlurmStepNodes)
-                             .value_or(or_empty(environment_, variable::kSlurmJobNodes)));
+          first_slurm_node(environment_.text(variable::kSlurmStepNodes)
+                               .value_or(or_empty(environment_, variable::kSlurmJobNodes)));
     }
-    // MASTER_PORT itself is used by torch, or by the program that set it.
+    // Torch uses MASTER_PORT itself, or the program that set it does.
     if (environment_.has(variable::kPort)) {
       placement.port = port(variable::kPort);
     } else if (environment_.has(variable::kMasterPort)) {
-      const std::uint16_t theirs = port(variable::kMasterPort);
-      placement.port = static_cast<std::uint16_t>(theirs < kMostPort ? theirs + 1 : theirs - 1);
+      const std::uint16_t used = port(variable::kMasterPort);
+      placement.port = static_cast<std::uint16_t>(used < kMostPort ? used + 1 : used - 1);
     }
     placement.interface = or_empty(environment_, variable::kInterface);
   }
@@ -165,7 +170,7 @@ class Reader {
     const auto list = environment_.text(variable::kSlurmTasksPerNode);
     if (!list) return all;
     const int node = number(variable::kSlurmNodeId, 0, kMostRanks, 0);
-    const auto ranks = nth_of_counts(*list, node, kMostRanks);
+    const auto ranks = nth_slurm_count(*list, node, kMostRanks);
     if (!ranks && status_.ok()) {
       status_ =
           Status{Code::InvalidInput,
@@ -204,7 +209,7 @@ std::string_view trimmed(std::string_view text) {
 
 }  // namespace
 
-Result<std::string> token_of_file(const std::string& path) {
+Result<std::string> read_token_file(const std::string& path) {
   std::ifstream file{path};
   std::string line;
   std::getline(file, line);
@@ -221,13 +226,13 @@ Result<std::optional<std::string>> given_token(const Environment& environment) {
   auto token = environment.text(variable::kToken);
   const auto file = environment.text(variable::kTokenFile);
   if (token || !file) return token;
-  auto read = token_of_file(*file);
+  auto read = read_token_file(*file);
   if (!read.ok()) return read.status();
   return std::optional{std::move(read).value()};
 }
 
-std::optional<std::int64_t> nth_of_counts(std::string_view list, std::int64_t n,
-                                          std::int64_t most) {
+std::optional<std::int64_t> nth_slurm_count(std::string_view list, std::int64_t n,
+                                            std::int64_t most) {
   while (!list.empty()) {
     const std::string_view item = list.substr(0, list.find(','));
     const std::size_t times_at = item.find("(x");
@@ -249,7 +254,7 @@ std::optional<std::int64_t> nth_of_counts(std::string_view list, std::int64_t n,
 }
 
 // A name may have several brackets, and text after them: "rack[1-2]n[01-04]-ib".
-std::string first_of_nodes(std::string_view list) {
+std::string first_slurm_node(std::string_view list) {
   std::string name;
   while (!list.empty() && list[0] != ',') {
     if (list[0] != '[') {
@@ -270,7 +275,7 @@ std::string first_of_nodes(std::string_view list) {
 
 Result<Placement> placement_of(const Environment& environment) {
   for (const Launcher& launcher : kLaunchers) {
-    if (launcher.present(environment)) return Reader{environment, launcher}.read();
+    if (launcher.started_this(environment)) return Reader{environment, launcher}.read();
   }
   return Placement{};
 }

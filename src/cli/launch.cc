@@ -68,7 +68,7 @@ void read_hosts(const Options& options, bootstrap::LaunchOptions& launched) {
         "and the address of host 0");
   }
   if (!options.token_file.empty())
-    launched.token = bootstrap::token_of_file(options.token_file).value();
+    launched.token = bootstrap::read_token_file(options.token_file).value();
   if (given == 0) return;
   launched.hosts =
       static_cast<int>(base::parse_whole(options.hosts, 1, kMostRanks, "--hosts").value());

@@ -199,14 +199,14 @@ TEST(Placement, TheTokenIsGivenOrReadOrTheJob) {
 }
 
 TEST(SlurmList, HasAFirstNode) {
-  EXPECT_EQ(first_of_nodes("node[03-07,9],x"), "node03");
-  EXPECT_EQ(first_of_nodes("a,b"), "a");
-  EXPECT_EQ(first_of_nodes("a"), "a");
-  EXPECT_EQ(first_of_nodes("n[9,03-07]"), "n9");
-  EXPECT_EQ(first_of_nodes("rack[1-2]n[01-04]-ib,z"), "rack1n01-ib");
-  EXPECT_EQ(first_of_nodes(""), "");
-  EXPECT_EQ(first_of_nodes("n[3"), "");
-  EXPECT_EQ(first_of_nodes("n[]"), "");
+  EXPECT_EQ(first_slurm_node("node[03-07,9],x"), "node03");
+  EXPECT_EQ(first_slurm_node("a,b"), "a");
+  EXPECT_EQ(first_slurm_node("a"), "a");
+  EXPECT_EQ(first_slurm_node("n[9,03-07]"), "n9");
+  EXPECT_EQ(first_slurm_node("rack[1-2]n[01-04]-ib,z"), "rack1n01-ib");
+  EXPECT_EQ(first_slurm_node(""), "");
+  EXPECT_EQ(first_slurm_node("n[3"), "");
+  EXPECT_EQ(first_slurm_node("n[]"), "");
 }
 
 TEST(Environment, EveryVariableIsListedOnceWithItsMeaning) {

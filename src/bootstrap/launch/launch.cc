@@ -55,7 +55,7 @@ LaunchSignals::LaunchSignals() {
 }
 
 LaunchSignals::~LaunchSignals() {
-  while (next() != 0) continue;  // a pending signal would be delivered now
+  while (next() != 0) continue;  // a pending signal would be delivered when the mask is restored
   sigaction(SIGCHLD, &child_before_, nullptr);
   pthread_sigmask(SIG_SETMASK, &before_, nullptr);
 }
@@ -180,7 +180,7 @@ class Launch {
   // The global number of a rank of this host.
   Rank global(Rank local) const { return options_.host * options_.ranks + local; }
 
-  // A line of another rank overwrites the line that the first rank has drawn.
+  // The first rank may have drawn a line on the terminal; the lines of other ranks overwrite it.
   std::string prefix_of(Rank rank) const {
     return base::format("{}{}", options_.first_rank_owns_terminal ? "\r\033[K" : "",
                         options_.prefix ? base::format("[{}] ", rank) : std::string{});
@@ -260,7 +260,7 @@ class Launch {
       if (!worst || cause_likelihood(*ranks_[i].end()) > cause_likelihood(*ranks_[*worst].end()))
         worst = i;
     }
-    // A rank that ends after the launcher has asked it to did not fail.
+    // A rank that ends because the launcher has stopped it did not fail.
     if (!worst || stopping() || outcome_.signal != 0) return;
     first_failed_ = worst;
     const RankEnd& end = *ranks_[*worst].end();
@@ -366,8 +366,8 @@ Result<LaunchOutcome> launch(const LaunchOptions& options) {
     return Status{Code::InvalidArgument, "there is no program to launch: name one"};
   const Status hosts = check_hosts(options);
   if (!hosts.ok()) return hosts;
-  const LaunchSignals
-      signals;  // outlives all attempts, so that no signal is lost between two of them
+  // It outlives all attempts, so that no signal is lost between two of them.
+  const LaunchSignals signals;
   Attempt attempt{.started_ns = options.started_ns != 0 ? options.started_ns : now_ns(),
                   .deadline = options.deadline ? transport::Clock::now() + *options.deadline
                                                : transport::Clock::time_point::max()};

@@ -36,8 +36,8 @@ struct LaunchOptions {
   std::optional<std::chrono::milliseconds> deadline;
   std::chrono::milliseconds grace{5000};  // from SIGTERM to SIGKILL
   int max_restarts = 0;
-  // Exit statuses that are no failure to report: the rank has printed the reason, and a restart
-  // would have the same result.
+  // Exit statuses that are neither reported nor followed by a restart: the rank has printed the
+  // reason, and a restart would have the same result.
   std::vector<int> final_statuses;
   std::int64_t started_ns = 0;  // start of the job, since 1970, for SLUICE_STARTED; 0: now
   int out = 1;                  // descriptors for the output
@@ -68,8 +68,9 @@ struct LaunchOutcome {
 // handles these signals.
 Result<LaunchOutcome> launch(const LaunchOptions& options);
 
-// Whether all ranks should be started again: a rank failed, neither by wrong input (status 2) nor
-// with a final status, no signal or deadline ended the job, and a restart is left.
+// Whether all ranks should be started again. True when a rank failed and a restart is left. False
+// when the rank's status was final or 2 (wrong input), when a signal or the deadline ended the job,
+// or when the output cannot be written.
 bool should_restart(const LaunchOptions& options, const LaunchOutcome& outcome);
 
 }  // namespace sluice::bootstrap

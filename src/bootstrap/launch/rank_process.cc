@@ -51,7 +51,7 @@ struct Child {
   int error;  // receives errno when the program cannot be run
 };
 
-// Between fork and exec: only what is async-signal-safe.
+// Runs between fork and exec, so it makes only async-signal-safe calls.
 [[noreturn]] void run_program(const Child& child) {
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -84,7 +84,7 @@ bool runnable(const std::string& path) {
 constexpr std::size_t kMostGroups = 4096;
 constexpr pid_t kFinished = 0;
 
-// The reaper process. Only async-signal-safe calls, because it runs after fork.
+// The reaper process. It makes only async-signal-safe calls, because it runs after fork.
 [[noreturn]] void run_reaper(int pipe) {
   setpgid(0, 0);  // signals of the terminal must not reach the reaper
   sigset_t all;

@@ -1,9 +1,9 @@
 // rank_process.h - a rank as its launcher sees it: a process, its output, and how it ended.
 //
 // A rank leads a process group of its own, so its child processes receive the launcher's signals
-// too, and a terminal's signals reach it only through the launcher. The kernel kills it when the
-// launcher's thread that started it ends. It stays a zombie until the object is destroyed, so that
-// its process number cannot mean another process.
+// too, and a terminal's signals reach it only through the launcher. The kernel kills the rank when
+// the launcher's thread that started it ends. An ended rank stays a zombie until the object is
+// destroyed, so that its process number cannot mean another process.
 #pragma once
 
 #include <sys/types.h>
@@ -122,9 +122,9 @@ class RankProcess {
 
 // Kills the child processes of all ranks when the launcher is killed.
 //
-// A rank dies with its launcher (PR_SET_PDEATHSIG), but its own children, say of a shell script, do
-// not. The reaper is a child process that knows the process groups of all ranks. It kills them when
-// the launcher ends without destroying this object.
+// A rank dies with its launcher (PR_SET_PDEATHSIG), but the programs that it started, for example
+// from a shell script, do not. The reaper is a child process that knows the process groups of all
+// ranks. It kills them when the launcher ends without destroying this object.
 class OrphanReaper {
  public:
   // Forks. If that fails there is no reaper; the ranks themselves still die with the launcher.

@@ -32,6 +32,7 @@ Status check(const RendezvousOptions& options) {
   return options.interface.empty() ? Status{} : find_interface(options.interface, 0).status();
 }
 
+// False, without a sleep, when the deadline has passed.
 bool sleep_before(transport::Clock::time_point deadline) {
   if (transport::Clock::now() >= deadline) return false;
   poll(nullptr, 0, static_cast<int>(kRetry.count()));
@@ -139,7 +140,7 @@ Result<RendezvousResult> serve(const RendezvousOptions& options) {
                           own.value().interface};
 }
 
-// The part of every rank but 0: it connects to rank 0 until rank 0 answers.
+// Every rank but 0 is a client. It tries to connect to rank 0 until rank 0 answers.
 class RendezvousClient {
  public:
   explicit RendezvousClient(const RendezvousOptions& options)
@@ -149,7 +150,7 @@ class RendezvousClient {
   Result<RendezvousResult> run();
 
  private:
-  // These return nullopt when another attempt is worthwhile; why_not_ then has the reason.
+  // These return nullopt when another attempt may succeed; last_error_ then has the reason.
   std::optional<Result<RendezvousResult>> connect_to(const transport::SocketAddress& master);
   std::optional<Result<RendezvousResult>> join(base::Fd socket,
                                                const transport::SocketAddress& master);
@@ -167,7 +168,7 @@ class RendezvousClient {
   std::chrono::milliseconds pause_{0};  // before the next attempt
   bool reported_ = false;
   bool welcome_ = false;
-  std::string why_not_ = "no answer";
+  std::string last_error_ = "no answer";
 };
 
 Result<RendezvousResult> RendezvousClient::run() {
@@ -179,7 +180,7 @@ Result<RendezvousResult> RendezvousClient::run() {
         if (outcome) return std::move(*outcome);
       }
     } else {
-      why_not_ = addresses.status().message();
+      last_error_ = addresses.status().message();
     }
     if (transport::Clock::now() >= options_.deadline) return too_late();
     pause();
@@ -205,7 +206,7 @@ std::optional<Result<RendezvousResult>> RendezvousClient::connect_to(
     }
   }
   if (error != 0) {
-    why_not_ = std::strerror(error);
+    last_error_ = std::strerror(error);
     return std::nullopt;
   }
   // While nobody listens, the system may give this socket the master's own port. It is then
@@ -258,7 +259,7 @@ std::optional<Result<RendezvousResult>> RendezvousClient::join(
                    base::format("rank 0 at {} was lost before all {} ranks had joined",
                                 master.text(), options_.ranks));
   }
-  why_not_ = "it closed the connection";
+  last_error_ = "it closed the connection";
   return std::nullopt;
 }
 
@@ -327,7 +328,7 @@ Status RendezvousClient::too_late() const {
   return failure(Code::DeadlineExceeded,
                  base::format("rank 0 did not answer at {} in time ({}); does it run there, and is "
                               "the port open?",
-                              master, why_not_));
+                              master, last_error_));
 }
 
 }  // namespace

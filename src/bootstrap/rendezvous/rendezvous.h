@@ -1,9 +1,9 @@
 // rendezvous.h - how the ranks of several machines find each other.
 //
 // Rank 0 is the server and listens at the master address. Every other rank connects to it, sends
-// its rank and the address of its own listener, and receives the same of all ranks when all have
-// joined. The server refuses clients that do not know the token or send garbage. A rank's listener
-// has the address of the interface that leads to the master, unless the user names another
+// its rank and the address of its own listener, and receives the ranks and addresses of all when
+// all have joined. The server refuses clients that do not know the token or send garbage. A rank's
+// listener has the address of the interface that leads to the master, unless the user names another
 // interface.
 #pragma once
 
@@ -45,13 +45,13 @@ struct RankInfo {
 
 struct RendezvousResult {
   std::vector<RankInfo> participants;  // by rank
-  base::Fd listener;            // of this rank, at its address and port
-  std::string interface;        // the name of the chosen interface: "eth0"
+  base::Fd listener;                   // of this rank, at its address and port
+  std::string interface;               // the name of the chosen interface: "eth0"
 };
 
-// Blocks until all ranks have joined. An error names the missing ranks, or what is wrong with the
-// address. The look-up of a host name may exceed the deadline: the system's resolver has its own
-// timeouts.
+// Blocks until all ranks have joined. An error names the missing ranks, or says why the address
+// cannot be used. The look-up of a host name may exceed the deadline: the system's resolver has its
+// own timeouts.
 Result<RendezvousResult> rendezvous(const RendezvousOptions& options);
 
 }  // namespace sluice::bootstrap

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::string_view kMagic = "SLCR";
 constexpr std::size_t kHeadBytes = 12;
-constexpr std::size_t kLongestSentence = 1500;
+constexpr std::size_t kLongestReason = 1500;
 constexpr std::size_t kLongestInfo = 3 * (1 + kLongestText) + 2 + 4;
 
 class Writer {
@@ -39,7 +39,7 @@ class Writer {
   std::string bytes_;
 };
 
-// After a part that does not fit, all further parts are empty and at_end() is false.
+// Once a part does not fit, all later parts are empty and at_end() is false.
 class Reader {
  public:
   explicit Reader(std::string_view bytes) : rest_{bytes} {}
@@ -87,9 +87,9 @@ std::string message(RendezvousMessageKind kind, std::string_view body) {
   return std::string{kMagic}.append(head.take()).append(body);
 }
 
-// Text from a network may contain anything, and is shown on a terminal.
+// Text from a network may contain control characters, and it is shown on a terminal.
 std::string printable(std::string_view text) {
-  std::string clean{text.substr(0, kLongestSentence)};
+  std::string clean{text.substr(0, kLongestReason)};
   std::replace_if(
       clean.begin(), clean.end(), [](unsigned char c) { return c < ' ' || c == 127; }, '?');
   return clean;
@@ -112,15 +112,15 @@ std::string hello_message(const Hello& hello) {
 
 std::string welcome_message() { return message(RendezvousMessageKind::Welcome, ""); }
 
-std::string refusal_message(std::string_view sentence) {
-  return message(RendezvousMessageKind::Refusal, sentence.substr(0, kLongestSentence));
+std::string refusal_message(std::string_view reason) {
+  return message(RendezvousMessageKind::Refusal, reason.substr(0, kLongestReason));
 }
 
 std::string failure_message(const Status& status) {
   Writer body;
   body.number(static_cast<std::uint64_t>(status.code()), 1);
   return message(RendezvousMessageKind::Failure,
-                 body.take() + status.message().substr(0, kLongestSentence));
+                 body.take() + status.message().substr(0, kLongestReason));
 }
 
 std::string table_message(const std::vector<RankInfo>& ranks) {
@@ -184,8 +184,8 @@ MessageStream::State MessageStream::read(RendezvousMessage& message) {
     if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return State::Nothing;
     if (got <= 0) return State::Closed;
     in_.append(chunk.data(), static_cast<std::size_t>(got));
-    const std::size_t letters = std::min(in_.size(), kMagic.size());
-    if (in_.compare(0, letters, kMagic.substr(0, letters)) != 0) return State::Garbage;
+    const std::size_t here = std::min(in_.size(), kMagic.size());
+    if (in_.compare(0, here, kMagic.substr(0, here)) != 0) return State::Garbage;
   }
 }
 

@@ -1,15 +1,14 @@
 // rendezvous_message.h - the messages between the rendezvous server and its clients.
 //
 // A message is a head of 12 bytes - "SLCR", version, kind, length of the body - and a body. Numbers
-// are little-endian; a text is preceded by one byte with its length. The reader trusts nothing: a
-// head without the four letters, a length beyond the limit, or a body that is too short or too long
-// is garbage. The head stays the same in all versions, so that one version can refuse another with
-// a sentence.
+// are little-endian; one byte with its length precedes a text. The reader trusts nothing: a head
+// without the four letters, a length beyond the limit, or a body that is too short or too long is
+// garbage. The head is the same in all versions, so one version can refuse another and say why.
 //
 //   Hello    client to server: rank, token, and the time until its deadline
 //   Welcome  server to client: the hello is accepted
-//   Refusal  server to client: a sentence
-//   Failure  server to all clients: a code and a sentence
+//   Refusal  server to client: the reason
+//   Failure  server to all clients: an error code and its message
 //   Table    server to all clients: the RankInfo of every rank
 #pragma once
 
@@ -27,7 +26,7 @@ namespace sluice::bootstrap {
 
 constexpr std::uint16_t kRendezvousVersion = 1;
 constexpr std::size_t kLongestText = transport::kLongestToken;
-constexpr std::size_t kLongestShortMessage = 2048;  // of all kinds but Table
+constexpr std::size_t kLongestShortMessage = 2048;  // bytes of any message but a Table
 
 enum class RendezvousMessageKind : std::uint16_t { Hello = 1, Welcome, Refusal, Failure, Table };
 
@@ -38,7 +37,7 @@ struct RendezvousMessage {
 };
 
 struct Hello {
-  std::int64_t rank = 0;  // not checked, like all members
+  std::int64_t rank = 0;  // as sent: no member of a Hello is checked yet
   std::int64_t ranks = 0;
   int local_ranks = 0;
   std::int64_t milliseconds_left = 0;  // until its deadline
@@ -46,19 +45,19 @@ struct Hello {
   RankInfo self;
 };
 
-// Whole messages.
+// These return whole messages, with the head.
 std::string hello_message(const Hello& hello);
 std::string welcome_message();
-std::string refusal_message(std::string_view sentence);
+std::string refusal_message(std::string_view reason);
 std::string failure_message(const Status& status);
 std::string table_message(const std::vector<RankInfo>& ranks);
 
-// Parse bodies; nullopt for garbage.
+// These parse bodies. They return nullopt for garbage.
 std::optional<Hello> read_hello(std::string_view body);
 std::string read_refusal(std::string_view body);
 Status read_failure(std::string_view body);
 std::optional<std::vector<RankInfo>> read_table(std::string_view body, int ranks);
-std::size_t longest_table(int ranks);
+std::size_t longest_table(int ranks);  // bytes of its body
 
 // One end of a connection. Never blocks.
 class MessageStream {
@@ -70,8 +69,8 @@ class MessageStream {
   // Reads the available bytes, up to the end of one message.
   State read(RendezvousMessage& message);
 
-  // Sends as much as the socket takes now; send_more() sends the rest. False: the connection is
-  // broken. REQUIRES for send(): !sending()
+  // Sends as many bytes as the socket takes now; send_more() sends the rest. False: the connection
+  // is broken. REQUIRES for send(): !sending()
   bool send(std::shared_ptr<const std::string> bytes);
   bool send_more();
   bool sending() const { return out_ != nullptr; }

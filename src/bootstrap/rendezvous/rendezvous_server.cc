@@ -14,7 +14,7 @@ constexpr auto kLongestPoll = std::chrono::milliseconds{100};
 constexpr auto kHelloTimeout = std::chrono::seconds{10};
 constexpr auto kReportAfter = std::chrono::seconds{1};
 constexpr auto kReportAgainAfter = std::chrono::seconds{5};
-constexpr std::size_t kMostStrangers = 64;
+constexpr std::size_t kMostUnknown = 64;  // pending connections beyond one for each rank
 
 std::shared_ptr<const std::string> shared(std::string bytes) {
   return std::make_shared<const std::string>(std::move(bytes));
@@ -84,7 +84,7 @@ RendezvousServer::RendezvousServer(const RendezvousOptions& options, base::Fd li
       listener_{std::move(listener)},
       address_{address},
       roster_{options.ranks},
-      pending_{static_cast<std::size_t>(options.ranks) + kMostStrangers, kHelloTimeout},
+      pending_{static_cast<std::size_t>(options.ranks) + kMostUnknown, kHelloTimeout},
       deadline_{options.deadline},
       reported_at_{transport::Clock::now()} {}
 
@@ -121,7 +121,7 @@ Status RendezvousServer::send_table() {
   pending_.clear();
   const auto table = shared(table_message(roster_.infos()));
   for (Client& client : clients_) {
-    // The client was sent 12 bytes so far, its welcome. They have left long ago.
+    // Only the 12 bytes of the welcome were sent before, so nothing should be pending.
     if (client.stream.sending() || !client.stream.send(table)) return lost(client.rank);
   }
   while (true) {
@@ -170,7 +170,7 @@ void RendezvousServer::admit(MessageStream& stream, const RendezvousMessage& mes
     (void)stream.send(shared(refusal_message(why)));
     return;
   }
-  // The client has disconnected before its welcome. It connects again.
+  // If the client has disconnected before its welcome, it connects again.
   if (!stream.send(shared(welcome_message()))) return;
   const auto rank = static_cast<Rank>(hello->rank);
   roster_.add(rank, hello->self, hello->local_ranks);
@@ -215,7 +215,7 @@ Status RendezvousServer::check_clients() {
 void RendezvousServer::send_failure(const Status& status) {
   const auto bytes = shared(failure_message(status));
   for (Client& client : clients_) {
-    // In the middle of a table, the client would read this as part of the table.
+    // In the middle of a table, the client would take these bytes for a part of the table.
     if (!client.stream.sending()) (void)client.stream.send(bytes);
   }
 }

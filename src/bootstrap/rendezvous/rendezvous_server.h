@@ -59,7 +59,7 @@ class RendezvousServer {
   struct Client {
     Rank rank = 0;
     MessageStream stream;
-    bool ready = false;  // to be read
+    bool ready = false;  // its socket has an event
   };
 
   Status wait_for_all();
