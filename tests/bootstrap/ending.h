@@ -1,4 +1,4 @@
-// ending.h - whether processes that a test did not start itself have ended.
+// ending.h - checks that processes have ended which the test did not start itself.
 #pragma once
 
 #include <chrono>
@@ -11,7 +11,7 @@
 
 namespace sluice::bootstrap {
 
-// Gone, or a zombie that nobody has reaped yet.
+// The process is gone, or it is a zombie that nobody has reaped yet.
 inline bool ended(pid_t pid) {
   if (kill(pid, 0) != 0) return true;
   const std::string status = cli::read_all("/proc/" + std::to_string(pid) + "/stat");
@@ -20,7 +20,7 @@ inline bool ended(pid_t pid) {
          status[after_name + 2] == 'Z';
 }
 
-// Within ten seconds.
+// Waits up to ten seconds.
 inline bool all_end(const std::vector<pid_t>& pids) {
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds{10};
   for (const pid_t pid : pids) {

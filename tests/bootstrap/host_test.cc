@@ -9,7 +9,7 @@
 namespace sluice::bootstrap {
 namespace {
 
-TEST(Cores, AreSharedOutEvenlyAndAllOfThem) {
+TEST(Cores, AllAreUsedAndSharedEvenly) {
   for (int count = 1; count <= 20; ++count) {
     std::vector<int> cores(static_cast<std::size_t>(count));
     std::iota(cores.begin(), cores.end(), 3);
@@ -32,7 +32,7 @@ TEST(Cores, AreSharedOutEvenlyAndAllOfThem) {
   }
 }
 
-TEST(Cores, ThereIsAtLeastOne) {
+TEST(Cores, AtLeastOneIsUsable) {
   const std::vector<int> cores = usable_cores();
   ASSERT_FALSE(cores.empty());
   EXPECT_TRUE(pin_to(cores));

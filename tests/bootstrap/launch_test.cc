@@ -1,4 +1,4 @@
-// `sluice launch` as a user meets it: output, failures, exit statuses.
+// Runs `sluice launch` as a user does, and checks its output, failures and exit statuses.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -22,7 +22,7 @@ std::multiset<std::string> lines(const std::string& text) {
   return all;
 }
 
-TEST(Launch, GivesEveryRankItsPlace) {
+TEST(Launch, GivesEveryRankItsNumbers) {
   const cli::Outcome outcome = cli::shell(
       "SLUICE launch -n 3 -- sh -c 'echo $SLUICE_RANK of $SLUICE_RANKS, $SLUICE_LOCAL_RANK of "
       "$SLUICE_LOCAL_RANKS'");
@@ -33,7 +33,7 @@ TEST(Launch, GivesEveryRankItsPlace) {
   EXPECT_EQ(outcome.err, "");
 }
 
-TEST(Launch, AJobHasOneNameAndTokenAndTheNextHasOthers) {
+TEST(Launch, EveryJobHasANameAndTokenOfItsOwn) {
   const cli::Outcome outcome = cli::shell(
       "for i in 1 2; do SLUICE launch -n 3 --no-prefix -- sh -c 'echo $SLUICE_JOB $SLUICE_TOKEN'; "
       "done");
@@ -46,26 +46,27 @@ TEST(Launch, AJobHasOneNameAndTokenAndTheNextHasOthers) {
   }
 }
 
-const std::string kPlace =
+const std::string kPrintPlacement =
     "bash -c 'echo $SLUICE_RANK/$SLUICE_RANKS $SLUICE_LOCAL_RANK/$SLUICE_LOCAL_RANKS $MASTER_ADDR "
     "$SLUICE_PORT $SLUICE_JOB ${SLUICE_TOKEN-none}'";
 
-TEST(Launch, OnSeveralHostsRanksCountOverAllOfThem) {
+TEST(Launch, NumbersRanksAcrossAllHosts) {
   const std::string command =
       "unset SLUICE_TOKEN SLUICE_TOKEN_FILE; SLUICE launch -n 2 --hosts 3 --master ";
-  const cli::Outcome outcome = cli::shell(command + "10.0.0.1:29500 --host 1 -- " + kPlace);
+  const cli::Outcome outcome =
+      cli::shell(command + "10.0.0.1:29500 --host 1 -- " + kPrintPlacement);
   EXPECT_EQ(outcome.status, 0) << outcome.err;
   EXPECT_EQ(lines(outcome.out),
             (std::multiset<std::string>{"[2] 2/6 0/2 10.0.0.1 29500 launch-10.0.0.1:29500 none",
                                         "[3] 3/6 1/2 10.0.0.1 29500 launch-10.0.0.1:29500 none"}));
   EXPECT_EQ(outcome.err, "");
-  const cli::Outcome v6 = cli::shell(command + "[::1]:29500 --host 2 -- " + kPlace);
+  const cli::Outcome v6 = cli::shell(command + "[::1]:29500 --host 2 -- " + kPrintPlacement);
   EXPECT_EQ(lines(v6.out),
             (std::multiset<std::string>{"[4] 4/6 0/2 ::1 29500 launch-[::1]:29500 none",
                                         "[5] 5/6 1/2 ::1 29500 launch-[::1]:29500 none"}));
 }
 
-TEST(Launch, SeveralHostsShareATokenOrHearThatTheyHaveNone) {
+TEST(Launch, OnSeveralHostsAMissingTokenIsAWarning) {
   const std::string command =
       "launch -n 1 --no-prefix --hosts 2 --host 0 --master a:29500 -- printenv SLUICE_TOKEN";
   const cli::Outcome none =
@@ -87,7 +88,7 @@ TEST(Launch, SeveralHostsShareATokenOrHearThatTheyHaveNone) {
   EXPECT_EQ(file.err, "");
 }
 
-TEST(Launch, OnSeveralHostsAFailureIsOneOfThisHost) {
+TEST(Launch, OnSeveralHostsReportsFailuresOfThisHost) {
   const cli::Outcome outcome = cli::shell(
       "SLUICE_TOKEN=t SLUICE launch -n 2 --hosts 2 --host 1 --master a:1 -- bash -c 'if [ "
       "$SLUICE_RANK = 3 ]; then exit 7; fi; sleep 100'");
@@ -99,14 +100,14 @@ TEST(Launch, OnSeveralHostsAFailureIsOneOfThisHost) {
       << outcome.err;
 }
 
-TEST(Launch, ProgressGoesToStandardErrorUnlessTheUserSaysOtherwise) {
+TEST(Launch, SetsTheLogLevelUnlessTheUserHasSetIt) {
   const cli::Outcome outcome = cli::shell(
       "unset SLUICE_LOG; SLUICE launch -n 1 --no-prefix -- printenv SLUICE_LOG; "
       "SLUICE_LOG=other SLUICE launch -n 1 --no-prefix -- printenv SLUICE_LOG");
   EXPECT_EQ(outcome.out, "stderr\nother\n");
 }
 
-TEST(Launch, LinesStayWholeAndKeepTheirStream) {
+TEST(Launch, CopiesWholeLinesToTheSameStream) {
   const cli::Outcome outcome = cli::shell(
       "SLUICE launch -n 4 -- sh -c 'i=0; while [ $i -lt 300 ]; do printf a; printf \"b$i\\n\"; "
       "echo e$i >&2; i=$((i+1)); "
@@ -125,7 +126,7 @@ TEST(Launch, LinesStayWholeAndKeepTheirStream) {
   EXPECT_EQ(lines(outcome.err), err);
 }
 
-TEST(Launch, PassesArgumentsOnAsTheyAre) {
+TEST(Launch, PassesArgumentsUnchanged) {
   const cli::Outcome outcome =
       cli::shell("SLUICE launch -n 1 --no-prefix -- printf '%s|' -n 'a b' -- --help '' '*'");
   EXPECT_EQ(outcome.out, "-n|a b|--|--help||*|\n") << outcome.err;
@@ -146,7 +147,7 @@ TEST(Launch, NamesTheRankThatFailedFirst) {
   EXPECT_TRUE(base::has(shown, "  line 25\n"));
 }
 
-TEST(Launch, SaysBySignalNameHowARankWasKilled) {
+TEST(Launch, NamesTheSignalThatKilledARank) {
   const cli::Outcome outcome = cli::shell(
       "SLUICE launch -n 2 -- sh -c 'if [ $SLUICE_RANK = 0 ]; then kill -SEGV $$; fi; sleep 100'");
   EXPECT_EQ(outcome.status, 3);
@@ -156,9 +157,9 @@ TEST(Launch, SaysBySignalNameHowARankWasKilled) {
       << outcome.err;
 }
 
-// Ranks whose peer failed end with 3 themselves; that is not the cause. The launcher stands still
-// while they end, so that it finds them all at once.
-TEST(Launch, ACrashCountsBeforeThePeersThatSufferFromIt) {
+// A rank whose peer failed ends with status 3, so it is not the cause. The launcher is stopped
+// while the ranks end, so that it finds all of them ended at once.
+TEST(Launch, BlamesACrashBeforeThePeersThatItMadeFail) {
   const cli::Outcome outcome = cli::shell(
       "d=$(mktemp -d); SLUICE launch -n 3 -- bash -c 'touch $0/up$SLUICE_RANK; while [ ! -e $0/go "
       "]; do sleep 0.01; "
@@ -172,7 +173,7 @@ TEST(Launch, ACrashCountsBeforeThePeersThatSufferFromIt) {
       << outcome.err;
 }
 
-TEST(Launch, ARankThatWillNotEndIsKilledAfterAGrace) {
+TEST(Launch, KillsARankThatIgnoresSigtermAfterTheGracePeriod) {
   const cli::Outcome outcome = cli::shell(
       "SLUICE launch -n 2 -- bash -c 'if [ $SLUICE_RANK = 0 ]; then sleep 0.3; exit 1; fi; trap "
       "\"\" TERM; "
@@ -185,7 +186,7 @@ TEST(Launch, ARankThatWillNotEndIsKilledAfterAGrace) {
   EXPECT_NE(kill(std::stoi(pid), 0), 0);
 }
 
-TEST(Launch, RefusesWithOneSentence) {
+TEST(Launch, RefusesWrongInputInOneLine) {
   const auto refused = [](const std::string& line, const std::string& sentence) {
     const cli::Outcome outcome = cli::shell(line);
     EXPECT_EQ(outcome.status, 2) << line;
@@ -229,7 +230,7 @@ TEST(Launch, StopsAtItsDeadline) {
   EXPECT_TRUE(base::has(outcome.err, "some ranks were still running after 300 ms")) << outcome.err;
 }
 
-TEST(Launch, SharesOutTheCoresAndThreads) {
+TEST(Launch, GivesEveryRankItsShareOfCoresAndThreads) {
   const std::string list = "grep Cpus_allowed_list /proc/self/status | tr -d '\\t'";
   const cli::Outcome bound = cli::shell("c=$(nproc); SLUICE launch -n $c --no-prefix -- sh -c \"" +
                                         list + "\" | sort -u | wc -l; echo $c");
@@ -246,13 +247,13 @@ TEST(Launch, SharesOutTheCoresAndThreads) {
   EXPECT_EQ(threads.out, "1\n1\n5\n");
 }
 
-TEST(Launch, RankZeroHasTheInput) {
+TEST(Launch, RankZeroReadsStandardInput) {
   const cli::Outcome outcome = cli::shell("echo hello | SLUICE launch -n 2 -- cat");
   EXPECT_EQ(outcome.out, "[0] hello\n");
   EXPECT_EQ(outcome.status, 0);
 }
 
-TEST(Launch, WhatARankLeavesRunningDoesNotHoldItUp) {
+TEST(Launch, DoesNotWaitForProcessesThatARankLeavesRunning) {
   const cli::Outcome outcome = cli::shell("SLUICE launch -n 2 -- sh -c 'sleep 100 & echo $!'", 30);
   EXPECT_EQ(outcome.status, 0);
   std::vector<pid_t> left;
@@ -268,15 +269,15 @@ std::vector<pid_t> pids_in(const std::string& text) {
   return pids;
 }
 
-// Starts the command with its output in $out, waits until that has `lines` lines, sends it the
-// signal.
+// A shell script that starts the command, waits until its output has `lines` lines, and sends it
+// the signal.
 std::string signalled(const std::string& command, int lines, const std::string& signal) {
   return "out=$(mktemp); SLUICE " + command + " >$out & p=$!; while [ $(wc -l <$out) -lt " +
          std::to_string(lines) + " ]; do sleep 0.01; done; kill -" + signal +
          " $p; wait $p; s=$?; cat $out; rm $out; exit $s";
 }
 
-TEST(LaunchSignals, ArePassedOnAndBecomeTheExitStatus) {
+TEST(LaunchSignals, AreForwardedAndBecomeTheExitStatus) {
   for (const auto& [name, number] :
        {std::pair{"INT", 2}, std::pair{"TERM", 15}, std::pair{"HUP", 1}}) {
     // A shell starts background jobs with SIGINT ignored; bash under `set -m` does not.
@@ -291,7 +292,7 @@ TEST(LaunchSignals, ArePassedOnAndBecomeTheExitStatus) {
   }
 }
 
-TEST(LaunchSignals, RanksHaveAllTheTimeTheyNeedAfterTheFirst) {
+TEST(LaunchSignals, RanksMayTakeTheirTimeAfterTheFirstOne) {
   const cli::Outcome outcome = cli::shell(
       signalled("launch -n 2 -- bash -c 'trap \"sleep 1; echo saved $SLUICE_RANK; exit 143\" TERM; "
                 "if [ $SLUICE_RANK = 1 ]; then trap \"exit 143\" TERM; fi; echo up; while :; do "
@@ -301,7 +302,7 @@ TEST(LaunchSignals, RanksHaveAllTheTimeTheyNeedAfterTheFirst) {
   EXPECT_NE(outcome.out.find("[0] saved 0\n"), std::string::npos) << outcome.out;
 }
 
-TEST(LaunchSignals, ASecondOneKills) {
+TEST(LaunchSignals, ASecondOneKillsTheRanks) {
   const cli::Outcome outcome = cli::shell(
       "out=$(mktemp); SLUICE launch -n 2 --no-prefix -- bash -c 'trap \"echo no\" TERM; echo up; "
       "while :; do sleep 0.01; done' >$out & p=$!;"
@@ -312,7 +313,7 @@ TEST(LaunchSignals, ASecondOneKills) {
   EXPECT_EQ(outcome.status, 128 + 15) << outcome.err;
 }
 
-TEST(LaunchSignals, UserSignalsArePassedOnAndEndNothing) {
+TEST(LaunchSignals, UserSignalsAreForwardedAndDoNotEndTheJob) {
   const cli::Outcome outcome = cli::shell(
       signalled("launch -n 2 -- bash -c 'trap \"echo got; exit 0\" USR1; echo up; while :; "
                 "do sleep 0.01; done'",
@@ -321,8 +322,8 @@ TEST(LaunchSignals, UserSignalsArePassedOnAndEndNothing) {
   EXPECT_NE(outcome.out.find("[1] got\n"), std::string::npos) << outcome.out;
 }
 
-TEST(LaunchSignals, NoRankNorWhatItStartedSurvivesAKilledLauncher) {
-  // Each rank is a shell that started a sleep, in its own way.
+TEST(LaunchSignals, RanksAndTheirChildrenDieWithAKilledLauncher) {
+  // Each rank is a shell that starts a sleep.
   const cli::Outcome outcome = cli::shell(
       signalled("launch -n 3 --no-prefix -- bash -c 'sleep 1000 & echo $$ $!; trap \"\" TERM "
                 "HUP; wait; wait'",

@@ -57,7 +57,7 @@ Values both(Values inner, const Values& outer) {
   return inner;
 }
 
-TEST(Placement, NothingSetIsARankAlone) { expect(place({}), 0, 1, 0, 1, "", "none"); }
+TEST(Placement, WithoutALauncherIsASingleRank) { expect(place({}), 0, 1, 0, 1, "", "none"); }
 
 TEST(Placement, UnderstandsEveryLauncher) {
   expect(place(kSluice), 3, 4, 1, 2, "j", "sluice launch");
@@ -93,7 +93,7 @@ TEST(Placement, AStepOfASlurmJobHasItsOwnRanks) {
          0, 2, 0, 2, "slurm-77.0", "Slurm");
 }
 
-TEST(Placement, ASlurmBatchScriptIsARankAlone) {
+TEST(Placement, ASlurmBatchScriptIsASingleRank) {
   Values batch = kSlurm;
   batch.erase("SLURM_STEP_ID");
   EXPECT_EQ(place(batch).ranks, 1);
@@ -104,16 +104,16 @@ TEST(Placement, WithoutLocalNumbersAllRanksAreOnThisNode) {
          "sluice launch");
 }
 
-// As Open MPI 6 does.
+// Open MPI 6 does that.
 TEST(Placement, ANodesRanksMayBeNumberedInAnyOrder) {
   expect(place(both({{"OMPI_COMM_WORLD_RANK", "0"}}, kOpenMpi)), 0, 8, 1, 4, "991", "Open MPI");
 }
 
-TEST(Placement, SetToNothingIsNotSet) {
+TEST(Placement, AnEmptyVariableCountsAsNotSet) {
   EXPECT_EQ(place({{"SLUICE_RANK", ""}, {"RANK", ""}}).ranks, 1);
 }
 
-TEST(Placement, SaysWhatIsWrongInOneSentence) {
+TEST(Placement, AnErrorNamesTheVariableAndItsRange) {
   const auto with = [](Values values, const std::string& name, const std::string& value) {
     values[name] = value;
     return refusal(values);
@@ -144,7 +144,7 @@ Values with(Values values, const Values& more) {
   return values;
 }
 
-TEST(Placement, KnowsWhetherTheLauncherToldOfThisNode) {
+TEST(Placement, KnowsWhetherTheLauncherSetTheLocalRanks) {
   EXPECT_FALSE(place({}).local_known);
   EXPECT_FALSE(place({{"RANK", "1"}, {"WORLD_SIZE", "2"}, {"SLUICE_JOB", "j"}}).local_known);
   for (const Values& values : {kSluice, kOpenMpi, kMpich, kSlurm, kTorchrun})
@@ -174,15 +174,15 @@ TEST(Placement, KnowsWhereRankZeroIs) {
 }
 
 TEST(Placement, UnderSlurmRankZeroIsOnTheFirstNode) {
-  EXPECT_EQ(place(kSlurm).master, "") << "no list is no error";
+  EXPECT_EQ(place(kSlurm).master, "") << "a missing list is not an error";
   const Values job = with(kSlurm, {{"SLURM_JOB_NODELIST", "a,b"}});
   EXPECT_EQ(place(job).master, "a");
   EXPECT_EQ(place(with(job, {{"SLURM_STEP_NODELIST", "node[03-07,9],x"}})).master, "node03");
   EXPECT_EQ(place(with(job, {{"MASTER_ADDR", "m"}})).master, "m");
-  EXPECT_EQ(place(both(kOpenMpi, job)).master, "") << "mpirun has an order of its own";
+  EXPECT_EQ(place(both(kOpenMpi, job)).master, "") << "mpirun may number the nodes differently";
 }
 
-TEST(Placement, TheTokenIsGivenOrReadOrTheJob) {
+TEST(Placement, TheTokenIsGivenOrReadFromAFileOrTheJobName) {
   EXPECT_TRUE(place(kSluice).token_given);
   EXPECT_FALSE(place(kOpenMpi).token_given);
   const std::string path = testing::TempDir() + "rendezvous-token." + std::to_string(getpid());
@@ -220,7 +220,7 @@ TEST(Environment, EveryVariableIsListedOnceWithItsMeaning) {
   }
 }
 
-// A variable that is declared and not listed would never be read.
+// A variable that is declared but not listed would never be read.
 TEST(Environment, EveryDeclaredVariableIsListed) {
   std::ifstream header{SLUICE_SOURCE_DIR "/src/bootstrap/environment.h"};
   std::size_t declared = 0;

@@ -27,7 +27,7 @@ struct Pipe {
   base::Fd write_end;
 };
 
-TEST(LineRelay, PassesOnWholeLinesOnly) {
+TEST(LineRelay, CopiesWholeLinesOnly) {
   Pipe in;
   const Pipe out;
   LineRelay relay{std::move(in.read_end), out.write_end.number(), "[3] ", 2};
@@ -46,7 +46,7 @@ TEST(LineRelay, PassesOnWholeLinesOnly) {
   EXPECT_EQ(relay.last_lines(), (std::deque<std::string>{"", "thr"}));
 }
 
-TEST(LineRelay, FinishesThoughSomeoneHoldsThePipeOpen) {
+TEST(LineRelay, FinishesWhileThePipeIsStillOpen) {
   Pipe in;
   const Pipe out;
   LineRelay relay{std::move(in.read_end), out.write_end.number(), "", 0};
@@ -57,7 +57,7 @@ TEST(LineRelay, FinishesThoughSomeoneHoldsThePipeOpen) {
   EXPECT_EQ(out.take(), "");
 }
 
-TEST(LineRelay, SaysWhenNobodyReadsAnyMore) {
+TEST(LineRelay, ReportsThatTheReaderIsGone) {
   std::signal(SIGPIPE, SIG_IGN);
   Pipe in;
   Pipe out;

@@ -22,20 +22,20 @@ TEST(Roster, NamesTheHostsWithMissingRanks) {
   EXPECT_EQ(roster.text(), "3 of 6 ranks joined, waiting for 1 on host a, 2 on host b");
 }
 
-TEST(Roster, NamesRanksWhereAHostIsNotKnownYet) {
+TEST(Roster, NamesRanksWhileAHostIsUnknown) {
   Roster roster{8};
   for (const Rank rank : {0, 1, 2, 3, 4}) roster.add(rank, on("a"), 5);
   EXPECT_EQ(roster.text(), "5 of 8 ranks joined, waiting for ranks 5, 6, 7");
 }
 
-TEST(Roster, NamesRanksWhereNobodySaysHowManyAHostHas) {
+TEST(Roster, NamesRanksWhileTheNumberOfRanksOfAHostIsUnknown) {
   Roster roster{3};
   roster.add(0, on("a"), 3);
   roster.add(1, on("b"), 0);
   EXPECT_EQ(roster.text(), "2 of 3 ranks joined, waiting for rank 2");
 }
 
-TEST(Roster, IsCompleteWithEveryRankInItsPlace) {
+TEST(Roster, ListsAllRanksByNumberOnceComplete) {
   Roster roster{2};
   roster.add(1, on("b"), 1);
   EXPECT_FALSE(roster.complete());

@@ -1,4 +1,4 @@
-// Ranks as threads that meet at 127.0.0.1, and strangers that call there.
+// The ranks are threads that meet at 127.0.0.1. Other clients connect to the same port.
 #include "bootstrap/rendezvous/rendezvous.h"
 
 #include <gtest/gtest.h>
@@ -60,8 +60,8 @@ class Ranks {
   std::vector<std::future<Result<RendezvousResult>>> results_;
 };
 
-// Calls until somebody listens there.
-base::Fd call(std::uint16_t port) {
+// Tries until rank 0 listens there.
+base::Fd connect_to(std::uint16_t port) {
   const transport::SocketAddress master = *transport::SocketAddress::numeric("127.0.0.1", port);
   const auto deadline = transport::Clock::now() + milliseconds{3000};
   while (transport::Clock::now() < deadline) {
@@ -72,12 +72,13 @@ base::Fd call(std::uint16_t port) {
   return base::Fd{};
 }
 
-void say(const base::Fd& socket, const std::string& bytes) {
+void send_bytes(const base::Fd& socket, const std::string& bytes) {
   ASSERT_EQ(send(socket.number(), bytes.data(), bytes.size(), MSG_NOSIGNAL),
             static_cast<ssize_t>(bytes.size()));
 }
 
-// What comes next on it, within some seconds; a message of no kind where it is closed.
+// The next message. A message without a kind if none comes within 3 seconds or the stream is
+// closed.
 RendezvousMessage next_message(MessageStream& stream) {
   RendezvousMessage message;
   const auto deadline = transport::Clock::now() + milliseconds{3000};
@@ -99,21 +100,20 @@ Hello hello_of(Rank rank, int ranks) {
           .self = {.host = "b", .node = "n", .address = "127.0.0.1", .port = 9, .process = 1}};
 }
 
-void expect_all_met(Ranks& ranks, int count) {
+void expect_all_joined(Ranks& ranks, int count) {
   const auto results = ranks.finish();
   for (const auto& result : results) ASSERT_TRUE(result.ok()) << result.status().message();
   for (const auto& result : results) {
-    const RendezvousResult& company = result.value();
-    ASSERT_EQ(company.participants.size(), static_cast<std::size_t>(count));
-    EXPECT_EQ(company.interface, "lo");
-    for (std::size_t i = 0; i < company.participants.size(); ++i) {
-      const RankInfo& told = company.participants[i];
-      EXPECT_EQ(told.address, "127.0.0.1");
-      EXPECT_EQ(told.host, host_name());
-      EXPECT_EQ(told.node, node_identity());
-      EXPECT_EQ(told.process, getpid());
-      // Results are by rank here: what was told of a rank is where that rank listens.
-      EXPECT_EQ(told.port,
+    ASSERT_EQ(result.value().participants.size(), static_cast<std::size_t>(count));
+    EXPECT_EQ(result.value().interface, "lo");
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      const RankInfo& info = result.value().participants[i];
+      EXPECT_EQ(info.address, "127.0.0.1");
+      EXPECT_EQ(info.host, host_name());
+      EXPECT_EQ(info.node, node_identity());
+      EXPECT_EQ(info.process, getpid());
+      // Every rank must know the port of rank i's own listener. The callers start ranks in order.
+      EXPECT_EQ(info.port,
                 transport::SocketAddress::of_socket(results[i].value().listener.number()).port());
     }
   }
@@ -124,11 +124,11 @@ TEST(Rendezvous, EveryRankLearnsWhereAllOthersListen) {
     SCOPED_TRACE(count);
     Ranks ranks{count};
     for (Rank rank = 0; rank < count; ++rank) ranks.start(rank);
-    expect_all_met(ranks, count);
+    expect_all_joined(ranks, count);
   }
 }
 
-TEST(Rendezvous, RankZeroMayComeLast) {
+TEST(Rendezvous, RankZeroMayStartLast) {
   Ranks ranks{3};
   std::vector<std::future<Result<RendezvousResult>>> early;
   for (const Rank rank : {1, 2})
@@ -139,24 +139,24 @@ TEST(Rendezvous, RankZeroMayComeLast) {
   for (auto& result : early) EXPECT_TRUE(result.get().ok());
 }
 
-TEST(Rendezvous, ListenersTakeCallsAndDoNotBlock) {
+TEST(Rendezvous, ListenersAcceptConnectionsAndDoNotBlock) {
   Ranks ranks{2};
   ranks.start(0);
   ranks.start(1);
   const auto results = ranks.finish();
   ASSERT_TRUE(results[0].ok() && results[1].ok());
-  const RendezvousResult& company = results[1].value();
-  EXPECT_LT(accept(company.listener.number(), nullptr, nullptr), 0);
+  const RendezvousResult& one = results[1].value();
+  EXPECT_LT(accept(one.listener.number(), nullptr, nullptr), 0);
   EXPECT_EQ(errno, EAGAIN);
-  EXPECT_TRUE(call(results[0].value().participants[1].port).open());
-  EXPECT_GE(base::Fd{accept(company.listener.number(), nullptr, nullptr)}.number(), 0);
+  EXPECT_TRUE(connect_to(results[0].value().participants[1].port).open());
+  EXPECT_GE(base::Fd{accept(one.listener.number(), nullptr, nullptr)}.number(), 0);
 }
 
-TEST(Rendezvous, MeetsByNameAndOverIpv6) {
+TEST(Rendezvous, WorksByHostNameAndOverIpv6) {
   for (const char* master : {"localhost", "::1"}) {
     if (!transport::listen_at(*transport::SocketAddress::numeric(std::string{"::1"}, 0)).open() &&
         std::string{master} == "::1")
-      GTEST_SKIP() << "no IPv6 here";
+      GTEST_SKIP() << "this machine has no IPv6";
     Ranks ranks{3};
     for (Rank rank = 0; rank < 3; ++rank) {
       RendezvousOptions options = ranks.options(rank);
@@ -168,7 +168,7 @@ TEST(Rendezvous, MeetsByNameAndOverIpv6) {
   }
 }
 
-TEST(Rendezvous, AWrongTokenIsRefusedAndTheOthersMeet) {
+TEST(Rendezvous, AClientWithAWrongTokenIsRefusedAndTheOthersJoin) {
   for (const char* token : {"secreT", "secre", "secretsecret", ""}) {
     Ranks ranks{3};
     ranks.start(0);
@@ -181,15 +181,15 @@ TEST(Rendezvous, AWrongTokenIsRefusedAndTheOthersMeet) {
         base::has(refused.status().message(), "refused this process: its token is not that of"))
         << refused.status().message();
     ranks.start(2);
-    expect_all_met(ranks, 3);
+    expect_all_joined(ranks, 3);
   }
 }
 
-TEST(Rendezvous, RanksThatDoNotFitAreRefusedWithASentence) {
+TEST(Rendezvous, ARefusalGivesTheReason) {
   Ranks ranks{3};
   ranks.start(0);
   const auto refusal = [&](const Hello& hello) {
-    MessageStream stream{call(ranks.port())};
+    MessageStream stream{connect_to(ranks.port())};
     EXPECT_TRUE(stream.send(std::make_shared<const std::string>(hello_message(hello))));
     const RendezvousMessage message = next_message(stream);
     return message.kind == RendezvousMessageKind::Refusal ? read_refusal(message.body)
@@ -206,7 +206,7 @@ TEST(Rendezvous, RanksThatDoNotFitAreRefusedWithASentence) {
   EXPECT_EQ(refusal(bad), "it sent no valid hello");
   ranks.start(1);
   ranks.start(2);
-  expect_all_met(ranks, 3);
+  expect_all_joined(ranks, 3);
 }
 
 TEST(Rendezvous, ADuplicateRankIsRefused) {
@@ -225,52 +225,52 @@ TEST(Rendezvous, ADuplicateRankIsRefused) {
   EXPECT_TRUE((first ? other : one).get().ok());
 }
 
-TEST(Rendezvous, AnotherVersionIsRefusedByName) {
+TEST(Rendezvous, ARefusalNamesAnotherVersion) {
   Ranks ranks{2};
   ranks.start(0);
-  MessageStream stream{call(ranks.port())};
+  MessageStream stream{connect_to(ranks.port())};
   std::string bytes = hello_message(hello_of(1, 2));
   bytes[4] = 9;
   ASSERT_TRUE(stream.send(std::make_shared<const std::string>(bytes)));
   EXPECT_TRUE(base::has(read_refusal(next_message(stream).body), "it speaks version 9"));
   ranks.start(1);
-  expect_all_met(ranks, 2);
+  expect_all_joined(ranks, 2);
 }
 
-TEST(Rendezvous, StrangersHoldNothingUp) {
+TEST(Rendezvous, UnknownClientsDelayNothing) {
   Ranks ranks{2};
   ranks.start(0);
-  std::vector<base::Fd> strangers;
-  for (int i = 0; i < 200; ++i) strangers.push_back(call(ranks.port()));  // say nothing
+  std::vector<base::Fd> unknown;
+  for (int i = 0; i < 200; ++i) unknown.push_back(connect_to(ranks.port()));  // these send nothing
   std::mt19937 random{7};  // NOLINT: the same garbage every time
   for (int i = 0; i < 20; ++i) {
     std::string garbage(static_cast<std::size_t>(1 + random() % 3000), '\0');
     for (char& c : garbage) c = static_cast<char>(random());
-    strangers.push_back(call(ranks.port()));
-    say(strangers.back(), garbage);
+    unknown.push_back(connect_to(ranks.port()));
+    send_bytes(unknown.back(), garbage);
   }
   const std::string hello = hello_message(hello_of(1, 2));
-  for (const std::size_t cut : {1, 4, 11, 12, 30}) {  // begin well and do not end
-    strangers.push_back(call(ranks.port()));
-    say(strangers.back(), hello.substr(0, cut));
+  for (const std::size_t cut : {1, 4, 11, 12, 30}) {  // the start of a valid hello
+    unknown.push_back(connect_to(ranks.port()));
+    send_bytes(unknown.back(), hello.substr(0, cut));
   }
   std::string endless = hello;
   endless[11] = 0x7f;  // a length of 2 GB
-  strangers.push_back(call(ranks.port()));
-  say(strangers.back(), endless);
+  unknown.push_back(connect_to(ranks.port()));
+  send_bytes(unknown.back(), endless);
   const auto began = transport::Clock::now();
   ranks.start(1);
-  expect_all_met(ranks, 2);
+  expect_all_joined(ranks, 2);
   EXPECT_LT(transport::Clock::now() - began, milliseconds{2000});
 }
 
-TEST(Rendezvous, ASlowCallerIsHeardToTheEnd) {
+TEST(Rendezvous, ASlowClientCanJoin) {
   Ranks ranks{2};
   ranks.start(0);
-  base::Fd socket = call(ranks.port());
+  base::Fd socket = connect_to(ranks.port());
   const std::string hello = hello_message(hello_of(1, 2));
   for (const char c : hello) {
-    say(socket, std::string{c});
+    send_bytes(socket, std::string{c});
     std::this_thread::sleep_for(std::chrono::microseconds{500});
   }
   MessageStream stream{std::move(socket)};
@@ -283,7 +283,7 @@ TEST(Rendezvous, ASlowCallerIsHeardToTheEnd) {
   EXPECT_TRUE(ranks.finish()[0].ok());
 }
 
-TEST(Rendezvous, AtTheDeadlineEverybodyHearsWhoIsMissing) {
+TEST(Rendezvous, AtTheDeadlineEveryErrorNamesTheMissingRanks) {
   Ranks ranks{4, milliseconds{600}};
   for (const Rank rank : {0, 1, 3}) ranks.start(rank);
   const auto began = transport::Clock::now();
@@ -297,7 +297,7 @@ TEST(Rendezvous, AtTheDeadlineEverybodyHearsWhoIsMissing) {
   for (const auto& result : results) EXPECT_EQ(result.status().code(), Code::DeadlineExceeded);
 }
 
-TEST(Rendezvous, WithoutRankZeroTheOthersSayWhereTheyCalled) {
+TEST(Rendezvous, WithoutRankZeroTheErrorHasItsAddress) {
   Ranks ranks{2, milliseconds{300}};
   ranks.start(1);
   const auto result = ranks.finish();
@@ -307,55 +307,56 @@ TEST(Rendezvous, WithoutRankZeroTheOthersSayWhereTheyCalled) {
                 " in time (Connection refused); does it run there, and is the port open?");
 }
 
-TEST(Rendezvous, ARankThatLeavesIsNamedToAll) {
+TEST(Rendezvous, EveryErrorNamesARankThatLeft) {
   Ranks ranks{4};
   ranks.start(0);
-  MessageStream leaver{call(ranks.port())};
+  MessageStream leaver{connect_to(ranks.port())};
   ASSERT_TRUE(leaver.send(std::make_shared<const std::string>(hello_message(hello_of(3, 4)))));
   ASSERT_EQ(next_message(leaver).kind, RendezvousMessageKind::Welcome);
-  MessageStream stays{call(ranks.port())};
-  ASSERT_TRUE(stays.send(std::make_shared<const std::string>(hello_message(hello_of(1, 4)))));
-  ASSERT_EQ(next_message(stays).kind, RendezvousMessageKind::Welcome);
+  MessageStream other{connect_to(ranks.port())};
+  ASSERT_TRUE(other.send(std::make_shared<const std::string>(hello_message(hello_of(1, 4)))));
+  ASSERT_EQ(next_message(other).kind, RendezvousMessageKind::Welcome);
   leaver = MessageStream{base::Fd{}};
   const auto results = ranks.finish();
   EXPECT_EQ(results[0].status().code(), Code::PeerLost);
   EXPECT_TRUE(
       base::has(results[0].status().message(), "rank 3 on host b left before all ranks had joined"))
       << results[0].status().message();
-  const RendezvousMessage told = next_message(stays);
-  ASSERT_EQ(told.kind, RendezvousMessageKind::Failure);
-  EXPECT_EQ(read_failure(told.body).code(), Code::PeerLost);
-  EXPECT_EQ(read_failure(told.body).message(), results[0].status().message());
+  const RendezvousMessage message = next_message(other);
+  ASSERT_EQ(message.kind, RendezvousMessageKind::Failure);
+  EXPECT_EQ(read_failure(message.body).code(), Code::PeerLost);
+  EXPECT_EQ(read_failure(message.body).message(), results[0].status().message());
 }
 
-// Plays rank 0: takes the first call and answers with these bytes.
-Result<RendezvousResult> call_answered_with(const std::string& bytes) {
+// The result of rank 1 when its server answers with these bytes and closes the connection.
+Result<RendezvousResult> rendezvous_answered_with(const std::string& bytes) {
   const base::Fd listener =
       transport::listen_at(*transport::SocketAddress::numeric("127.0.0.1", 0));
   const std::uint16_t port = transport::SocketAddress::of_socket(listener.number()).port();
-  auto caller = std::async(std::launch::async,
+  auto client = std::async(std::launch::async,
                            [=] { return rendezvous(options_of(1, 2, port, milliseconds{2000})); });
-  base::Fd taken;
-  while (!taken.open()) taken.reset(accept(listener.number(), nullptr, nullptr));
-  MessageStream stream{std::move(taken)};
+  base::Fd accepted;
+  while (!accepted.open()) accepted.reset(accept(listener.number(), nullptr, nullptr));
+  MessageStream stream{std::move(accepted)};
   EXPECT_EQ(next_message(stream).kind, RendezvousMessageKind::Hello);
   EXPECT_TRUE(stream.send(std::make_shared<const std::string>(bytes)));
   stream = MessageStream{base::Fd{}};
-  return caller.get();
+  return client.get();
 }
 
-TEST(Rendezvous, WhatIsNotRankZeroIsNotBelieved) {
-  EXPECT_TRUE(base::has(call_answered_with("HTTP/1.0 400 Bad Request\r\n\r\n").status().message(),
-                        "is not rank 0 of a Sluice job"));
-  EXPECT_TRUE(base::has(call_answered_with(table_message({})).status().message(),
+TEST(Rendezvous, AnInvalidAnswerIsAnError) {
+  EXPECT_TRUE(
+      base::has(rendezvous_answered_with("HTTP/1.0 400 Bad Request\r\n\r\n").status().message(),
+                "is not rank 0 of a Sluice job"));
+  EXPECT_TRUE(base::has(rendezvous_answered_with(table_message({})).status().message(),
                         "sent an invalid message"));
-  EXPECT_TRUE(base::has(call_answered_with(welcome_message()).status().message(),
+  EXPECT_TRUE(base::has(rendezvous_answered_with(welcome_message()).status().message(),
                         "was lost before all 2 ranks had joined"));
-  EXPECT_TRUE(base::has(call_answered_with(refusal_message("a\nb\x1b[1m")).status().message(),
+  EXPECT_TRUE(base::has(rendezvous_answered_with(refusal_message("a\nb\x1b[1m")).status().message(),
                         "refused this process: a?b?[1m"));
 }
 
-TEST(Rendezvous, AnInterfaceIsTakenByNameOrAddress) {
+TEST(Rendezvous, AnInterfaceIsGivenByNameOrAddress) {
   for (const char* interface : {"lo", "127.0.0.1"}) {
     Ranks ranks{2};
     for (const Rank rank : {0, 1}) {
@@ -363,11 +364,11 @@ TEST(Rendezvous, AnInterfaceIsTakenByNameOrAddress) {
       options.interface = interface;
       ranks.start(options);
     }
-    expect_all_met(ranks, 2);
+    expect_all_joined(ranks, 2);
   }
 }
 
-TEST(Rendezvous, AnUnknownInterfaceIsAnErrorThatListsThoseThereAre) {
+TEST(Rendezvous, TheErrorOfAnUnknownInterfaceListsAllInterfaces) {
   for (const char* interface : {"nosuch0", "203.0.113.77"}) {
     RendezvousOptions options = Ranks{2}.options(1);
     options.interface = interface;
@@ -379,7 +380,7 @@ TEST(Rendezvous, AnUnknownInterfaceIsAnErrorThatListsThoseThereAre) {
 
 TEST(Rendezvous, RankZeroMustRunAtTheMaster) {
   RendezvousOptions options = Ranks{2}.options(0);
-  options.master = "203.0.113.77";  // kept for documents: nobody has it
+  options.master = "203.0.113.77";  // reserved for documentation: no machine has it
   EXPECT_TRUE(base::has(rendezvous(options).status().message(),
                         "203.0.113.77) is not this machine: host " + host_name() + " has "))
       << rendezvous(options).status().message();
@@ -388,7 +389,7 @@ TEST(Rendezvous, RankZeroMustRunAtTheMaster) {
                         "is no address that others can connect to"));
 }
 
-TEST(Rendezvous, ATakenPortIsNamed) {
+TEST(Rendezvous, TheErrorNamesAPortInUse) {
   const base::Fd other = transport::listen_at(*transport::SocketAddress::numeric("127.0.0.1", 0));
   const std::uint16_t port = transport::SocketAddress::of_socket(other.number()).port();
   const Status status = rendezvous(options_of(0, 2, port, milliseconds{200})).status();
@@ -397,7 +398,7 @@ TEST(Rendezvous, ATakenPortIsNamed) {
       << status.message();
 }
 
-TEST(Rendezvous, WhatCannotBeIsRefusedAtOnce) {
+TEST(Rendezvous, InvalidOptionsFailAtOnce) {
   EXPECT_TRUE(base::has(rendezvous(options_of(2, 2, 1, milliseconds{100})).status().message(),
                         "cannot join"));
   RendezvousOptions options = options_of(1, 2, 1, milliseconds{100});
@@ -407,35 +408,35 @@ TEST(Rendezvous, WhatCannotBeIsRefusedAtOnce) {
                         "SLUICE_PORT"));
 }
 
-TEST(Rendezvous, TellsHowItGoesButNotTooOften) {
+TEST(Rendezvous, ReportsProgressButNotTooOften) {
   Ranks ranks{3, milliseconds{2600}};
   std::mutex mutex;
-  std::vector<std::string> told;
+  std::vector<std::string> server_reports;
   RendezvousOptions options = ranks.options(0);
   options.local_ranks = 3;
   options.report = [&](const std::string& line) {
     const std::lock_guard lock{mutex};
-    told.push_back(line);
+    server_reports.push_back(line);
   };
   ranks.start(options);
-  std::vector<std::string> called;
+  std::vector<std::string> client_reports;
   RendezvousOptions lonely = options_of(1, 2, free_port(), milliseconds{2300});
-  lonely.report = [&](const std::string& line) { called.push_back(line); };
-  auto nobody = std::async(std::launch::async, [&] { return rendezvous(lonely); });
+  lonely.report = [&](const std::string& line) { client_reports.push_back(line); };
+  auto unanswered = std::async(std::launch::async, [&] { return rendezvous(lonely); });
   std::this_thread::sleep_for(milliseconds{1300});
   RendezvousOptions one = ranks.options(1);
   one.local_ranks = 3;
   ranks.start(one);
   (void)ranks.finish();
-  EXPECT_EQ(told, (std::vector<std::string>{
-                      "1 of 3 ranks joined, waiting for 2 on host " + host_name(),
-                      "2 of 3 ranks joined, waiting for 1 on host " + host_name()}));
-  EXPECT_FALSE(nobody.get().ok());
-  EXPECT_EQ(called,
+  EXPECT_EQ(server_reports, (std::vector<std::string>{
+                                "1 of 3 ranks joined, waiting for 2 on host " + host_name(),
+                                "2 of 3 ranks joined, waiting for 1 on host " + host_name()}));
+  EXPECT_FALSE(unanswered.get().ok());
+  EXPECT_EQ(client_reports,
             std::vector<std::string>{"connecting to 127.0.0.1:" + std::to_string(lonely.port)});
 }
 
-TEST(Node, HasAnIdentityThatStays) {
+TEST(Node, ItsIdentityDoesNotChange) {
   EXPECT_EQ(node_identity(), node_identity());
   EXPECT_TRUE(base::has(node_identity(), "/"));
   EXPECT_FALSE(host_name().empty());

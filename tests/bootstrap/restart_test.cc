@@ -1,4 +1,4 @@
-// `sluice launch --max-restarts`: all ranks are started again after a crash, and only after one.
+// `sluice launch --max-restarts` starts all ranks again after a crash, and only after a crash.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -23,7 +23,7 @@ std::ptrdiff_t count_of_lines(const std::string& text) {
   return std::count(text.begin(), text.end(), '\n');
 }
 
-TEST(Restarts, AllRanksStartAgainUntilTheyEndWell) {
+TEST(Restarts, AllRanksStartAgainUntilTheySucceed) {
   const cli::Outcome outcome = launched(
       "-n 2 --max-restarts 3",
       "echo $SLUICE_RANK:$SLUICE_RESTARTS; if [ $SLUICE_RANK$SLUICE_RESTARTS = 10 ]; then exit 7; "
@@ -35,8 +35,8 @@ TEST(Restarts, AllRanksStartAgainUntilTheyEndWell) {
   for (std::string line; std::getline(stream, line);) lines.push_back(line);
   std::sort(lines.begin(), lines.end());
   // A rank may be stopped before it has written.
-  for (const std::string told : {"0:1", "0:2", "1:0", "1:2"})
-    EXPECT_EQ(std::count(lines.begin(), lines.end(), told), 1) << told << "\n" << outcome.out;
+  for (const std::string line : {"0:1", "0:2", "1:0", "1:2"})
+    EXPECT_EQ(std::count(lines.begin(), lines.end(), line), 1) << line << "\n" << outcome.out;
   EXPECT_TRUE(
       base::has(outcome.err,
                 "sluice launch: restart 1 of 3: rank 1 exited with status 7; all 2 ranks start "
@@ -48,7 +48,7 @@ TEST(Restarts, AllRanksStartAgainUntilTheyEndWell) {
   EXPECT_FALSE(base::has(outcome.err, "failed first")) << outcome.err;
 }
 
-TEST(Restarts, GiveUpAfterAsManyAsWereAllowed) {
+TEST(Restarts, EndAtTheLimit) {
   const cli::Outcome outcome = launched("-n 1 --max-restarts 2", "echo up; exit 9");
   EXPECT_EQ(outcome.status, 3);
   EXPECT_EQ(count_of_lines(outcome.out), 3);
@@ -57,19 +57,19 @@ TEST(Restarts, GiveUpAfterAsManyAsWereAllowed) {
       << outcome.err;
 }
 
-TEST(Restarts, AreOffUnlessAskedFor) {
+TEST(Restarts, AreOffByDefault) {
   const cli::Outcome outcome = launched("-n 1", "echo up; exit 9");
   EXPECT_EQ(outcome.status, 3);
   EXPECT_EQ(outcome.out, "up\n");
 }
 
-TEST(Restarts, WrongInputStaysWrong) {
+TEST(Restarts, DoNotFollowWrongInput) {
   const cli::Outcome outcome = launched("-n 2 --max-restarts 5", "echo up >&2; exit 2");
   EXPECT_EQ(outcome.status, 3);
   EXPECT_FALSE(base::has(outcome.err, "restart ")) << outcome.err;
 }
 
-TEST(Restarts, AreNotForALauncherThatWasToldToEnd) {
+TEST(Restarts, DoNotFollowATerminationSignal) {
   const cli::Outcome outcome = cli::shell(
       "out=$(mktemp); SLUICE launch -n 2 --max-restarts 5 -- bash -c 'trap \"exit 9\" TERM; echo "
       "up; while :; do sleep 0.01; done' >$out & p=$!; while [ $(wc -l <$out) -lt 2 ]; do sleep "
@@ -79,7 +79,7 @@ TEST(Restarts, AreNotForALauncherThatWasToldToEnd) {
   EXPECT_FALSE(base::has(outcome.err, "restart ")) << outcome.err;
 }
 
-TEST(Restarts, AreJobsOfTheirOwnThatBeganAtOneTime) {
+TEST(Restarts, HaveAnotherJobNameAndTheFirstStartTime) {
   const cli::Outcome outcome = launched(
       "-n 1 --max-restarts 1", "echo $SLUICE_JOB $SLUICE_STARTED; exit $((1 - $SLUICE_RESTARTS))");
   EXPECT_EQ(outcome.status, 0) << outcome.err;
@@ -94,7 +94,7 @@ TEST(Restarts, AreJobsOfTheirOwnThatBeganAtOneTime) {
   EXPECT_GT(first_time.size(), 18U) << "nanoseconds since 1970";
 }
 
-TEST(Restarts, NoRankOfTheFailedOnesStaysBehind) {
+TEST(Restarts, NoProcessOfTheFailedAttemptSurvives) {
   const cli::Outcome outcome =
       launched("-n 2 --max-restarts 1",
                "if [ $SLUICE_RESTARTS = 1 ]; then exit 0; fi; sleep 100 & echo "
@@ -108,39 +108,39 @@ TEST(Restarts, NoRankOfTheFailedOnesStaysBehind) {
   EXPECT_TRUE(all_end(pids));
 }
 
-TEST(Restarts, TheDeadlineIsForAllOfThem) {
+TEST(Restarts, ShareOneDeadline) {
   const cli::Outcome outcome =
       launched("-n 1 --max-restarts 1000 --deadline 1s", "sleep 0.4; exit 1");
   EXPECT_EQ(outcome.status, 3);
   EXPECT_FALSE(base::has(outcome.err, "restart 5 ")) << outcome.err;
 }
 
-TEST(Restarts, AreRefusedWhereTheyAreNoNumber) {
+TEST(Restarts, MustBeAWholeNumber) {
   EXPECT_EQ(cli::shell("SLUICE launch -n 1 --max-restarts often -- true").status, 2);
   EXPECT_EQ(cli::shell("SLUICE launch -n 1 --max-restarts -1 -- true").status, 2);
 }
 
-TEST(Restarts, AreWorthItAfterACrashAlone) {
+TEST(Restarts, FollowOnlyACrash) {
   const LaunchOptions options{.max_restarts = 2, .final_statuses = {1}};
   LaunchOutcome crashed;
   crashed.first_failure = {.rank = 1, .how = "was killed by SIGKILL (Killed)", .status = -1};
   EXPECT_TRUE(should_restart(options, crashed));
   EXPECT_FALSE(should_restart({}, crashed)) << "none are allowed";
-  LaunchOutcome often = crashed;
-  often.restarts = 2;
-  EXPECT_FALSE(should_restart(options, often));
-  LaunchOutcome told = crashed;
-  told.signal = SIGINT;
-  EXPECT_FALSE(should_restart(options, told));
+  LaunchOutcome at_limit = crashed;
+  at_limit.restarts = 2;
+  EXPECT_FALSE(should_restart(options, at_limit));
+  LaunchOutcome interrupted = crashed;
+  interrupted.signal = SIGINT;
+  EXPECT_FALSE(should_restart(options, interrupted));
   LaunchOutcome unread = crashed;
   unread.output_lost = true;
   EXPECT_FALSE(should_restart(options, unread));
-  LaunchOutcome no = crashed;
-  no.first_failure->status = 1;
-  EXPECT_FALSE(should_restart(options, no));
-  LaunchOutcome wrong = crashed;
-  wrong.first_failure->status = 2;
-  EXPECT_FALSE(should_restart(options, wrong));
+  LaunchOutcome final_status = crashed;
+  final_status.first_failure->status = 1;
+  EXPECT_FALSE(should_restart(options, final_status));
+  LaunchOutcome wrong_input = crashed;
+  wrong_input.first_failure->status = 2;
+  EXPECT_FALSE(should_restart(options, wrong_input));
   EXPECT_FALSE(should_restart(options, {}));
 }
 
