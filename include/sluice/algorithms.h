@@ -26,7 +26,7 @@ struct SLUICE_API Algorithm {
 
   Program (*program)(const Shape& shape, Rank rank) = nullptr;
 
-  // Closed forms, from the paper and not from the Program; prove() compares the Program with them.
+  // Closed forms. They come from the paper, not from the Program; prove() compares the two.
   int (*steps)(const Shape& shape) = nullptr;
   Fraction (*sent)(const Shape& shape, Rank rank) = nullptr;  // bytes sent / bytes of the buffer
   // Reports the messages of each step, without building any Program.

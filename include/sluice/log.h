@@ -15,7 +15,7 @@
 namespace sluice {
 
 enum class LogLevel : std::uint8_t {
-  Info,     // links that were found, algorithms and interfaces that were chosen
+  Info,     // the links found, and the algorithms and interfaces chosen
   Warning,  // the user should probably do something
   Off,      // a threshold only: nothing is logged
 };

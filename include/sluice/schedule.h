@@ -79,7 +79,8 @@ class SLUICE_API Chunking {
   std::int64_t total_weight() const;
   bool uniform() const { return ends_.empty(); }
 
-  // The first element of a chunk when the buffer has `count` elements; `count` for chunks().
+  // The first element of a chunk when the buffer has `count` elements. begin(chunks(), count) is
+  // `count`.
   std::int64_t begin(int chunk, std::int64_t count) const;
 
   friend bool operator==(const Chunking&, const Chunking&) = default;
@@ -98,9 +99,9 @@ struct Send {
 
 enum class Combine : std::uint8_t { Copy, Reduce };
 
-// A receive or a local operation. The range becomes the one source (Copy), or the sum of the
-// sources in order (Reduce). Program::sources() returns the sources: ranks or kOwn for a receive,
-// buffers for a local operation, which reads the same chunks of each.
+// A receive or a local operation. The range becomes a copy of its only source (Copy), or the sum of
+// its sources in order (Reduce). Program::sources() returns the sources: ranks or kOwn for a
+// receive, buffers for a local operation, which reads the same chunks of each.
 struct Write {
   Combine combine = Combine::Copy;
   Range range;
@@ -111,12 +112,12 @@ struct Write {
 // The operations of one rank, step by step.
 class SLUICE_API Program {
  public:
-  // `scratch` has the names of the scratch buffers, whose ids are 1, 2, ...
+  // `scratch` names the scratch buffers; their ids are 1, 2, ...
   explicit Program(Chunking chunking, std::vector<std::string> scratch = {});
 
   // To write a program, call begin_step(), then add the operations of the step; sends, receives and
-  // local operations may be mixed. The messages from one rank to another are matched in the order
-  // in which each side lists them. Nothing is checked here: verify() does that.
+  // local operations may be mixed. The k-th message that a rank sends to another is the k-th that
+  // the other receives from it. These functions check nothing; verify() does.
   void begin_step();
   void send(Rank peer, Range range);
   void receive_copy(Rank peer, Range range);
@@ -124,7 +125,7 @@ class SLUICE_API Program {
   void local_copy(Range range, BufferId source);
   void local_reduce(Range range, std::span<const BufferId> sources);
 
-  // To read it. Steps count from 0.
+  // To read a program. Steps count from 0.
   const Chunking& chunking() const { return chunking_; }
   const std::vector<std::string>& scratch() const { return scratch_; }
   int buffers() const { return 1 + static_cast<int>(scratch_.size()); }
@@ -156,7 +157,7 @@ class SLUICE_API Program {
 
 // The programs of all ranks of a shape.
 struct Schedule {
-  std::string algorithm;  // its author; for a file, the name that the file gives
+  std::string algorithm;  // that built it; in a file, the name in its header
   Shape shape;
   bool ordered = false;           // declares that every sum is rank 0 + rank 1 + ..., left to right
   std::vector<Program> programs;  // by rank
@@ -164,8 +165,9 @@ struct Schedule {
   friend bool operator==(const Schedule&, const Schedule&) = default;
 };
 
-// The rank that a chunk belongs to in reduce_scatter and all_gather: rank r of n ranks owns the
-// r-th n-th of the chunks. REQUIRES: chunking.chunks() is a multiple of ranks.
+// The rank that a chunk belongs to in reduce_scatter and all_gather: the chunks are cut into as
+// many equal runs as there are ranks, and rank r owns run r. REQUIRES: chunking.chunks() is a
+// multiple of ranks.
 SLUICE_API Rank owner_of_chunk(const Chunking& chunking, int ranks, int chunk);
 
 // Whether the collective adds up contributions: all_reduce, reduce_scatter and reduce do.
@@ -174,7 +176,7 @@ SLUICE_API bool is_reduction(Collective collective);
 SLUICE_API bool has_root(Collective collective);
 // Whether parts of the buffer belong to ranks: reduce_scatter and all_gather.
 SLUICE_API bool has_owners(Collective collective);
-// Whether a rank has an input for a chunk, and whether it must have the result in the end.
+// Whether a rank has an input for a chunk, and whether it must have the result at the end.
 SLUICE_API bool contributes(const Shape& shape, const Chunking& chunking, Rank rank, int chunk);
 SLUICE_API bool receives_result(const Shape& shape, const Chunking& chunking, Rank rank, int chunk);
 

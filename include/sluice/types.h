@@ -76,7 +76,7 @@ constexpr std::string_view name(ReduceOp op) {
 // Where a momentum optimizer applies the learning rate (u: velocity, w: weights, d: gradient).
 enum class LearningRateMode : std::uint8_t {
   Outside,  // u = m u + d, w -= lr u
-  Folded,   // u = m u + lr d, w -= u: older terms of u keep the learning rate of their time
+  Folded,   // u = m u + lr d, w -= u: each gradient in u keeps the learning rate of its own step
 };
 
 }  // namespace sluice

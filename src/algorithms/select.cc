@@ -88,35 +88,37 @@ std::vector<Candidate> Selector::candidates(std::int64_t bytes) const {
 Candidate Selector::choose(std::int64_t bytes) const { return candidates(bytes).front(); }
 
 template <class Same>
-std::vector<Selector::Flip> Selector::changes(std::int64_t least, std::int64_t most,
-                                              Same&& same) const {
-  std::vector<Flip> flips{{least, choose(least)}};
+std::vector<Selector::Crossover> Selector::find_crossovers(std::int64_t least, std::int64_t most,
+                                                           Same&& same) const {
+  std::vector<Crossover> crossovers{{least, choose(least)}};
   for (std::int64_t low = least; low < most;) {
     const std::int64_t high = std::min(most, std::max(low + 1, low + low / 2));
     // If the choice for `high` is another one, finds the first such size in (low, high].
-    if (!same(choose(high), flips.back().candidate)) {
+    if (!same(choose(high), crossovers.back().candidate)) {
       std::int64_t unchanged = low;
       std::int64_t changed = high;
       while (changed - unchanged > 1) {
         const std::int64_t middle = unchanged + (changed - unchanged) / 2;
-        (same(choose(middle), flips.back().candidate) ? unchanged : changed) = middle;
+        (same(choose(middle), crossovers.back().candidate) ? unchanged : changed) = middle;
       }
-      flips.push_back({changed, choose(changed)});
+      crossovers.push_back({changed, choose(changed)});
       low = changed;
     } else {
       low = high;
     }
   }
-  return flips;
+  return crossovers;
 }
 
-std::vector<Selector::Flip> Selector::flips(std::int64_t least, std::int64_t most) const {
-  return changes(least, most,
-                 [](const Candidate& a, const Candidate& b) { return a.algorithm == b.algorithm; });
+std::vector<Selector::Crossover> Selector::crossovers(std::int64_t least, std::int64_t most) const {
+  return find_crossovers(least, most, [](const Candidate& a, const Candidate& b) {
+    return a.algorithm == b.algorithm;
+  });
 }
 
-std::vector<Selector::Flip> Selector::shape_flips(std::int64_t least, std::int64_t most) const {
-  return changes(least, most, [](const Candidate& a, const Candidate& b) {
+std::vector<Selector::Crossover> Selector::shape_crossovers(std::int64_t least,
+                                                            std::int64_t most) const {
+  return find_crossovers(least, most, [](const Candidate& a, const Candidate& b) {
     return a.algorithm == b.algorithm && a.shape == b.shape;
   });
 }

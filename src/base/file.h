@@ -60,6 +60,6 @@ struct EmbeddedFile {
 // Sorted by name.
 std::span<const EmbeddedFile> embedded_clusters();
 std::span<const EmbeddedFile> embedded_recipes();
-std::span<const EmbeddedFile> embedded_published();  // of the command only
+std::span<const EmbeddedFile> embedded_published();  // only in the command
 
 }  // namespace sluice::base

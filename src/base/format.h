@@ -1,7 +1,7 @@
-// format.h - text from values, as {fmt} writes it.
+// format.h - formats values as text, with {fmt}.
 //
-// {fmt} is compiled once, in format.cc. Here stands only its type-erased face, which costs a source
-// little to include and nothing to generate code for.
+// Only format.cc compiles {fmt} itself. This header wraps its type-erased functions, so a source
+// that formats text includes little and generates almost no code.
 #pragma once
 
 #if __has_include(<fmt/base.h>)
@@ -42,7 +42,7 @@ void print(fmt::format_string<T...> text, T&&... values) {
   print_values(stdout, text, fmt::make_format_args(values...));
 }
 
-// The elements one after another, as format("{}") shows each: join(names, ", ").
+// Formats each element with "{}" and puts the separator between them: join(names, ", ").
 template <class Range>
 std::string join(const Range& range, std::string_view separator) {
   std::string joined;

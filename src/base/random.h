@@ -24,10 +24,11 @@ class Random {
 
   // Uniform in 0 .. bound - 1. REQUIRES: bound > 0.
   constexpr std::uint64_t below(std::uint64_t bound) {
-    const std::uint64_t uneven = (0 - bound) % bound;  // 2^64 mod bound
+    // The lowest 2^64 mod bound values are rejected; the others give each result equally often.
+    const std::uint64_t rejected = (0 - bound) % bound;
     while (true) {
       const std::uint64_t bits = next();
-      if (bits >= uneven) return bits % bound;
+      if (bits >= rejected) return bits % bound;
     }
   }
 

@@ -58,8 +58,8 @@ std::string_view nearest_name(std::string_view word, std::span<const std::string
   return best;
 }
 
-Result<std::int64_t> parse_whole(std::string_view text, std::int64_t least, std::int64_t most,
-                                 std::string_view what) {
+Result<std::int64_t> parse_integer(std::string_view text, std::int64_t least, std::int64_t most,
+                                   std::string_view what) {
   std::int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   const bool whole = error == std::errc{} && end == text.data() + text.size();
@@ -111,11 +111,11 @@ Result<std::vector<int>> parse_list(std::string_view text, int least, int most,
   while (true) {
     const std::string_view item = rest.substr(0, rest.find(','));
     const std::size_t dash = item.find('-', 1);  // a dash at the front is a minus sign
-    const auto first = parse_whole(item.substr(0, dash), least, most, what);
+    const auto first = parse_integer(item.substr(0, dash), least, most, what);
     if (!first.ok()) return first.status();
     const auto last = dash == std::string_view::npos
                           ? first
-                          : parse_whole(item.substr(dash + 1), least, most, what);
+                          : parse_integer(item.substr(dash + 1), least, most, what);
     if (!last.ok()) return last.status();
     if (last.value() < first.value()) {
       return Status{Code::InvalidArgument,

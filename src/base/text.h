@@ -17,10 +17,9 @@ namespace sluice::base {
 SLUICE_API std::string_view nearest_name(std::string_view word,
                                          std::span<const std::string_view> candidates);
 
-// Parses a whole decimal number in [least, most]. The error begins with `what`: "ranks must be
-// ...".
-Result<std::int64_t> parse_whole(std::string_view text, std::int64_t least, std::int64_t most,
-                                 std::string_view what);
+// Parses a decimal integer in [least, most]. The error begins with `what`: "ranks must be ...".
+Result<std::int64_t> parse_integer(std::string_view text, std::int64_t least, std::int64_t most,
+                                   std::string_view what);
 
 // Parses a size: "51M", "64KB", "1.5G", "4096". K, M, G and T are powers of 1,024; KB, MB, GB and
 // TB are powers of 1,000.
@@ -37,7 +36,7 @@ std::string format_seconds(double seconds);
 Result<std::vector<int>> parse_list(std::string_view text, int least, int most,
                                     std::string_view what);
 
-// Text from outside in quotes, for a message: at most 40 bytes, unprintable ones escaped.
+// Quotes untrusted text for a message: at most 40 bytes, unprintable ones escaped.
 SLUICE_API std::string quote(std::string_view text);
 
 // Throws Error (InvalidArgument). The message says what failed, where, and what to do.

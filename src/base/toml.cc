@@ -55,7 +55,7 @@ double TomlTable::number(std::string_view key, double least, double most) {
   const auto value = node->value<double>();
   if (!value || !(*value >= least && *value <= most)) {
     refuse_at(node->source(),
-              base::format("{} must be a number from {} to {}", full(key), least, most));
+              base::format("{} must be a number from {} to {}", full_name(key), least, most));
     return least;
   }
   return *value;
@@ -70,7 +70,8 @@ std::string TomlTable::word(std::string_view key) {
   const toml::node* const node = find(key);
   if (node == nullptr) return {};
   const auto value = node->value<std::string>();
-  if (!value) refuse_at(node->source(), base::format("{} must be a text in quotes", full(key)));
+  if (!value)
+    refuse_at(node->source(), base::format("{} must be a text in quotes", full_name(key)));
   return value.value_or("");
 }
 
@@ -82,7 +83,7 @@ bool TomlTable::optional_flag(std::string_view key, bool otherwise) {
   const toml::node* const node = find_optional(key);
   if (node == nullptr) return otherwise;
   const auto value = node->value_exact<bool>();
-  if (!value) refuse_at(node->source(), base::format("{} must be true or false", full(key)));
+  if (!value) refuse_at(node->source(), base::format("{} must be true or false", full_name(key)));
   return value.value_or(otherwise);
 }
 
@@ -90,7 +91,7 @@ const toml::table* TomlTable::table(std::string_view key) {
   const toml::node* const node = find(key);
   if (node == nullptr) return nullptr;
   if (node->as_table() == nullptr)
-    refuse_at(node->source(), base::format("{} must be a table", full(key)));
+    refuse_at(node->source(), base::format("{} must be a table", full_name(key)));
   return node->as_table();
 }
 
@@ -103,28 +104,29 @@ std::vector<const toml::table*> TomlTable::optional_tables(std::string_view key)
   const toml::node* const node = find_optional(key);
   if (node == nullptr) return tables;
   if (node->as_array() == nullptr || !node->as_array()->is_array_of_tables()) {
-    refuse_at(node->source(), base::format("{} must be tables: [[{}]]", full(key), full(key)));
+    refuse_at(node->source(),
+              base::format("{} must be tables: [[{}]]", full_name(key), full_name(key)));
     return tables;
   }
   for (const toml::node& item : *node->as_array()) tables.push_back(item.as_table());
   return tables;
 }
 
-std::vector<int> TomlTable::optional_wholes(std::string_view key, int least, int most) {
-  std::vector<int> wholes;
+std::vector<int> TomlTable::optional_integers(std::string_view key, int least, int most) {
+  std::vector<int> integers;
   const toml::node* const node = find_optional(key);
-  if (node == nullptr) return wholes;
+  if (node == nullptr) return integers;
   const auto wrong = [&] {
     refuse_at(node->source(),
-              base::format("{} must be whole numbers from {} to {}", full(key), least, most));
+              base::format("{} must be whole numbers from {} to {}", full_name(key), least, most));
   };
   if (node->as_array() == nullptr) wrong();
   for (std::size_t i = 0; node->as_array() != nullptr && i < node->as_array()->size(); ++i) {
     const auto value = node->as_array()->get(i)->value_exact<std::int64_t>();
     if (!value || *value < least || *value > most) wrong();
-    wholes.push_back(static_cast<int>(value.value_or(least)));
+    integers.push_back(static_cast<int>(value.value_or(least)));
   }
-  return wholes;
+  return integers;
 }
 
 std::vector<std::vector<std::string>> TomlTable::optional_lists(std::string_view key) {
@@ -133,7 +135,7 @@ std::vector<std::vector<std::string>> TomlTable::optional_lists(std::string_view
   if (node == nullptr) return lists;
   const auto wrong = [&] {
     refuse_at(node->source(),
-              base::format("{} must be lists of hosts: [[\"a\", \"b\"], [\"c\"]]", full(key)));
+              base::format("{} must be lists of hosts: [[\"a\", \"b\"], [\"c\"]]", full_name(key)));
   };
   if (node->as_array() == nullptr) wrong();
   for (std::size_t i = 0; node->as_array() != nullptr && i < node->as_array()->size(); ++i) {
@@ -157,7 +159,7 @@ std::vector<TomlTable::Pair> TomlTable::pairs(std::string_view key, double least
     refuse_at(node->source(),
               base::format("{} must be pairs of numbers from {} to {}, the first of each rising: "
                            "[[32, 157], [64, 160]]",
-                           full(key), least, most));
+                           full_name(key), least, most));
   };
   const toml::array* const list = node->as_array();
   if (list == nullptr || list->empty()) wrong();
@@ -181,7 +183,7 @@ Status TomlTable::finish() {
     if (std::find(known_.begin(), known_.end(), key.str()) != known_.end()) continue;
     const std::string_view nearest = nearest_name(key.str(), known_);
     refuse_at(key.source(),
-              base::format("there is no key {}{}", full(key.str()),
+              base::format("there is no key {}{}", full_name(key.str()),
                            nearest.empty() ? "" : base::format(", did you mean {}?", nearest)));
   }
   return status_;
@@ -190,12 +192,12 @@ Status TomlTable::finish() {
 void TomlTable::refuse(std::string_view key, std::string_view what) {
   const toml::node* const node = table_.get(key);
   refuse_at(node == nullptr ? table_.source() : node->source(),
-            base::format("{} {}", full(key), what));
+            base::format("{} {}", full_name(key), what));
 }
 
 const toml::node* TomlTable::find(std::string_view key) {
   const toml::node* const node = find_optional(key);
-  if (node == nullptr) refuse_at(table_.source(), base::format("{} is missing", full(key)));
+  if (node == nullptr) refuse_at(table_.source(), base::format("{} is missing", full_name(key)));
   return node;
 }
 
@@ -204,7 +206,9 @@ const toml::node* TomlTable::find_optional(std::string_view key) {
   return table_.get(key);
 }
 
-std::string TomlTable::full(std::string_view key) const { return base::format("{}{}", path_, key); }
+std::string TomlTable::full_name(std::string_view key) const {
+  return base::format("{}{}", path_, key);
+}
 
 void TomlTable::refuse_at(const toml::source_region& region, std::string_view what) {
   if (!status_.ok()) return;

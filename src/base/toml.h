@@ -23,15 +23,15 @@ namespace sluice::base {
 
 struct TomlText {
   std::string text;
-  std::string source;  // its name in messages
+  std::string source;  // name of the text in messages
 };
 
-// Finds an embedded file by name, or else reads the file at that path. `kind` is the word for such
-// a file in messages: "cluster". The error for an unknown name suggests the nearest one.
+// Finds an embedded file by name, or else reads the file at that path. `kind` says in messages what
+// the file describes: "cluster". The error for an unknown name suggests the nearest one.
 SLUICE_API Result<TomlText> find_toml(std::string_view kind, const std::string& name_or_path,
                                       std::span<const EmbeddedFile> embedded);
 
-// Parses a file. The message of a syntax error has its line.
+// Parses a file. The message of a syntax error names the line.
 SLUICE_API Result<toml::table> parse_toml(std::string_view text, const std::string& source);
 
 // "FILE, line 7"
@@ -57,7 +57,7 @@ class SLUICE_API TomlTable {
   std::string optional_word(std::string_view key);
   const toml::table* optional_table(std::string_view key);
   std::vector<const toml::table*> optional_tables(std::string_view key);  // [[key]]
-  std::vector<int> optional_wholes(std::string_view key, int least, int most);
+  std::vector<int> optional_integers(std::string_view key, int least, int most);
   // Lists of strings: [["a", "b"], ["c"]].
   std::vector<std::vector<std::string>> optional_lists(std::string_view key);
   // Pairs of numbers in increasing order of the first: [[32, 157], [64, 160]].
@@ -74,7 +74,7 @@ class SLUICE_API TomlTable {
  private:
   const toml::node* find(std::string_view key);
   const toml::node* find_optional(std::string_view key);
-  std::string full(std::string_view key) const;
+  std::string full_name(std::string_view key) const;
   void refuse_at(const toml::source_region& region, std::string_view what);
 
   const toml::table& table_;

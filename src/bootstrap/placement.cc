@@ -190,7 +190,7 @@ class Reader {
                                     variable.name, launcher_.name)};
       return least;
     }
-    const auto value = base::parse_whole(*text, least, most, variable.name);
+    const auto value = base::parse_integer(*text, least, most, variable.name);
     if (!value.ok()) status_ = Status{Code::InvalidInput, value.status().message()};
     return value.ok() ? static_cast<int>(value.value()) : least;
   }
@@ -236,13 +236,13 @@ std::optional<std::int64_t> nth_slurm_count(std::string_view list, std::int64_t 
   while (!list.empty()) {
     const std::string_view item = list.substr(0, list.find(','));
     const std::size_t times_at = item.find("(x");
-    const auto number = base::parse_whole(item.substr(0, times_at), 1, most, "ranks");
+    const auto number = base::parse_integer(item.substr(0, times_at), 1, most, "ranks");
     if (!number.ok()) return std::nullopt;
     std::int64_t times = 1;
     if (times_at != std::string_view::npos) {
       if (!item.ends_with(')')) return std::nullopt;
-      const auto repeat = base::parse_whole(item.substr(times_at + 2, item.size() - times_at - 3),
-                                            1, most, "nodes");
+      const auto repeat = base::parse_integer(item.substr(times_at + 2, item.size() - times_at - 3),
+                                              1, most, "nodes");
       if (!repeat.ok()) return std::nullopt;
       times = repeat.value();
     }

@@ -46,7 +46,7 @@ std::vector<std::vector<int>> grids_of(std::string_view text) {
   std::vector<int>& grid = grids.emplace_back();
   std::int64_t sum = 0;
   for (const std::string_view part : split(text, '+')) {
-    const auto ranks = base::parse_whole(part, 1, kMostRanks, "ranks of a grid's node").value();
+    const auto ranks = base::parse_integer(part, 1, kMostRanks, "ranks of a grid's node").value();
     sum += ranks;
     grid.push_back(static_cast<int>(ranks));
   }
@@ -129,7 +129,7 @@ HostAndPort parse_host_and_port(std::string_view text) {
                      "node-a:29500 or [::1]:29500",
                      base::quote(text)));
   }
-  const auto port = base::parse_whole(text.substr(colon + 1), 1, 65535, "the port").value();
+  const auto port = base::parse_integer(text.substr(colon + 1), 1, 65535, "the port").value();
   return {std::string{host}, static_cast<std::uint16_t>(port)};
 }
 

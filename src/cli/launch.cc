@@ -71,9 +71,9 @@ void read_hosts(const Options& options, bootstrap::LaunchOptions& launched) {
     launched.token = bootstrap::read_token_file(options.token_file).value();
   if (given == 0) return;
   launched.hosts =
-      static_cast<int>(base::parse_whole(options.hosts, 1, kMostRanks, "--hosts").value());
+      static_cast<int>(base::parse_integer(options.hosts, 1, kMostRanks, "--hosts").value());
   launched.host =
-      static_cast<int>(base::parse_whole(options.host, 0, launched.hosts - 1, "--host").value());
+      static_cast<int>(base::parse_integer(options.host, 0, launched.hosts - 1, "--host").value());
   HostAndPort master = parse_host_and_port(options.master);
   launched.master = std::move(master.host);
   launched.port = master.port;
@@ -85,12 +85,12 @@ void read_hosts(const Options& options, bootstrap::LaunchOptions& launched) {
 int run(const Options& options) {
   bootstrap::LaunchOptions launched{
       .ranks = static_cast<int>(
-          base::parse_whole(options.ranks, 1, bootstrap::kMostLocalRanks, "ranks").value()),
+          base::parse_integer(options.ranks, 1, bootstrap::kMostLocalRanks, "ranks").value()),
       .program = options.program,
       .prefix = !options.no_prefix,
       .bind = !options.no_bind,
       .max_restarts = static_cast<int>(
-          base::parse_whole(options.max_restarts, 0, kMostRestarts, "--max-restarts").value()),
+          base::parse_integer(options.max_restarts, 0, kMostRestarts, "--max-restarts").value()),
       .report = print_message};
   if (!options.deadline.empty()) launched.deadline = parse_duration(options.deadline);
   if (options.program.empty()) {

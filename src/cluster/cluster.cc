@@ -39,7 +39,7 @@ Result<NetworkShape> read_network(const toml::table& table, int ranks_per_node,
   NetworkShape shape;
   shape.nics = static_cast<int>(network.optional_number("nics", 1, 1, ranks_per_node));
   shape.striped = network.optional_flag("striped", true);
-  shape.nic_of = network.optional_wholes("nic_of", 0, shape.nics - 1);
+  shape.nic_of = network.optional_integers("nic_of", 0, shape.nics - 1);
   if (!shape.nic_of.empty() && static_cast<int>(shape.nic_of.size()) != ranks_per_node) {
     network.refuse("nic_of", base::format("must name the NIC of each of the {} devices, not of {}",
                                           ranks_per_node, shape.nic_of.size()));
@@ -52,7 +52,7 @@ Result<NetworkShape> read_network(const toml::table& table, int ranks_per_node,
   shape.bridge_bytes_per_s =
       network.optional_number("bridge_gbyte_per_s", 0, 1e-6, kMostValue) * 1e9;
   shape.tree_latency_s = network.optional_number("tree_latency_us", 0, 0, kMostValue) * 1e-6;
-  shape.torus = network.optional_wholes("torus", 1, kMostNodes);
+  shape.torus = network.optional_integers("torus", 1, kMostNodes);
   shape.hop_latency_s = network.optional_number("hop_latency_us", 0, 0, kMostValue) * 1e-6;
   const std::vector<const toml::table*> levels = network.optional_tables("level");
   if (!shape.torus.empty() && !levels.empty())

@@ -246,8 +246,8 @@ std::string source_of(const Recipe& recipe, std::string_view key) {
   return found == recipe.sources.end() ? "default" : found->second;
 }
 
-Status may_continue(const std::map<std::string, std::string>& then, double epochs_done,
-                    const Recipe& now) {
+Status may_resume(const std::map<std::string, std::string>& then, double epochs_done,
+                  const Recipe& now) {
   for (const RecipeKey& key : recipe_keys()) {
     if (key.resumable) continue;
     const std::string before = value_in(then, key);

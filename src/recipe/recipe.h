@@ -14,8 +14,8 @@
 #include <utility>
 #include <vector>
 
-#include "sluice/torch/gradient_options.h"
 #include "sluice/status.h"
+#include "sluice/torch/gradient_options.h"
 #include "sluice/types.h"
 
 namespace sluice::recipe {
@@ -160,7 +160,7 @@ std::string source_of(const Recipe& recipe, std::string_view key);
 // Whether a training that has done `epochs_done` epochs with the settings `then` may resume with
 // `now`. The number of epochs, the target and the times of evaluations and checkpoints may change.
 // Any change that would affect the steps already taken is an error that names the key.
-Status may_continue(const std::map<std::string, std::string>& then, double epochs_done,
-                    const Recipe& now);
+Status may_resume(const std::map<std::string, std::string>& then, double epochs_done,
+                  const Recipe& now);
 
 }  // namespace sluice::recipe

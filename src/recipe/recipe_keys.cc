@@ -16,7 +16,7 @@ using namespace std::string_view_literals;
 
 constexpr double kMostEpochs = 100000;
 constexpr int kMostBatch = 1 << 20;
-constexpr std::int64_t kMostWhole = std::numeric_limits<std::int64_t>::max();
+constexpr std::int64_t kMostInteger = std::numeric_limits<std::int64_t>::max();
 constexpr std::int64_t kMostBytes = std::int64_t{1} << 50U;
 
 constexpr std::array kScalings{"linear"sv, "sqrt"sv, "none"sv};
@@ -99,7 +99,7 @@ constexpr std::array kKeys{
               .required = true},
     RecipeKey{.name = "image",
               .about = "height and width of the network's input",
-              .kind = WholeKey{&Recipe::image, 1, 4096}},
+              .kind = IntegerKey{&Recipe::image, 1, 4096}},
     RecipeKey{.name = "zero_init_last_gamma",
               .about = "the last scale of every residual block starts at zero",
               .kind = SwitchKey{&Recipe::zero_init_last_gamma}},
@@ -125,7 +125,7 @@ constexpr std::array kKeys{
               .kind = SwitchKey{&Recipe::flip}},
     RecipeKey{.name = "padding",
               .about = "largest shift of `shift`, in pixels",
-              .kind = WholeKey{&Recipe::padding, 0, 1024}},
+              .kind = IntegerKey{&Recipe::padding, 0, 1024}},
     RecipeKey{.name = "crop_area",
               .about = "smallest and largest fraction of an image that `resized_crop` takes",
               .kind = IntervalKey{&Recipe::crop_area, 0.001, 1}},
@@ -140,12 +140,12 @@ constexpr std::array kKeys{
               .resumable = true},
     RecipeKey{.name = "batch",
               .about = "samples of a rank in one backward",
-              .kind = WholeKey{&Recipe::batch, 1, kMostBatch},
+              .kind = IntegerKey{&Recipe::batch, 1, kMostBatch},
               .required = true},
     RecipeKey{.name = "global_batch",
               .about = "samples of all ranks in a step; gradients are accumulated over backwards "
                        "of at most `batch` samples; 0: batch x ranks",
-              .kind = WholeKey{&Recipe::global_batch, 0, 1 << 30}},
+              .kind = IntegerKey{&Recipe::global_batch, 0, 1 << 30}},
     RecipeKey{.name = "batch_phases",
               .about = "batch from an epoch on, `[[30, 64]]`; `global_batch` grows in proportion",
               .kind = kBatchPhases},
@@ -161,7 +161,7 @@ constexpr std::array kKeys{
               .required = true},
     RecipeKey{.name = "rate_batch",
               .about = "the global batch that `rate` is for",
-              .kind = WholeKey{&Recipe::rate_batch, 1, 1 << 30}},
+              .kind = IntegerKey{&Recipe::rate_batch, 1, 1 << 30}},
     RecipeKey{.name = "rate_scaling",
               .about = "how the learning rate scales with the global batch of the first step: "
                        "`linear`, `sqrt` or `none`",
@@ -257,7 +257,7 @@ constexpr std::array kKeys{
               .kind = NumberKey{&Recipe::sparsity, 0, 0.9999}},
     RecipeKey{.name = "sparse_chunk",
               .about = "elements of a gradient chunk, which is sent or kept as a whole",
-              .kind = WholeKey{&Recipe::sparse_chunk, 1, 1 << 30}},
+              .kind = IntegerKey{&Recipe::sparse_chunk, 1, 1 << 30}},
     RecipeKey{.name = "sparse_dense_epochs",
               .about = "epochs at the start in which all gradients are sent",
               .kind = epochs(&Recipe::sparse_dense_epochs)},
@@ -286,7 +286,7 @@ constexpr std::array kKeys{
               .resumable = true},
     RecipeKey{.name = "seed",
               .about = "seed of weights, shuffles, augmentation and dropout",
-              .kind = WholeKey{&Recipe::seed, 0, kMostWhole}},
+              .kind = IntegerKey{&Recipe::seed, 0, kMostInteger}},
 };
 
 }  // namespace

@@ -21,7 +21,7 @@ struct NumberKey {
   double least;
   double most;
 };
-struct WholeKey {
+struct IntegerKey {
   std::variant<int Recipe::*, std::int64_t Recipe::*, std::uint64_t Recipe::*> field;
   std::int64_t least;
   std::int64_t most;
@@ -69,7 +69,7 @@ struct EpochPairsKey {
 struct RecipeKey {
   std::string_view name;
   std::string_view about;  // for docs/recipes.md
-  std::variant<NumberKey, WholeKey, BytesKey, SwitchKey, TextKey, WordKey, IntervalKey, CountsKey,
+  std::variant<NumberKey, IntegerKey, BytesKey, SwitchKey, TextKey, WordKey, IntervalKey, CountsKey,
                EpochPairsKey>
       kind;
   bool required = false;

@@ -48,7 +48,7 @@ struct Reader {
     return {};
   }
 
-  Status operator()(const WholeKey& key) const {
+  Status operator()(const IntegerKey& key) const {
     const Result<std::int64_t> value = whole(key.least, key.most);
     if (!value.ok()) return value.status();
     std::visit(
@@ -180,7 +180,7 @@ struct Writer {
   std::string operator()(const NumberKey& key) const {
     return base::format("{}", recipe.*key.field);
   }
-  std::string operator()(const WholeKey& key) const {
+  std::string operator()(const IntegerKey& key) const {
     return std::visit([&](auto field) { return base::format("{}", recipe.*field); }, key.field);
   }
   std::string operator()(const BytesKey& key) const {

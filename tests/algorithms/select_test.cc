@@ -54,13 +54,14 @@ TEST(Select, PrefersHierarchicalWhereRanksShareALink) {
 
 TEST(Select, FindsTheSizesWhereTheChoiceChanges) {
   const Selector selector{Collective::AllReduce, {std::vector<int>(16, 4)}, kLinks};
-  const auto flips = selector.flips(4, std::int64_t{1} << 32);
-  ASSERT_GE(flips.size(), 2U);
-  EXPECT_EQ(flips.front().bytes, 4);
-  for (std::size_t i = 0; i < flips.size(); ++i) {
-    EXPECT_EQ(selector.choose(flips[i].bytes).algorithm, flips[i].candidate.algorithm);
+  const auto crossovers = selector.crossovers(4, std::int64_t{1} << 32);
+  ASSERT_GE(crossovers.size(), 2U);
+  EXPECT_EQ(crossovers.front().bytes, 4);
+  for (std::size_t i = 0; i < crossovers.size(); ++i) {
+    EXPECT_EQ(selector.choose(crossovers[i].bytes).algorithm, crossovers[i].candidate.algorithm);
     if (i > 0) {
-      EXPECT_EQ(selector.choose(flips[i].bytes - 1).algorithm, flips[i - 1].candidate.algorithm);
+      EXPECT_EQ(selector.choose(crossovers[i].bytes - 1).algorithm,
+                crossovers[i - 1].candidate.algorithm);
     }
   }
 }

@@ -53,7 +53,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   require(again.ok(), "a written recipe cannot be read");
   require(sluice::recipe::settings_of(again.value()) == settings,
           "a written recipe reads differently");
-  require(sluice::recipe::may_continue({settings.begin(), settings.end()}, 0, recipe.value()).ok(),
+  require(sluice::recipe::may_resume({settings.begin(), settings.end()}, 0, recipe.value()).ok(),
           "a recipe cannot continue itself");
   plan(recipe.value());
   return 0;

@@ -206,15 +206,15 @@ TEST(Recipe, SettingsAreReadBackExactly) {
 
 TEST(Recipe, AResumedTrainingKeepsTheSettingsOfItsSteps) {
   const auto then = as_map(settings_of(with({})));
-  EXPECT_TRUE(may_continue(then, 4, with({})).ok());
-  EXPECT_TRUE(may_continue(then, 4,
-                           with({"epochs=9", "target=90", "evaluate_every=2",
-                                 "checkpoint_every=0.5", "name=other"}))
+  EXPECT_TRUE(may_resume(then, 4, with({})).ok());
+  EXPECT_TRUE(may_resume(then, 4,
+                         with({"epochs=9", "target=90", "evaluate_every=2", "checkpoint_every=0.5",
+                               "name=other"}))
                   .ok());
-  EXPECT_EQ(may_continue(then, 2, with({"rate=0.2"})).message(),
+  EXPECT_EQ(may_resume(then, 2, with({"rate=0.2"})).message(),
             "rate was 0.1 and is now 0.2, which would change the steps already taken: resume with "
             "--set rate=0.1, or start a new run");
-  EXPECT_EQ(may_continue(then, 3.5, with({"epochs=3"})).message(),
+  EXPECT_EQ(may_resume(then, 3.5, with({"epochs=3"})).message(),
             "epochs is 3, but 3.5 are already trained: use more epochs");
 }
 
@@ -224,11 +224,11 @@ TEST(Recipe, AResumedPolynomialKeepsItsLength) {
   EXPECT_EQ(then.at("poly_epochs"), "3");
   std::vector<std::string> longer = poly;
   longer.emplace_back("epochs=9");
-  EXPECT_EQ(may_continue(then, 2, with(longer)).message(),
+  EXPECT_EQ(may_resume(then, 2, with(longer)).message(),
             "poly_epochs was 3 and is now 8, which would change the steps already taken: resume "
             "with --set poly_epochs=3, or start a new run");
   longer.emplace_back("poly_epochs=3");
-  EXPECT_TRUE(may_continue(then, 2, with(longer)).ok());
+  EXPECT_TRUE(may_resume(then, 2, with(longer)).ok());
 }
 
 }  // namespace

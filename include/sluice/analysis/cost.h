@@ -24,12 +24,12 @@ namespace sluice {
 struct Link {
   double latency_s = 0;                // alpha
   double bandwidth_bytes_per_s = 1e9;  // beta: one direction of a port
-  // The part of alpha that is hidden behind the bytes, up to 1: on traffic-shaped links, such as
-  // those of virtual machines, only the mean rate counts, and idle time is made up for later.
+  // The part of alpha that is hidden behind the bytes, up to 1. A traffic-shaped link, such as that
+  // of a virtual machine, limits only the mean rate: after an idle alpha it sends faster.
   double overlap = 0;
 };
 
-// Links as measured with one algorithm, including its reduction.
+// Links as measured with one algorithm; its reduction is included.
 struct MeasuredLink {
   std::string algorithm;
   Link inside;
@@ -41,8 +41,8 @@ struct SLUICE_API CostConstants {
   Link inside;
   Link between;
   double reduce_s_per_byte = 0;  // gamma
-  // The prediction for an algorithm uses its own measurement, if there is one: a transport that
-  // reduces in place, or sends results on while it computes them, helps some algorithms more.
+  // The prediction for an algorithm uses its own measurement, if there is one. A transport that
+  // reduces in place, or sends results while it still computes, helps some algorithms more.
   std::vector<MeasuredLink> measured;
 
   // The measurement of an algorithm, or null.
@@ -58,7 +58,7 @@ struct SLUICE_API Topology {
   static Topology flat(int ranks);  // one rank on each node
 };
 
-// The load of a step on one link class. Bytes are shares of the buffer.
+// The load of a step on one link class. Bytes are a share of the buffer.
 struct ClassLoad {
   int messages = 0;  // of the busiest rank, the larger of out and in
   double bytes = 0;  // of the busiest port, the larger of out and in

@@ -1,6 +1,6 @@
-// select.h - chooses an algorithm for a size and for links.
+// select.h - chooses the fastest algorithm for a buffer size and a topology.
 //
-// The choice is a pure function of its inputs. Ranks that have the same inputs choose the same.
+// The choice is a pure function of its inputs, so ranks with the same inputs make the same choice.
 #pragma once
 
 #include <cstdint>
@@ -15,13 +15,14 @@ namespace sluice {
 
 struct Candidate {
   const Algorithm* algorithm = nullptr;
-  Shape shape;  // complete, segments chosen
+  Shape shape;  // complete; its number of segments is chosen
   int lanes = 1;
   double seconds = 0;  // prediction of predict_seconds()
 };
 
-// The shape, completed for an algorithm on these nodes: they become the grid if they help (several
-// nodes, some with several ranks) and the algorithm can use them. Or the reason why there is none.
+// The shape, completed for an algorithm on these nodes. The nodes become the grid if there are
+// several, at least one has several ranks, and the algorithm can use them. The error explains why
+// there is no such shape.
 SLUICE_API Result<Shape> shape_on(const Algorithm& algorithm, Shape shape,
                                   const Topology& topology);
 
@@ -43,15 +44,17 @@ class SLUICE_API Selector {
   // The fastest candidate.
   Candidate choose(std::int64_t bytes) const;
 
-  // A size from which on the choice is another one, and the choice for that size.
-  struct Flip {
+  // The smallest size with a different choice, and the choice from there on.
+  struct Crossover {
     std::int64_t bytes = 0;
     Candidate candidate;
   };
-  // The sizes in [least, most] where the chosen algorithm changes; `least` is the first.
-  std::vector<Flip> flips(std::int64_t least, std::int64_t most) const;
-  // The same where the algorithm or its shape changes: the number of segments grows with the size.
-  std::vector<Flip> shape_flips(std::int64_t least, std::int64_t most) const;
+  // The sizes in [least, most] at which the chosen algorithm changes. The first entry is `least`
+  // with its choice.
+  std::vector<Crossover> crossovers(std::int64_t least, std::int64_t most) const;
+  // The sizes at which the algorithm or its shape changes: the number of segments grows with the
+  // size.
+  std::vector<Crossover> shape_crossovers(std::int64_t least, std::int64_t most) const;
 
  private:
   struct Priced {
@@ -63,7 +66,7 @@ class SLUICE_API Selector {
   };
   Candidate cheapest(const Algorithm& algorithm, std::int64_t bytes) const;
   template <class Same>
-  std::vector<Flip> changes(std::int64_t least, std::int64_t most, Same&& same) const;
+  std::vector<Crossover> find_crossovers(std::int64_t least, std::int64_t most, Same&& same) const;
 
   bool lanes_;
   std::vector<Priced> priced_;  // grouped by algorithm, one entry for each number of segments

@@ -59,7 +59,7 @@ T named(const std::string& text, const T (&all)[N], std::string_view what) {
 int ranks_of(const Options& options) {
   if (options.ranks.empty()) return std::max(2, static_cast<int>(bootstrap::usable_cores().size()));
   return static_cast<int>(
-      base::parse_whole(options.ranks, 2, bootstrap::kMostLocalRanks, "--ranks").value());
+      base::parse_integer(options.ranks, 2, bootstrap::kMostLocalRanks, "--ranks").value());
 }
 
 AllReduceBench bench_of(const Options& options, int ranks) {
@@ -73,7 +73,7 @@ AllReduceBench bench_of(const Options& options, int ranks) {
   bench.sizes = parse_sizes(options.sizes, size_of(bench.type));
   if (!options.iterations.empty()) {
     bench.iterations = static_cast<int>(
-        base::parse_whole(options.iterations, 1, 1'000'000, "--iterations").value());
+        base::parse_integer(options.iterations, 1, 1'000'000, "--iterations").value());
   }
   if (!options.algorithm.empty()) {
     const Algorithm& algorithm = *find_algorithm(options.algorithm).value();

@@ -123,8 +123,8 @@ int run(const Options& options) {
   const std::vector<int> batches =
       options.batch.empty() ? std::vector<int>{job.recipe.batch}
                             : base::parse_list(options.batch, 1, kMostBatch, "--batch").value();
-  (void)base::parse_whole(options.steps, 20, 1'000'000, "--steps").value();
-  const auto repeats = base::parse_whole(options.repeats, 1, 1000, "--repeats").value();
+  (void)base::parse_integer(options.steps, 20, 1'000'000, "--steps").value();
+  const auto repeats = base::parse_integer(options.repeats, 1, 1000, "--repeats").value();
   std::vector<ScalingRow> rows = scaling_rows(ranks, batches, strong);
 
   const auto cores = static_cast<int>(bootstrap::usable_cores().size());

@@ -38,8 +38,8 @@ struct Options {
 
 constexpr const char* kThisMachine = "this-machine";
 constexpr int kMostExplainedRanks = 1 << 13;  // `direct` has ranks^2 messages
-constexpr std::int64_t kLeastFlip = 4;
-constexpr std::int64_t kMostFlip = std::int64_t{1} << 36;
+constexpr std::int64_t kLeastCrossover = 4;
+constexpr std::int64_t kMostCrossover = std::int64_t{1} << 36;
 constexpr std::int64_t kSparseChunk = SparseOptions{}.chunk;
 
 struct Question {
@@ -81,7 +81,7 @@ Question question_of(const Options& options) {
       options.ranks.empty()
           ? sum
           : static_cast<int>(
-                base::parse_whole(options.ranks, 1, kMostExplainedRanks, "--ranks").value());
+                base::parse_integer(options.ranks, 1, kMostExplainedRanks, "--ranks").value());
   if (sum != 0 && sum != question.ranks) {
     base::refuse(base::format("grid {} has {} ranks, not {}: change --grid or --ranks",
                               options.grid, sum, question.ranks));
@@ -175,7 +175,7 @@ std::string show(const SparsePrediction& prediction) {
 
 void print_choice(const Question& question, const Options& options, const Selector& selector) {
   const std::vector<Candidate> candidates = selector.candidates(question.bytes);
-  const auto flips = selector.flips(kLeastFlip, kMostFlip);
+  const auto crossovers = selector.crossovers(kLeastCrossover, kMostCrossover);
   // The algorithm asked about, else the one that would run: the cheapest, unless overridden.
   const Candidate* asked = &candidates.front();
   std::string_view wanted = options.algorithm;
@@ -196,9 +196,9 @@ void print_choice(const Question& question, const Options& options, const Select
                                 {"chosen", chosen},
                                 {"cheapest", candidates.front().algorithm->name}};
     for (const Candidate& candidate : candidates) json["candidates"].push_back(to_json(candidate));
-    for (const auto& flip : flips) {
+    for (const auto& crossover : crossovers) {
       json["flips"].push_back(
-          {{"from_bytes", flip.bytes}, {"algorithm", flip.candidate.algorithm->name}});
+          {{"from_bytes", crossover.bytes}, {"algorithm", crossover.candidate.algorithm->name}});
     }
     if (sparse) {
       json["sparse"] = {{"sparsity", sparse->sparsity},
@@ -241,13 +241,14 @@ void print_choice(const Question& question, const Options& options, const Select
                 base::format_seconds(asked->seconds - best.seconds), best.algorithm->name);
   }
   base::print("Choice by size:\n");
-  for (std::size_t i = 0; i < flips.size(); ++i) {
-    base::print("  from {:>10}{}  {}\n", base::format_bytes(static_cast<double>(flips[i].bytes)),
-                i + 1 < flips.size()
+  for (std::size_t i = 0; i < crossovers.size(); ++i) {
+    base::print("  from {:>10}{}  {}\n",
+                base::format_bytes(static_cast<double>(crossovers[i].bytes)),
+                i + 1 < crossovers.size()
                     ? base::format(" to {:>10}",
-                                   base::format_bytes(static_cast<double>(flips[i + 1].bytes)))
+                                   base::format_bytes(static_cast<double>(crossovers[i + 1].bytes)))
                     : std::string(14, ' '),
-                flips[i].candidate.algorithm->name);
+                crossovers[i].candidate.algorithm->name);
   }
   if (sparse) base::print("\n{}\n", show(*sparse));
 }

@@ -127,10 +127,10 @@ TrainJob job_of(const TrainOptions& options) {
   refuse_contradictions(options);
   TrainJob job;
   job.max_restarts = static_cast<int>(
-      base::parse_whole(options.max_restarts, 0, kMostRestarts, "--max-restarts").value());
+      base::parse_integer(options.max_restarts, 0, kMostRestarts, "--max-restarts").value());
   if (!options.target.empty()) job.target = percent_of(options.target);
   if (!options.steps.empty())
-    job.step_limit = base::parse_whole(options.steps, 1, kMostSteps, "--steps").value();
+    job.step_limit = base::parse_integer(options.steps, 1, kMostSteps, "--steps").value();
 
   if (!options.evaluate.empty()) {
     job.data = options.data.empty() ? data_of_checkpoint(options.evaluate) : options.data;
@@ -159,7 +159,7 @@ void require_data(const TrainJob& job) {
 
 int ranks_of(const TrainOptions& options, int most) {
   if (!options.ranks.empty())
-    return static_cast<int>(base::parse_whole(options.ranks, 1, most, "--ranks").value());
+    return static_cast<int>(base::parse_integer(options.ranks, 1, most, "--ranks").value());
   return std::min(kMostDefaultRanks, static_cast<int>(bootstrap::usable_cores().size()));
 }
 
@@ -215,7 +215,7 @@ int threads_of_rank(const bootstrap::Environment& environment) {
   constexpr int kMostThreads = 4096;
   const auto text = environment.text(bootstrap::variable::kThreads);
   const auto number =
-      text ? base::parse_whole(*text, 1, kMostThreads, bootstrap::variable::kThreads.name)
+      text ? base::parse_integer(*text, 1, kMostThreads, bootstrap::variable::kThreads.name)
            : Result<std::int64_t>{1};
   return number.ok() ? static_cast<int>(number.value()) : 1;
 }

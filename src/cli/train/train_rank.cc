@@ -70,7 +70,7 @@ std::filesystem::path agreed_run_folder(Communicator& communicator, const std::s
 std::optional<Clock::time_point> start_of_job(const bootstrap::Environment& environment) {
   const auto text = environment.text(bootstrap::variable::kStarted);
   if (!text) return std::nullopt;
-  const auto began = base::parse_whole(*text, 0, INT64_MAX, bootstrap::variable::kStarted.name);
+  const auto began = base::parse_integer(*text, 0, INT64_MAX, bootstrap::variable::kStarted.name);
   if (!began.ok()) return std::nullopt;
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   const auto ago = now - std::chrono::nanoseconds{began.value()};

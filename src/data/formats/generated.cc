@@ -224,7 +224,7 @@ Data open_demo() {
 
 Result<Data> open_random(const std::filesystem::path& side) {
   const auto number =
-      base::parse_whole(side.string(), kLeastSide, kMostSide, "the side of random images");
+      base::parse_integer(side.string(), kLeastSide, kMostSide, "the side of random images");
   if (!number.ok()) return number.status();
   const int pixels = static_cast<int>(number.value());
   Data data;

@@ -152,11 +152,11 @@ Choices::Table& Choices::table_of(Collective collective, Rank root) {
   Table table{collective, root, {}};
   const Selector selector{
       collective, order_.topology(collective), constants_, {.root = root, .lanes = false}};
-  for (const Selector::Flip& flip : selector.shape_flips(1, kMostBytes)) {
-    const Algorithm& algorithm = *flip.candidate.algorithm;
-    Shape shape = flip.candidate.shape;
+  for (const Selector::Crossover& crossover : selector.shape_crossovers(1, kMostBytes)) {
+    const Algorithm& algorithm = *crossover.candidate.algorithm;
+    Shape shape = crossover.candidate.shape;
     if (order_.holds_for(algorithm, collective)) shape.root = order_.position_of(root);
-    table.entries.push_back({flip.bytes, nullptr, &algorithm, shape});
+    table.entries.push_back({crossover.bytes, nullptr, &algorithm, shape});
   }
   tables_.push_back(std::move(table));
   return tables_.back();

@@ -119,7 +119,7 @@ Result<recipe::Recipe> resumed_recipe(const TrainingState& then, const recipe::R
     recipe.global_batch = global_batch;
     settings[kGlobalBatch] = base::format("{}", now.global_batch);
   }
-  if (Status status = recipe::may_continue(settings, stored_epoch(then), now); !status.ok())
+  if (Status status = recipe::may_resume(settings, stored_epoch(then), now); !status.ok())
     return status;
   if (Status status = require_same(then, kSamples, "samples", data.train->size()); !status.ok())
     return status;
