@@ -76,10 +76,10 @@ constexpr bool is_power_of_two(int n) { return std::has_single_bit(static_cast<u
 constexpr int floor_log2(int n) { return std::bit_width(static_cast<unsigned>(n)) - 1; }
 constexpr int ceil_log2(int n) { return is_power_of_two(n) ? floor_log2(n) : floor_log2(n) + 1; }
 
-// Where an inner algorithm runs inside an outer one: among some ranks, on some chunks.
+// The ranks and chunks of an outer algorithm on which an inner one runs.
 struct Embedding {
   std::span<const Rank> ranks;  // the inner algorithm's rank i is this rank
-  int first_chunk = 0;  // its chunk c is chunks_each chunks from first_chunk + c * chunks_each
+  int first_chunk = 0;  // inner chunk c is chunks_each chunks, from first_chunk + c * chunks_each
   int chunks_each = 1;
 };
 

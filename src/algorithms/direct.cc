@@ -1,8 +1,8 @@
 // direct.cc - every rank reduces its own slice from all ranks, in rank order, and sends the result
 // to all others.
 //   2 steps; each rank sends 2(n-1)/n of the buffer.
-//   The sum of every element is rank 0 + rank 1 + ... + rank n-1, from left to right, on whichever
-//   rank: the bits do not depend on how gradients are grouped into buffers.
+//   On every rank, the sum of an element is rank 0 + rank 1 + ... + rank n-1, from left to right.
+//   So the bits do not depend on how gradients are grouped into buffers.
 //
 //   n = 3   0: c1 -> 1, c2 -> 2   1: c0 -> 0, c2 -> 2   2: c0 -> 0, c1 -> 1   (c_r is reduced at r)
 //           0: c0 -> 1, 2         1: c1 -> 0, 2         2: c2 -> 0, 1
@@ -14,9 +14,9 @@
 namespace sluice::algorithms {
 namespace {
 
-// A collective has one or two steps; these functions tell which messages each has. A message from a
-// to b has b's chunk in the first step (the slice goes to the rank that reduces it or sends it on),
-// and a's chunk in the second.
+// A collective has the first step, the second or both; these functions say which messages each step
+// has. In the first step, a message from a to b has b's chunk: the slice goes to the rank that
+// reduces it or sends it on. In the second step, it has a's chunk.
 bool has_first_step(Collective collective) { return collective != Collective::AllGather; }
 bool has_second_step(Collective collective) { return collective != Collective::ReduceScatter; }
 

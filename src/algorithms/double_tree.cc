@@ -1,8 +1,8 @@
 // double_tree.cc - two binary trees, each with half of the buffer (Sanders, Speck and Traeff,
 // 2009), in segments; a segment goes up the tree while an earlier one goes down.
 //   Positions in a tree count from 1, in order. An odd position is a leaf. Position p = 2^k (2q+1)
-//   has its children 2^(k-1) to its left and right; where the right one is past the end, the top of
-//   the rest of its subtree takes its near. So half of all edges join neighbours, a quarter join
+//   has its children 2^(k-1) to its left and right. If the right child is past the end, the top of
+//   the rest of its subtree takes its place. So half of all edges join neighbours, a quarter join
 //   ranks two apart, and few edges leave a node or cross a thin uplink. In tree A rank r has
 //   position r+1. Tree B is the mirror of A for even n, else A shifted by one rank: it swaps even
 //   and odd positions, so no rank is an inner rank of both trees.
@@ -27,7 +27,7 @@
 namespace sluice::algorithms {
 namespace {
 
-// The ranks in the two trees, in order: all, or all but the root.
+// The ranks of the two trees, in order: all of them for an all_reduce, else all but the root.
 struct Members {
   explicit Members(const Shape& shape)
       : rooted{shape.collective != Collective::AllReduce},
@@ -58,8 +58,8 @@ struct Members {
     } while (position > size);
     return position;
   }
-  // The position itself, or if it is past the end, the top of the rest of its subtree, which has
-  // `step` positions on either side; 0 if nothing is left of it.
+  // The position itself. If it is past the end, the top of the rest of its subtree, which has
+  // `step` positions on either side; 0 if nothing of the subtree is left.
   int nearest_within(int position, int step) const {
     while (position > size && step > 1) {
       step /= 2;
@@ -89,29 +89,31 @@ struct Neighbours {
 };
 
 Neighbours neighbours_of(const Members& members, int tree, Rank rank) {
-  Neighbours near;
+  Neighbours neighbours;
   if (members.rooted && rank == members.root) {
-    near.depth = -1;
-    near.children[0] = members.rank_at(tree, members.top());
-    near.child_count = 1;
-    return near;
+    neighbours.depth = -1;
+    neighbours.children[0] = members.rank_at(tree, members.top());
+    neighbours.child_count = 1;
+    return neighbours;
   }
   const int position = members.position(tree, rank);
-  for (int above = position; above != members.top(); above = members.parent(above)) ++near.depth;
-  near.has_parent = position != members.top() || members.rooted;
-  if (near.has_parent) {
-    near.parent =
+  for (int above = position; above != members.top(); above = members.parent(above))
+    ++neighbours.depth;
+  neighbours.has_parent = position != members.top() || members.rooted;
+  if (neighbours.has_parent) {
+    neighbours.parent =
         position != members.top() ? members.rank_at(tree, members.parent(position)) : members.root;
   }
   const auto add_child = [&](int child) {
-    near.children[static_cast<std::size_t>(near.child_count++)] = members.rank_at(tree, child);
+    neighbours.children[static_cast<std::size_t>(neighbours.child_count++)] =
+        members.rank_at(tree, child);
   };
   if (const int half = (position & -position) / 2; half > 0) {
     add_child(position - half);
     if (const int right = members.nearest_within(position + half, half); right > 0)
       add_child(right);
   }
-  return near;
+  return neighbours;
 }
 
 bool goes_up(Collective collective) { return collective != Collective::Broadcast; }
@@ -137,30 +139,30 @@ Program double_tree(const Shape& shape, Rank rank) {
   for (int step = 0; step < steps; ++step) {
     program.begin_step();
     for (const int tree : {0, 1}) {
-      const Neighbours& near = in_tree[static_cast<std::size_t>(tree)];
+      const Neighbours& neighbours = in_tree[static_cast<std::size_t>(tree)];
       const auto with_segment = [&](int begin, auto&& transfer) {
         const int segment = step - begin;
         if (segment >= 0 && segment < segments) transfer(Range{.first = tree * segments + segment});
       };
       if (goes_up(shape.collective)) {
-        if (near.has_parent) {
-          with_segment(up_begin(members, near.depth),
-                       [&](Range range) { program.send(near.parent, range); });
+        if (neighbours.has_parent) {
+          with_segment(up_begin(members, neighbours.depth),
+                       [&](Range range) { program.send(neighbours.parent, range); });
         }
-        if (near.child_count > 0) {
+        if (neighbours.child_count > 0) {
           std::vector<Rank> sum{kOwn};
-          sum.insert(sum.end(), near.all_children().begin(), near.all_children().end());
-          with_segment(up_begin(members, near.depth + 1),
+          sum.insert(sum.end(), neighbours.all_children().begin(), neighbours.all_children().end());
+          with_segment(up_begin(members, neighbours.depth + 1),
                        [&](Range range) { program.receive_reduce(range, sum); });
         }
       }
       if (goes_down(shape.collective)) {
-        if (near.has_parent) {
-          with_segment(down_begin(shape, members, near.depth - 1),
-                       [&](Range range) { program.receive_copy(near.parent, range); });
+        if (neighbours.has_parent) {
+          with_segment(down_begin(shape, members, neighbours.depth - 1),
+                       [&](Range range) { program.receive_copy(neighbours.parent, range); });
         }
-        with_segment(down_begin(shape, members, near.depth), [&](Range range) {
-          for (const Rank child : near.all_children()) program.send(child, range);
+        with_segment(down_begin(shape, members, neighbours.depth), [&](Range range) {
+          for (const Rank child : neighbours.all_children()) program.send(child, range);
         });
       }
     }
@@ -180,9 +182,9 @@ Fraction double_tree_sent(const Shape& shape, Rank rank) {
   const Members members{shape};
   int halves = 0;
   for (const int tree : {0, 1}) {
-    const Neighbours near = neighbours_of(members, tree, rank);
-    if (goes_up(shape.collective) && near.has_parent) ++halves;
-    if (goes_down(shape.collective)) halves += near.child_count;
+    const Neighbours neighbours = neighbours_of(members, tree, rank);
+    if (goes_up(shape.collective) && neighbours.has_parent) ++halves;
+    if (goes_down(shape.collective)) halves += neighbours.child_count;
   }
   return {halves, 2};
 }
@@ -213,14 +215,15 @@ void double_tree_traffic(const Shape& shape, TrafficSink& sink) {
     const auto active = [&](int begin) { return step >= begin && step < begin + segments; };
     for (Rank rank = 0; rank < shape.ranks; ++rank) {
       outgoing.clear();
-      for (const Neighbours& near : in_tree[static_cast<std::size_t>(rank)]) {
+      for (const Neighbours& neighbours : in_tree[static_cast<std::size_t>(rank)]) {
         if (goes_up(shape.collective)) {
-          if (near.has_parent && active(up_begin(members, near.depth))) add(near.parent);
-          if (active(up_begin(members, near.depth + 1)))
-            sink.reduce(rank, share * near.child_count);
+          if (neighbours.has_parent && active(up_begin(members, neighbours.depth)))
+            add(neighbours.parent);
+          if (active(up_begin(members, neighbours.depth + 1)))
+            sink.reduce(rank, share * neighbours.child_count);
         }
-        if (goes_down(shape.collective) && active(down_begin(shape, members, near.depth))) {
-          for (const Rank child : near.all_children()) add(child);
+        if (goes_down(shape.collective) && active(down_begin(shape, members, neighbours.depth))) {
+          for (const Rank child : neighbours.all_children()) add(child);
         }
       }
       for (const auto& [peer, sum] : outgoing) sink.message(rank, peer, sum);

@@ -71,8 +71,8 @@ Program halving_doubling(const Shape& shape, Rank rank, Order order) {
   const bool power = is_power_of_two(n);
   const auto halvings = power ? classic(n, rank, order) : circulant(n, rank);
 
-  // Near-first leaves rank r with the chunk whose number is r with its bits reversed. That is fine
-  // for an all-reduce; otherwise chunk r must end at rank r, so ranges become single chunks.
+  // After near-first halving, the chunk of rank r is r with its bits reversed. An all_reduce allows
+  // that. Other collectives need chunk r at rank r, so their ranges become single chunks.
   const bool scattered =
       power && order == Order::NearFirst && shape.collective != Collective::AllReduce;
   const auto each = [&](const Range& range, auto&& transfer) {
@@ -109,9 +109,9 @@ void halving_doubling_traffic(const Shape& shape, TrafficSink& sink, Order order
   };
   std::vector<Step> steps;
   for (int left = n; left > 1; left = (left + 1) / 2) {
-    const int far = (left + 1) / 2;
+    const int skip = (left + 1) / 2;
     const bool near_first = is_power_of_two(n) && order == Order::NearFirst;
-    steps.push_back({near_first ? n / left : far, left / 2});
+    steps.push_back({near_first ? n / left : skip, left / 2});
   }
   const auto report = [&](const Step& step, bool reduces) {
     for (Rank rank = 0; rank < n; ++rank) {

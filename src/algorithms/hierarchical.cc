@@ -23,7 +23,8 @@
 namespace sluice::algorithms {
 namespace {
 
-// Cuts are counted in units of 1/parts of the buffer: all cuts of all nodes are whole numbers.
+// The positions of cuts are in units of 1/parts of the buffer, so that all of them are whole
+// numbers.
 std::int64_t parts_of(const std::vector<int>& grid) {
   std::int64_t parts = 1;
   for (const int ranks : grid) parts = std::lcm(parts, static_cast<std::int64_t>(ranks));
@@ -98,8 +99,8 @@ Program hierarchical(const Shape& shape, Rank rank, const Algorithm& inner) {
   const Slices slices{shape.grid};
   const Node node = node_of(shape, rank);
   const int local = rank - node.first_rank;
-  const Program between = inner.program(inner_shape(shape, inner), node.index);
-  const int chunks_per_slice = between.chunking().chunks();
+  const Program inner_program = inner.program(inner_shape(shape, inner), node.index);
+  const int chunks_per_slice = inner_program.chunking().chunks();
   const auto part_of = [&](int i) {  // the chunks of the node's i-th rank
     const int first = slices.first_of(node.ranks, i);
     const int end = i + 1 < node.ranks ? slices.first_of(node.ranks, i + 1) : slices.count();
@@ -111,7 +112,7 @@ Program hierarchical(const Shape& shape, Rank rank, const Algorithm& inner) {
     }
   };
 
-  Program program{layout_of(slices, chunks_per_slice), between.scratch()};
+  Program program{layout_of(slices, chunks_per_slice), inner_program.scratch()};
   if (has_node_steps(shape)) {
     program.begin_step();
     for_others([&](int i) { program.send(node.first_rank + i, part_of(i)); });
@@ -123,7 +124,7 @@ Program hierarchical(const Shape& shape, Rank rank, const Algorithm& inner) {
   const Range own = part_of(local);
   const int first_slice = own.first / chunks_per_slice;
   const int end_slice = first_slice + own.count / chunks_per_slice;
-  std::vector<std::vector<Rank>> owners;  // of each own slice, in each node
+  std::vector<std::vector<Rank>> owners;  // of each slice of this rank, in each node
   for (int slice = first_slice; slice < end_slice; ++slice) {
     std::vector<Rank>& group = owners.emplace_back();
     Rank first_rank = 0;
@@ -132,10 +133,10 @@ Program hierarchical(const Shape& shape, Rank rank, const Algorithm& inner) {
       first_rank += ranks;
     }
   }
-  for (int step = 0; step < between.steps(); ++step) {
+  for (int step = 0; step < inner_program.steps(); ++step) {
     program.begin_step();
     for (int slice = first_slice; slice < end_slice; ++slice) {
-      embed_step(program, between, step,
+      embed_step(program, inner_program, step,
                  {.ranks = owners[static_cast<std::size_t>(slice - first_slice)],
                   .first_chunk = slice * chunks_per_slice});
     }
@@ -176,7 +177,7 @@ void hierarchical_traffic(const Shape& shape, TrafficSink& sink, const Algorithm
     sink.end_step(1);
   };
 
-  // A message of the inner algorithm from node to node becomes one message for every two of their
+  // A message of the inner algorithm between two nodes becomes one message for every pair of their
   // ranks whose parts of the buffer overlap.
   class BetweenNodes final : public TrafficSink {
    public:

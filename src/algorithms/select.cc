@@ -15,7 +15,7 @@ int ranks_of(const Topology& topology) {
   return ranks;
 }
 
-// The nodes, if a grid of them helps: there are several, and some have several ranks.
+// The nodes as a grid, if it helps: there are several nodes, and at least one has several ranks.
 std::vector<int> grid_of(const Topology& topology) {
   const bool several = std::any_of(topology.nodes.begin(), topology.nodes.end(),
                                    [](int ranks) { return ranks > 1; });
@@ -36,7 +36,7 @@ Result<Shape> shape_on(const Algorithm& algorithm, Shape shape, const Topology& 
 Selector::Selector(Collective collective, const Topology& topology, const CostConstants& constants,
                    const SelectorOptions& options)
     : lanes_{options.lanes} {
-  const Shape asked{collective, ranks_of(topology), {}, options.root, 1};
+  const Shape requested{collective, ranks_of(topology), {}, options.root, 1};
   // Measured and estimated times cannot be compared.
   const bool measured_only = !constants.measured.empty();
   for (const Algorithm& algorithm : built_in_algorithms()) {
@@ -45,7 +45,7 @@ Selector::Selector(Collective collective, const Topology& topology, const CostCo
     if (measured_only && measured == nullptr) continue;
     const std::int64_t most_bytes =
         measured != nullptr ? measured->most_bytes : std::numeric_limits<std::int64_t>::max();
-    const Result<Shape> shape = shape_on(algorithm, asked, topology);
+    const Result<Shape> shape = shape_on(algorithm, requested, topology);
     if (!shape.ok()) throw Error{shape.status()};
     // Measurements are made with one segment.
     const bool in_segments = algorithm.uses_segments && !measured_only;
@@ -93,7 +93,7 @@ std::vector<Selector::Crossover> Selector::find_crossovers(std::int64_t least, s
   std::vector<Crossover> crossovers{{least, choose(least)}};
   for (std::int64_t low = least; low < most;) {
     const std::int64_t high = std::min(most, std::max(low + 1, low + low / 2));
-    // If the choice for `high` is another one, finds the first such size in (low, high].
+    // If the choice for `high` differs, finds the smallest size in (low, high] that differs.
     if (!same(choose(high), crossovers.back().candidate)) {
       std::int64_t unchanged = low;
       std::int64_t changed = high;

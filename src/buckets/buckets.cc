@@ -56,9 +56,10 @@ Result<std::vector<BucketRange>> grouped_buckets(std::span<const GradientSize> g
   std::size_t grouped = 0;
   for (const int count : groups) {
     if (count < 1) {
-      return Status{Code::InvalidArgument,
-                    base::format("a bucket of {} gradients among groups {}; each needs at least 1",
-                                 count, base::join(groups, ", "))};
+      return Status{
+          Code::InvalidArgument,
+          base::format("groups {} give a bucket {} gradients; each bucket needs at least 1",
+                       base::join(groups, ", "), count)};
     }
     grouped += static_cast<std::size_t>(count);
   }

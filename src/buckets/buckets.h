@@ -27,16 +27,17 @@ struct BucketRange {
   bool operator==(const BucketRange&) const = default;
 };
 
-// Closes a bucket when it has theta bytes, or when the next gradient has another type. With theta 1
-// every gradient is a bucket; with a very large one, every run of gradients of one type.
+// Closes a bucket when it has theta bytes, or when the next gradient has another type. With theta
+// 1, every gradient is a bucket. With a very large theta, every run of gradients of one type is
+// one.
 SLUICE_API std::vector<BucketRange> lazy_buckets(std::span<const GradientSize> gradients,
                                                  std::size_t theta);
 // The same, into existing memory.
 SLUICE_API void lazy_buckets(std::span<const GradientSize> gradients, std::size_t theta,
                              std::vector<BucketRange>& buckets);
 
-// Bucket k has the next groups[k] gradients; it is split where the type changes. An error unless
-// every group has at least one gradient and all groups together have all gradients.
+// Bucket k has the next groups[k] gradients; it is split where the type changes. Fails unless every
+// group has at least one gradient and all groups together have all gradients.
 SLUICE_API Result<std::vector<BucketRange>> grouped_buckets(std::span<const GradientSize> gradients,
                                                             std::span<const int> groups);
 

@@ -13,7 +13,7 @@ namespace {
 constexpr double kLeastRate = 1e-6;
 constexpr double kMostRate = 1e9;
 constexpr double kMostLatencyUs = 1e9;
-constexpr double kAnyBytes = 1e18;
+constexpr double kUnlimitedBytes = 1e18;
 constexpr double kMostValue = 1e9;
 constexpr int kMostNodes = 1 << 16;
 
@@ -32,7 +32,7 @@ Status read_level(const toml::table& table, const std::string& source, NetworkSh
   return level.finish();
 }
 
-// [network]
+// Reads [network].
 Result<NetworkShape> read_network(const toml::table& table, int ranks_per_node,
                                   const std::string& source) {
   base::TomlTable network{table, "network.", source};
@@ -66,7 +66,7 @@ Result<NetworkShape> read_network(const toml::table& table, int ranks_per_node,
   return shape;
 }
 
-// One [[speed]].
+// Reads one [[speed]].
 Result<DeviceSpeed> read_speed(const toml::table& table, const std::string& source) {
   constexpr double kMostSeconds = 1e6;
   constexpr std::array<std::string_view, 3> kPrecisions{"f32", "f16", "bf16"};
@@ -75,7 +75,7 @@ Result<DeviceSpeed> read_speed(const toml::table& table, const std::string& sour
   speed.framework = read.word("framework");
   speed.precision = read.word("precision");
   if (std::find(kPrecisions.begin(), kPrecisions.end(), speed.precision) == kPrecisions.end())
-    read.refuse("precision", base::format("must be {}", base::join(kPrecisions, ", ")));
+    read.refuse("precision", base::format("must be one of {}", base::join(kPrecisions, ", ")));
   speed.model = read.word("model");
   if (const Status known = check_model_name(speed.model); !known.ok())
     read.refuse("model", base::format("is wrong: {}", known.message()));
@@ -164,7 +164,7 @@ Result<Cluster> parse_cluster(std::string_view toml_text, const std::string& sou
     link.bandwidth_bytes_per_s = node.number("gbyte_per_s", kLeastRate, kMostRate) * 1e9;
     link.latency_s = node.number("latency_us", 0, kMostLatencyUs) * 1e-6;
     if (most_bytes != nullptr && table.contains("most_bytes"))
-      *most_bytes = static_cast<std::int64_t>(node.number("most_bytes", 0, kAnyBytes));
+      *most_bytes = static_cast<std::int64_t>(node.number("most_bytes", 0, kUnlimitedBytes));
     return node.finish();
   };
   if (Status status = read_node_link(*inside, "inside.", cluster.constants.inside); !status.ok())
@@ -221,7 +221,7 @@ std::string show_cluster(const Cluster& cluster) {
   text += base::format("\n[reduce]\ngbyte_per_s = {}\n", 1 / reduce_s_per_byte / 1e9);
   for (const MeasuredLink& link : measured) {
     text += node_link(base::format("measured.\"{}\"", link.algorithm), link.inside);
-    if (link.most_bytes < static_cast<std::int64_t>(kAnyBytes))
+    if (link.most_bytes < static_cast<std::int64_t>(kUnlimitedBytes))
       text += base::format("most_bytes = {}\n", link.most_bytes);
   }
   return text;

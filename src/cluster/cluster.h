@@ -15,27 +15,28 @@
 
 namespace sluice::cluster {
 
-// Groups of nodes behind one switch, or behind switches that act as one. A group's uplink carries
-// the traffic of its nodes divided by the oversubscription: 1 is a full fat tree, 4 a thin one.
+// Groups of nodes, each behind one switch or behind several that act as one. A group's uplink
+// carries the traffic of its nodes divided by the oversubscription: 1 is a full fat tree, 4 a thin
+// one.
 struct SwitchLevel {
   int nodes = 1;  // of a group
   double oversubscription = 1;
-  double latency_s = 0;  // added on a message's way up, and again on its way down
+  double latency_s = 0;  // added when a message goes up, and again when it goes down
 };
 
-// The file's [network] table: the links between nodes and what shares them. Only the simulator
-// reads it. The cost model knows just two links, one inside a node and one between nodes.
+// The file's [network] table: the links between nodes and how messages share them. Only the
+// simulator reads it. The cost model has just two links, one inside a node and one between nodes.
 struct NetworkShape {
   int nics = 1;  // of a node; constants.between is all of them together
   // A message uses all NICs of its node, as collectives with one channel per NIC do. Otherwise it
   // uses its device's own NIC.
   bool striped = true;
   std::vector<int> nic_of;  // NIC of each device of a node; empty: distributed evenly
-  // Links that all messages of a node share: host memory for staging, and the bridge that messages
-  // between devices cross. 0: none.
+  // Links that all messages of a node share: the host memory for staging, and the bridge between
+  // the devices of the node. 0: none.
   double staging_bytes_per_s = 0;
   double bridge_bytes_per_s = 0;
-  double tree_latency_s = 0;  // latency of a message in trees, if it differs from rings; else 0
+  double tree_latency_s = 0;        // between nodes, in trees; 0: as in other algorithms
   std::vector<SwitchLevel> levels;  // from the nodes up; one switch joins all groups of the last
   std::vector<int> torus;           // extents of a torus with a node at each point; empty: switches
   double hop_latency_s = 0;         // latency of each further hop in a torus
@@ -51,11 +52,11 @@ struct SLUICE_API Cluster {
       1;  // achieved fraction of the NICs' rate, included in constants.between
   NetworkShape network;
   std::string device;               // the device of a rank
-  bool steady = false;              // devices share a clock, so no rank lags behind the others
+  bool steady = false;              // the devices share a clock, so there are no stragglers
   std::vector<DeviceSpeed> speeds;  // of that device
 
-  // The switch of a host; 0 if the cluster names no switches, and one past the last for an unknown
-  // host.
+  // The number of the switch that a host is behind. 0 if the cluster names no switches. For an
+  // unknown host, one past the last switch.
   int switch_of(std::string_view host, std::string_view address) const;
   // `ranks` on the fewest nodes; the last node may be partly filled.
   Topology topology(int ranks) const;
@@ -69,8 +70,8 @@ SLUICE_API Result<Cluster> find_cluster(const std::string& name_or_path);
 // `source` is the name of the text in messages.
 Result<Cluster> parse_cluster(std::string_view toml, const std::string& source);
 
-// A file that parse_cluster() reads back to the same links. It leaves out the network and the
-// speeds, which Sluice does not measure.
+// The text of a file from which parse_cluster() reads the same links. It has no network and no
+// speeds, because Sluice does not measure them.
 std::string show_cluster(const Cluster& cluster);
 
 }  // namespace sluice::cluster

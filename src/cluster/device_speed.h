@@ -43,8 +43,8 @@ struct SLUICE_API DeviceSpeed {
   double pass_seconds(double batch) const { return step_seconds(batch) - optimizer_s; }
 };
 
-// The speed that matches; an empty framework matches any. The error for no match, or for several,
-// lists the speeds.
+// The speed that matches; an empty framework matches any. If none or several match, the error lists
+// the speeds to choose from.
 SLUICE_API Result<DeviceSpeed> find_speed(const std::vector<DeviceSpeed>& speeds,
                                           std::string_view framework, std::string_view precision,
                                           std::string_view model, std::string_view cluster);

@@ -1,6 +1,6 @@
-// convert.cc - narrow() works block by block and keeps the largest magnitude of a block: as
-// integers, the bits of |x| grow with |x|, infinity is above all numbers and NaN above infinity.
-// Only in a block whose largest magnitude overflows are elements counted, one by one.
+// convert.cc - narrow() works block by block and keeps the largest magnitude of a block as integer
+// bits: these grow with |x|, infinity is above all numbers, and NaN is above infinity. It counts
+// elements, one by one, only in a block whose largest magnitude overflows.
 #include "kernels/convert.h"
 
 #include "kernels/targets.h"
@@ -48,7 +48,7 @@ class Narrower {
     std::memcpy(to, narrowed, count * sizeof(std::uint16_t));
   }
 
-  // The largest since the last call.
+  // The largest magnitude since the last call.
   HWY_INLINE std::int32_t take_largest() {
     const std::int32_t largest = largest_element(Bits{}, largest_);
     largest_ = hn::Zero(Bits{});
@@ -206,7 +206,7 @@ void copy(void* to, const void* from, std::size_t bytes) {
 
 ConvertCounts narrow(DataType type, void* to, const float* from, std::size_t count, float scale) {
   assert(type == DataType::F16 || type == DataType::BF16);
-  constexpr std::size_t block = 4096;  // its input is still in L1 when it must be counted
+  constexpr std::size_t block = 4096;  // its input is still in L1 when count_block() reads it
   const bool f16 = type == DataType::F16;
   const std::int32_t overflow = f16 ? kOverflowF16 : kOverflowBf16;
   const auto convert =

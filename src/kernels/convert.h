@@ -1,4 +1,4 @@
-// convert.h - copies memory: as it is, or from f32 to the 16-bit wire types and back.
+// convert.h - copies memory unchanged, or converts f32 to the 16-bit wire types and back.
 //
 // Narrowing rounds to nearest even. A value that is too large becomes infinity, denormals are kept,
 // and a NaN stays a NaN (quiet, with its sign and the upper bits of its payload). Widening is
@@ -19,11 +19,11 @@ namespace sluice::kernels {
 // about to be overwritten would cost more than a later hit saves. About the L2 cache of one core.
 inline constexpr std::size_t kStreamBytes = std::size_t{2} << 20;
 
-// Copies bytes; of any alignment.
+// Copies bytes of any alignment.
 void copy(void* to, const void* from, std::size_t bytes);
 
-// Elements that narrowing made not finite, or that were so before. Counting costs next to nothing
-// while the counts are zero.
+// Elements that are infinite or NaN after narrowing. While there are none, counting costs next to
+// nothing.
 struct ConvertCounts {
   std::uint64_t overflow = 0;  // finite before, infinite now
   std::uint64_t inf = 0;       // infinite before and now

@@ -53,7 +53,7 @@ struct FromBf16 {
 };
 
 template <bool kSquare, class V>
-HWY_INLINE V size_of_each(V value) {
+HWY_INLINE V term_of(V value) {
   if constexpr (kSquare) {
     return hn::Mul(value, value);
   } else {
@@ -70,14 +70,14 @@ HWY_NOINLINE double chunk_norm(const void* chunk, std::size_t count) {
   for (std::size_t i = 0; i < whole; i += kPartialSums) {
     HWY_UNROLL(kSumsUnroll)
     for (std::size_t v = 0; v < kWideVectors; ++v) {
-      sums.add(v, size_of_each<kSquare>(From::load(from + i + v * kWideElements)));
+      sums.add(v, term_of<kSquare>(From::load(from + i + v * kWideElements)));
     }
   }
   if (whole < count) {  // adding zeros changes no sum
     Stored rest[kPartialSums] = {};
     std::memcpy(rest, from + whole, (count - whole) * sizeof(Stored));
     for (std::size_t v = 0; v < kWideVectors; ++v) {
-      sums.add(v, size_of_each<kSquare>(From::load(rest + v * kWideElements)));
+      sums.add(v, term_of<kSquare>(From::load(rest + v * kWideElements)));
     }
   }
   return sums.total();
@@ -153,8 +153,8 @@ HWY_EXPORT(largest_of_64);
 
 using ChunkNorm = double (*)(DataType, const void*, std::size_t);
 
-void every_chunk(ChunkNorm norm, DataType type, const void* from, std::size_t count,
-                 std::size_t chunk, double* norms) {
+void norms_of_chunks(ChunkNorm norm, DataType type, const void* from, std::size_t count,
+                     std::size_t chunk, double* norms) {
   assert(chunk > 0);
   const auto* bytes = static_cast<const std::byte*>(from);
   for (std::size_t first = 0; first < count; first += chunk) {
@@ -163,9 +163,9 @@ void every_chunk(ChunkNorm norm, DataType type, const void* from, std::size_t co
 }
 
 template <class T>
-std::uint64_t count_from(T (*largest)(const T*, std::size_t), const void* data, std::size_t count,
-                         T infinity) {
-  constexpr std::size_t block = 4096;  // is still in L1 when it must be counted
+std::uint64_t count_at_least(T (*largest)(const T*, std::size_t), const void* data,
+                             std::size_t count, T infinity) {
+  constexpr std::size_t block = 4096;  // is still in L1 when its elements are counted
   const auto* from = static_cast<const T*>(data);
   std::uint64_t counted = 0;
   for (std::size_t i = 0; i < count; i += block) {
@@ -183,25 +183,25 @@ std::uint64_t count_from(T (*largest)(const T*, std::size_t), const void* data, 
 
 void l1_norms(DataType type, const void* from, std::size_t count, std::size_t chunk,
               double* norms) {
-  every_chunk(HWY_DYNAMIC_DISPATCH(l1_chunk), type, from, count, chunk, norms);
+  norms_of_chunks(HWY_DYNAMIC_DISPATCH(l1_chunk), type, from, count, chunk, norms);
 }
 
 void squared_l2_norms(DataType type, const void* from, std::size_t count, std::size_t chunk,
                       double* norms) {
-  every_chunk(HWY_DYNAMIC_DISPATCH(squared_l2_chunk), type, from, count, chunk, norms);
+  norms_of_chunks(HWY_DYNAMIC_DISPATCH(squared_l2_chunk), type, from, count, chunk, norms);
 }
 
 std::uint64_t count_not_finite(DataType type, const void* from, std::size_t count) {
   switch (type) {
     case DataType::F32:
-      return count_from(HWY_DYNAMIC_DISPATCH(largest_of_32), from, count, 0x7f800000);
+      return count_at_least(HWY_DYNAMIC_DISPATCH(largest_of_32), from, count, 0x7f800000);
     case DataType::F64:
-      return count_from(HWY_DYNAMIC_DISPATCH(largest_of_64), from, count,
-                        std::int64_t{0x7ff0000000000000});
+      return count_at_least(HWY_DYNAMIC_DISPATCH(largest_of_64), from, count,
+                            std::int64_t{0x7ff0000000000000});
     case DataType::F16:
-      return count_from(HWY_DYNAMIC_DISPATCH(largest_of_16), from, count, std::int16_t{0x7c00});
+      return count_at_least(HWY_DYNAMIC_DISPATCH(largest_of_16), from, count, std::int16_t{0x7c00});
     case DataType::BF16:
-      return count_from(HWY_DYNAMIC_DISPATCH(largest_of_16), from, count, std::int16_t{0x7f80});
+      return count_at_least(HWY_DYNAMIC_DISPATCH(largest_of_16), from, count, std::int16_t{0x7f80});
     case DataType::I32:
     case DataType::I64:
       break;

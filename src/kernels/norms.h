@@ -25,8 +25,8 @@ void l1_norms(DataType type, const void* from, std::size_t count, std::size_t ch
 SLUICE_API void squared_l2_norms(DataType type, const void* from, std::size_t count,
                                  std::size_t chunk, double* norms);
 
-// How many elements are infinite or NaN. While there are none, it costs little more than reading
-// the array.
+// The number of elements that are infinite or NaN. While there are none, the call costs little more
+// than reading the array.
 std::uint64_t count_not_finite(DataType type, const void* from, std::size_t count);
 
 }  // namespace sluice::kernels

@@ -1,9 +1,9 @@
 // reduce.cc - the reduction loop, for every type and operation.
 //
-// Four vectors are in flight, so that the loads of the next overlap the additions of the last. Sums
-// of two sources into one or two targets, the case of two ranks, keep their pointers in registers
-// (10% faster in cache); every other case takes the general loop, which reads the pointers again
-// each time. Loops for three or eight sources were no faster than that, nor were prefetches.
+// Four vectors are in flight, so that the loads of one overlap the additions of another. With two
+// sources and one or two targets, as on two ranks, sums keep the pointers in registers, which is
+// 10% faster in cache. All other cases take the general loop, which reads the pointers again each
+// time. Special loops for three or eight sources were no faster, and neither were prefetches.
 #include "kernels/reduce.h"
 
 #include "kernels/targets.h"
@@ -32,7 +32,7 @@ struct ReduceCall {
   std::span<void* const> targets;
   std::span<const void* const> sources;
   std::size_t count = 0;
-  bool streams = false;  // the targets are large and no sources: write them past the cache
+  bool streams = false;  // the targets are large and are not sources: write them past the cache
 };
 
 }  // namespace sluice::kernels
@@ -88,7 +88,7 @@ struct Max {
   }
 };
 
-// Applies the factor or the divisor, if there is one.
+// Multiplies by the factor or divides by the divisor, unless it is 1.
 template <class D>
 class Finish {
  public:
@@ -209,7 +209,7 @@ HWY_NOINLINE void reduce_vectors(const ReduceCall& call, std::size_t begin, std:
   }
 }
 
-// Fewer elements than a vector has, padded to a whole one.
+// Reduces fewer elements than a vector has, padded to a whole vector.
 template <class Vector, class Op>
 HWY_NOINLINE void reduce_part(const ReduceCall& call, std::size_t begin, std::size_t count) {
   using Stored = typename Vector::Stored;
@@ -231,8 +231,8 @@ HWY_NOINLINE void reduce_part(const ReduceCall& call, std::size_t begin, std::si
   }
 }
 
-// Counts the elements before the targets are aligned to a vector. False if the targets differ in
-// that.
+// Counts the elements up to the first one that is aligned to a vector in all targets. Returns false
+// if the targets have different alignments.
 template <class Vector>
 HWY_INLINE bool stream_head(const ReduceCall& call, std::size_t& head) {
   constexpr std::size_t vector_bytes = elements_of<Vector>() * sizeof(typename Vector::Stored);

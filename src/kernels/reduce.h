@@ -2,9 +2,9 @@
 //
 //   target[i] = factor * (((s0[i] op s1[i]) op s2[i]) ...)         in the listed order
 //
-// The bits of a result depend on the sources and their order alone: not on the vector width of the
-// machine, the alignment, or the position of an element in the array. So ranks on different hosts
-// agree.
+// The bits of a result depend only on the sources and their order. They do not depend on the vector
+// width of the machine, the alignment, or the position of an element in the array. So ranks on
+// different hosts get equal results.
 //
 //  Floats     F32 adds and scales in f32, F64 in f64. F16 and BF16 are widened to f32, combined and
 //             scaled there, and rounded once, to nearest even; too large values become infinity.
@@ -34,7 +34,7 @@ namespace sluice::kernels {
 
 struct Reduction {
   DataType type = DataType::F32;
-  ReduceOp op = ReduceOp::Sum;  // Mean: a sum that is multiplied or divided by the next two
+  ReduceOp op = ReduceOp::Sum;  // Mean: the sum, times `factor` or divided by `divisor`
   double factor = 1;            // for floats: converted to f32, or f64 for F64
   std::int64_t divisor = 1;     // for integers; at least 1
 };
@@ -48,8 +48,9 @@ constexpr Reduction mean_over(int ranks, DataType type) {
 void reduce_into(const Reduction& reduction, void* target, std::span<const void* const> sources,
                  std::size_t count);
 
-// Writes the same result to every target, in one pass: two ranks that share memory read both
-// buffers once and write both once. REQUIRES: at least one source and one target, targets distinct.
+// Writes the same result to every target, in one pass. For two ranks that share memory, it reads
+// both buffers once and writes both once. REQUIRES: at least one source and one target, targets
+// distinct.
 void reduce_to_all(const Reduction& reduction, std::span<void* const> targets,
                    std::span<const void* const> sources, std::size_t count);
 

@@ -1,7 +1,7 @@
-// resample.h - the two passes of resizing an image: first rows are blended, then pixels of a row.
+// resample.h - the two passes of resizing an image: first it blends rows, then the pixels of a row.
 //
-// Sums are added in the order of the taps, each product and sum rounded by itself, so that all
-// machines get the same bits. Thread-safety: no state.
+// Sums are added in the order of the taps. Each product and each sum is rounded by itself, so that
+// all machines get the same bits. Thread-safety: no state.
 #pragma once
 
 #include <cstddef>
@@ -21,9 +21,9 @@ struct Taps {
 void blend_rows(const std::uint8_t* from, std::size_t stride, const float* weights,
                 std::size_t rows, std::size_t count, float* out);
 
-// Blends pixels of a row of three interleaved channels into three rows, one for each channel, and
-// multiplies each value by the scale of its channel and adds the shift.
-// REQUIRES: 4 readable floats from every pixel on: the row is followed by one more float.
+// Blends the pixels of a row of three interleaved channels into three rows, one for each channel.
+// Then multiplies each value by the scale of its channel and adds its shift.
+// REQUIRES: one more readable float follows the row, because 4 floats are loaded at each pixel.
 void blend_pixels(const float* row, const Taps& taps, const float* scale, const float* shift,
                   float* const* out);
 

@@ -18,7 +18,8 @@ namespace hn = hwy::HWY_NAMESPACE;
 // As many f32 as a vector of f64 has elements, since every result is also added up in f64.
 using Narrow = hn::Rebind<float, Wide>;
 
-// v is written to `to`, which may be r, unless it is null; `cleared` is r if it is set to zero.
+// Writes v to `to`, which may be r, if it is not null. `cleared` is r if r is set to zero, else
+// null.
 struct Pass {
   Addend addend;
   const float* r;

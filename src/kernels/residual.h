@@ -1,10 +1,10 @@
-// residual.h - adds a step's gradient to a residual, the part of earlier gradients not yet sent.
+// residual.h - adds a step's gradient to a residual: the sum of the gradients not sent yet.
 //
 //   v[i] = r[i] + (scale * gradient[i] + decay * weights[i])       without weights: r + scale * g
 //
 // Every product and every sum is rounded to f32 by itself, so that all machines get the same bits.
-// Each function returns the sum of |v| in f64, with the bits that l1_norms() of v has: infinite or
-// NaN where an element is, and finite otherwise.
+// Each function returns the sum of |v| in f64, with the same bits as l1_norms() of v. It is
+// infinite or NaN if an element is, and finite otherwise.
 //
 // REQUIRES: pointers are aligned to the element; nothing overlaps, except where it is allowed
 // below. Thread-safety: no state. Allocates nothing.
@@ -36,7 +36,7 @@ double drain(float* to, float* r, const Addend& addend, std::size_t count);
 // to = v; r does not change.
 double sum_to(float* to, const float* r, const Addend& addend, std::size_t count);
 
-// Writes nothing: returns the norm alone.
+// Only returns the norm of v.
 double norm_of_sum(const float* r, const Addend& addend, std::size_t count);
 
 }  // namespace sluice::kernels

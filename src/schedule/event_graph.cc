@@ -20,7 +20,7 @@ struct Side {
   std::uint32_t event;  // of a receive
 };
 
-// Sorts by peer and keeps the order of each pair.
+// Sorts by peer and keeps the order within each (peer, rank) pair.
 std::vector<Side> grouped_by_peer(std::vector<Side> sides) {
   std::stable_sort(sides.begin(), sides.end(),
                    [](const Side& a, const Side& b) { return a.peer < b.peer; });
@@ -85,7 +85,7 @@ void EventGraph::match() {
     if (at.local) continue;
     for (std::uint32_t i = 0; i < at.write->source_count; ++i) {
       const Operand& operand = operands_[at.first_operand + i];
-      if (operand.rank == at.rank) continue;  // its own value
+      if (operand.rank == at.rank) continue;  // kOwn
       received_by[static_cast<std::size_t>(at.rank)].push_back(
           {operand.rank, at.step, at.write->range, at.first_operand + i, event});
     }
@@ -179,7 +179,7 @@ void EventGraph::link_dataflow() {
 
 std::vector<std::uint32_t> EventGraph::order() {
   const std::size_t count = events_.size();
-  // Followers of each event, as one list, and where the part of each event ends.
+  // The followers of all events in one list, and where the part of each event ends.
   std::vector<std::uint32_t> follower_end(count + 1, 0);
   std::vector<std::uint32_t> waits_left(count, 0);
   for (const Wait& each : waits_) {

@@ -1,8 +1,8 @@
 // event_graph.h - the events of a schedule, and which of them wait for each other.
 //
-// An event is a receive together with the sends that are matched to it, or a local operation. At
-// each of its ranks it waits for the operations that dataflow.h names. It also waits for the
-// previous event of every (sender, receiver) pair that it belongs to: a window of 1, the strictest.
+// An event is a receive together with its matching sends, or a local operation. At each of its
+// ranks it waits for the operations that dataflow.h names. It also waits for the previous event of
+// every (sender, receiver) pair that it belongs to: this is a window of 1, the strictest one.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ struct Operand {
 };
 
 struct Event {
-  Rank rank = 0;  // the rank that it writes at
+  Rank rank = 0;  // whose buffer it writes
   std::int32_t step = 0;
   bool local = false;
   const Write* write = nullptr;
@@ -45,13 +45,14 @@ class EventGraph {
   // their chunks.
   const std::string& mismatch() const { return mismatch_; }
 
-  // The events in an order in which none waits for a later one. A cycle of waits is a deadlock:
-  // then the order is empty and deadlock() names two events of the cycle.
+  // The events in an order in which no event waits for a later one. A cycle of waits is a deadlock.
+  // In that case the order is empty, and deadlock() names two events of the cycle.
   // REQUIRES: mismatch() is "".
   std::vector<std::uint32_t> order();
   const std::string& deadlock() const { return deadlock_; }
 
-  // Rank after rank, each in program order: a step's receives, then its local operations.
+  // Rank by rank, and in program order within a rank: the receives of a step, then its local
+  // operations.
   std::span<const Event> events() const { return events_; }
   // The event of a rank's k-th send, in program order from 0.
   const Event& event_of_send(Rank rank, std::size_t send) const {

@@ -56,7 +56,7 @@ bool LineReader::next() {
   return true;
 }
 
-// Appends another block to the rest of the buffer; false at the end of the input.
+// Appends another block to the rest of the buffer. Returns false at the end of the input.
 bool LineReader::fill() {
   buffer_.erase(0, begin_);
   begin_ = 0;
@@ -150,7 +150,7 @@ std::int64_t LineCursor::digits(std::string_view what, std::int64_t least, std::
   std::size_t length = 0;
   std::int64_t value = 0;
   for (; length < rest.size() && is_digit(rest[length]); ++length) {
-    // A value past the bound stays there: it is wrong already and must not overflow.
+    // Stops adding digits once the value is out of bounds: it must not overflow.
     if (value <= most) value = value * 10 + (rest[length] - '0');
   }
   if (length == 0 || value < least || value > most) {

@@ -1,5 +1,5 @@
-// line_reader.h - reads untrusted text: LineReader returns its lines, in bounded memory and of
-// bounded length; LineCursor reads the tokens of one line.
+// line_reader.h - reads untrusted text. LineReader returns its lines; their length and the memory
+// are bounded. LineCursor reads the tokens of one line.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@
 
 namespace sluice::schedule {
 
-// Thread-safety: none; one reader a stream.
+// Not thread-safe. Use one reader per stream.
 class LineReader {
  public:
   explicit LineReader(std::istream& in) : in_{in} {}
@@ -57,28 +57,29 @@ class LineCursor {
   std::string_view peek_word() const;  // "" if the next token is not a word
 
   bool accept(std::string_view token);  // reads it if it is the next token
-  bool accept_char(char c);             // the same, whatever follows it
+  bool accept_char(char c);             // the same, whatever character follows it
   void expect(std::string_view token);  // a word or punctuation
   void expect_end();
 
-  // A word. The message for anything else says "expected" and `what`.
+  // Reads a word. The message for anything else is "expected", then `what`.
   std::string_view word(std::string_view what);
 
-  // The index of the next word in `words`. The message for another word suggests the nearest one.
+  // Reads one of `words` and returns its index. The message for another word suggests the nearest.
   std::size_t one_of(std::span<const std::string_view> words);
 
-  // A whole number in [least, most]: "expected a rank from 0 to 3". REQUIRES: most < 2^59.
+  // Reads a whole number in [least, most]. For any other it fails: "expected a rank from 0 to 3".
+  // REQUIRES: most < 2^59.
   std::int64_t number(std::string_view what, std::int64_t least, std::int64_t most);
 
   // Like number(), but a letter may follow directly: the 2 of "2x4".
   std::int64_t digits(std::string_view what, std::int64_t least, std::int64_t most);
 
-  // Exactly `digits` hexadecimal digits.
+  // Reads exactly `digits` hexadecimal digits.
   std::uint64_t hexadecimal(std::string_view what, std::size_t digits);
 
   std::string last_location() const;  // of the last token: "line 2, column 6"
 
-  // Report an error of the caller's: at the last token, or at the next one.
+  // For errors that the caller finds: at the last token, or at the next one.
   void fail(std::string_view message) { fail_at(last_, message); }
   void fail_expecting(std::string_view expected);
 

@@ -1,7 +1,7 @@
 // parse.cc - reads the text form of a schedule, line by line.
 //
-// A chunk, rank or buffer that does not exist is an error here, with line and column, because a
-// Program cannot hold it. Whether the schedule is right is left to verify().
+// A chunk, rank or buffer that does not exist is an error here, with line and column. verify()
+// checks whether the schedule is right.
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -41,8 +41,8 @@ class HeaderParser {
     (this->*field.read)(line);
   }
 
-  // Fails at the next token of the line if a field is missing: a rank line, or the end of the file,
-  // comes too early then.
+  // Call this at the first rank line or at the end of the file. If a field is missing, it fails at
+  // the next token of the line.
   void expect_complete(LineCursor& line) const {
     const std::vector<std::string_view> words = next_words();
     if (words.back() != kRankWord) line.fail_expecting(either(words));
@@ -61,8 +61,8 @@ class HeaderParser {
     return field.required || (field.keyword == "root" && has_root(header_.shape.collective));
   }
 
-  // The fields that may come next, up to the first required one; if none is required, a rank line
-  // may come, too.
+  // The fields that may come next, up to the first required one. If none is required, a rank line
+  // may come next as well.
   std::vector<std::string_view> next_words() const {
     std::vector<std::string_view> words;
     for (const Field& field : std::span{kFields}.subspan(next_field_)) {
@@ -163,7 +163,7 @@ class HeaderParser {
     } while (line.ok() && !line.at_end());
   }
 
-  // In the order that they must have.
+  // In the required order.
   static constexpr Field kFields[] = {
       {"hash", false, &HeaderParser::read_hash},
       {"algorithm", true, &HeaderParser::read_algorithm},
@@ -271,7 +271,8 @@ void Parser::end_header(LineCursor& line) {
   progress_.resize(ranks);
 }
 
-// The hash finds a file that was cut short; without a hash, a last line without a newline does.
+// A file that was cut short has a wrong hash. If it has no hash, its last line has no newline,
+// unless it was cut between two lines.
 Status Parser::check_complete() const {
   const ScheduleHeader& header = header_.header();
   if (!header.hash && !lines_.ended_by_newline()) {

@@ -22,16 +22,17 @@ class Expressions {
   Expressions(int ranks, bool commutative)
       : ranks_{static_cast<std::size_t>(ranks)},
         commutative_{commutative},
-        words_each_{(ranks_ + kWordBits - 1) / kWordBits},
-        words_(ranks_ * words_each_) {
+        words_per_sum_{(ranks_ + kWordBits - 1) / kWordBits},
+        words_(ranks_ * words_per_sum_) {
     for (std::size_t rank = 0; rank < ranks_; ++rank) {
-      words_[rank * words_each_ + rank / kWordBits] = Word{1} << (rank % kWordBits);
+      words_[rank * words_per_sum_ + rank / kWordBits] = Word{1} << (rank % kWordBits);
     }
   }
 
-  // Drops all sums. Called for every chunk, so that memory is ranks^2 bits, not ranks^3.
+  // Drops all sums. Calling it for every chunk limits the memory to ranks^2 bits instead of
+  // ranks^3.
   void clear() {
-    words_.resize(ranks_ * words_each_);
+    words_.resize(ranks_ * words_per_sum_);
     sums_.clear();
   }
 
@@ -42,19 +43,19 @@ class Expressions {
     if (commutative_ && a > b) std::swap(a, b);
     const std::uint64_t key =
         std::uint64_t{static_cast<std::uint32_t>(a)} << 32U | static_cast<std::uint32_t>(b);
-    const auto next = static_cast<ExpressionId>(words_.size() / words_each_);
+    const auto next = static_cast<ExpressionId>(words_.size() / words_per_sum_);
     const auto [at, is_new] = sums_.try_emplace(key, next);
     if (is_new) {
-      words_.resize(words_.size() + words_each_);
-      Word* const united = words_.data() + static_cast<std::size_t>(next) * words_each_;
-      for (std::size_t w = 0; w < words_each_; ++w) united[w] = ranks_in(a)[w] | ranks_in(b)[w];
+      words_.resize(words_.size() + words_per_sum_);
+      Word* const united = words_.data() + static_cast<std::size_t>(next) * words_per_sum_;
+      for (std::size_t w = 0; w < words_per_sum_; ++w) united[w] = ranks_in(a)[w] | ranks_in(b)[w];
     }
     return at->second;
   }
 
   // A rank that contributes to both; their sum would count it twice.
   std::optional<Rank> common_rank(ExpressionId a, ExpressionId b) const {
-    for (std::size_t w = 0; w < words_each_; ++w) {
+    for (std::size_t w = 0; w < words_per_sum_; ++w) {
       if (const Word both = ranks_in(a)[w] & ranks_in(b)[w]; both != 0) {
         return static_cast<Rank>(w * kWordBits + static_cast<std::size_t>(std::countr_zero(both)));
       }
@@ -74,18 +75,18 @@ class Expressions {
   using Word = std::uint64_t;
   static constexpr std::size_t kWordBits = 64;
   const Word* ranks_in(ExpressionId expression) const {
-    return words_.data() + static_cast<std::size_t>(expression) * words_each_;
+    return words_.data() + static_cast<std::size_t>(expression) * words_per_sum_;
   }
 
   std::size_t ranks_;
   bool commutative_;
-  std::size_t words_each_;
+  std::size_t words_per_sum_;
   std::vector<Word> words_;  // for each expression, one bit for each rank that contributes
   std::unordered_map<std::uint64_t, ExpressionId> sums_;
 };
 
-// Runs a schedule with symbols instead of numbers, one chunk at a time, and compares the result
-// with the promises of the collective.
+// Runs a schedule with symbols instead of numbers, one chunk at a time, and checks that the result
+// is what the collective promises.
 class SymbolicRun {
  public:
   SymbolicRun(const Schedule& schedule, const EventGraph& graph)
@@ -107,7 +108,7 @@ class SymbolicRun {
       if (!error_.empty()) return error_;
     }
     check_outputs();
-    if (error_.empty()) check_use(events);
+    if (error_.empty()) check_used(events);
     return error_;
   }
 
@@ -197,8 +198,8 @@ class SymbolicRun {
     }
   }
 
-  // Every value that an event writes must flow into an output: goes back from the outputs.
-  void check_use(std::span<const std::uint32_t> events) {
+  // Checks that every value that an event writes flows into an output. Goes back from the outputs.
+  void check_used(std::span<const std::uint32_t> events) {
     used_.assign(events.size(), false);
     const auto use = [&](std::int32_t writer) {
       if (writer != kInput) used_[static_cast<std::size_t>(writer)] = true;
@@ -238,7 +239,7 @@ class SymbolicRun {
   std::string error_;
   Expressions expressions_;
   std::vector<Position> positions_;      // of each rank and buffer
-  std::vector<std::int32_t> reads_;      // the writers of what each event read, event after event
+  std::vector<std::int32_t> reads_;      // the writers of the values that events read, in order
   std::vector<std::uint32_t> read_end_;  // where each event's part of reads_ ends
   std::vector<bool> used_;
 };

@@ -10,10 +10,10 @@
 
 namespace sluice::schedule {
 
-// Runs the events in the given order, chunk by chunk: a value is the sum of the contributions that
-// went into it, and equal sums have equal bits. Compares the final values with the
-// promises of the collective, and checks that every value that was written is used. Returns "", or
-// one sentence that explains the error. REQUIRES: `order` is from graph.order() and has all events.
+// Runs the events in the given order, chunk by chunk. A value is the sum of the contributions that
+// went into it; equal sums have equal bits. Checks that the final values are what the collective
+// promises, and that every value that was written is used. Returns "", or one sentence that
+// explains the error. REQUIRES: `order` is from graph.order() and has all events.
 std::string symbolic_run_error(const Schedule& schedule, const EventGraph& graph,
                                std::span<const std::uint32_t> order);
 

@@ -126,12 +126,13 @@ TEST(PublishedTrainings, ErrorsNameTheLine) {
             "t.toml, line 4: run.ranks must be a number from 1 to 8192");
   EXPECT_EQ(error_with("recipe", "recipes"), "t.toml, line 1: run.recipe is missing");
   EXPECT_EQ(error_with("speedup", "speed"),
-            "t.toml, line 7: run.figure.metric must be time_to_train_s, images_per_s, speedup, "
-            "efficiency");
+            "t.toml, line 7: run.figure.metric must be one of time_to_train_s, images_per_s, "
+            "speedup, efficiency");
   EXPECT_EQ(error_with("[R] abstract", "read it"),
             "t.toml, line 9: run.figure.source must begin with [S], [R], [M]");
   EXPECT_EQ(error_with("\"speed\"", "\"luck\""),
-            "t.toml, line 10: run.figure.solved must be speed, start_up, link_efficiency, spread");
+            "t.toml, line 10: run.figure.solved must be one of speed, start_up, "
+            "link_efficiency, spread");
   EXPECT_EQ(error_with("constant = \"V100\"", "from = \"the same\""),
             "t.toml, line 6: run.figure.constant is missing");
   EXPECT_EQ(error_with("row = \"a\"\nframework", "row = \"b\"\nframework"),

@@ -249,7 +249,7 @@ TEST(DeviceSpeed, ErrorsNameTheLine) {
             "c.toml, line 17: speed.optimizer_s must be shorter than a step");
   EXPECT_EQ(error_of("[[speed]]\nframework = \"f\"\nprecision = \"f8\"\nmodel = \"resnet50\"\n"
                      "images_per_s = [[1, 1]]\n"),
-            "c.toml, line 14: speed.precision must be f32, f16, bf16");
+            "c.toml, line 14: speed.precision must be one of f32, f16, bf16");
   EXPECT_EQ(error_of("[[speed]]\nframework = \"f\"\nprecision = \"f16\"\nmodel = \"resnet51\"\n"
                      "images_per_s = [[1, 1]]\n"),
             "c.toml, line 15: speed.model is wrong: no model is called \"resnet51\"; did you mean "

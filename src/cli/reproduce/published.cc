@@ -48,7 +48,7 @@ std::size_t index_of(base::TomlTable& table, std::string_view key, std::string_v
                      std::span<const std::string_view> words) {
   const auto found = std::find(words.begin(), words.end(), word);
   if (found != words.end()) return static_cast<std::size_t>(found - words.begin());
-  table.refuse(key, base::format("must be {}", base::join(words, ", ")));
+  table.refuse(key, base::format("must be one of {}", base::join(words, ", ")));
   return 0;
 }
 
