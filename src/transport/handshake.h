@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "base/file.h"
+#include "base/format.h"
 #include "sluice/schedule.h"
 #include "sluice/status.h"
 #include "transport/wait.h"
@@ -60,7 +61,7 @@ class PendingConnections {
       if (!socket.open()) {
         // Other errors mean that no connection waits, or that it was closed again.
         if (errno != EMFILE && errno != ENFILE) return {};
-        return {Code::NoMemory, std::string{who} + ": too many open files: raise ulimit -n"};
+        return {Code::NoMemory, base::format("{}: too many open files: raise ulimit -n", who)};
       }
       std::optional<Connection> connection = make(std::move(socket));
       if (!connection) continue;

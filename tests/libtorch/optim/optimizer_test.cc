@@ -3,6 +3,7 @@
 #include <memory>
 #include <sstream>
 
+#include "libtorch/optim/momentum_update.h"
 #include "sluice/status.h"
 #include "sluice/torch/lars.h"
 #include "sluice/torch/sgd.h"
@@ -80,7 +81,7 @@ TEST(Sgd, DecaysAllParametersByDefault) {
   bias.mutable_grad() = torch::zeros_like(bias);
   optimizer.step();
   EXPECT_TRUE(torch::allclose(bias, before * 0.5));
-  EXPECT_EQ(optimizer.weight_decay(bias), 0.5);
+  EXPECT_EQ(libtorch::options_of(optimizer).rule.weight_decay_of(bias), 0.5);
 }
 
 TEST(Sgd, AParameterWithoutGradientKeepsItsValueAndVelocity) {
