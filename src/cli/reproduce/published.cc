@@ -22,19 +22,19 @@ struct LinkKind {
   double (*value)(const cluster::Cluster& cluster);
 };
 constexpr std::array kLinkKinds{
-    LinkKind{"efficiency_percent", "links between nodes, % of their rate",
+    LinkKind{"efficiency_percent", "efficiency of the links between nodes, %",
              [](const cluster::Cluster& c) { return 100 * c.between_efficiency; }},
-    LinkKind{"latency_us", "a message between nodes, us",
+    LinkKind{"latency_us", "latency between nodes, us",
              [](const cluster::Cluster& c) { return 1e6 * c.constants.between.latency_s; }},
-    LinkKind{"tree_latency_us", "the same in trees, us",
+    LinkKind{"tree_latency_us", "latency between nodes in trees, us",
              [](const cluster::Cluster& c) { return 1e6 * c.network.tree_latency_s; }},
     LinkKind{
-        "inside_gbyte_per_s", "a device's link inside its node, GB/s",
+        "inside_gbyte_per_s", "bandwidth of a device inside its node, GB/s",
         [](const cluster::Cluster& c) { return c.constants.inside.bandwidth_bytes_per_s / 1e9; }},
     LinkKind{
-        "between_gbyte_per_s", "a ring direction, GB/s",
+        "between_gbyte_per_s", "bandwidth of a torus link in one direction, GB/s",
         [](const cluster::Cluster& c) { return c.constants.between.bandwidth_bytes_per_s / 1e9; }},
-    LinkKind{"staging_gbyte_per_s", "host memory of a node, GB/s",
+    LinkKind{"staging_gbyte_per_s", "bandwidth of a node's host memory, GB/s",
              [](const cluster::Cluster& c) { return c.network.staging_bytes_per_s / 1e9; }},
 };
 constexpr auto kLinkKeys = [] {

@@ -1,5 +1,5 @@
-// reproduce.cc - `sluice reproduce`: published figures beside simulated ones, calibrated ones
-// apart.
+// reproduce.cc - `sluice reproduce`: compares published figures with simulated ones. Predicted and
+// calibrated figures have separate tables.
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -36,7 +36,7 @@ std::string show(const PublishedFigure& figure) {
   return base::format("{} over {} ranks", name(figure.metric), figure.base_ranks);
 }
 
-// Four significant digits at most.
+// With at most four significant digits.
 std::string show(Constant kind, double value) {
   switch (kind) {
     case Constant::Speed:
@@ -46,7 +46,7 @@ std::string show(Constant kind, double value) {
     case Constant::LinkEfficiency:
       return base::format("{:.3g}% of the link", 100 * value);
     case Constant::Spread:
-      return base::format("{:.3g} ms and 1% of compute", 1e3 * value);
+      return base::format("{:.3g} ms plus 1% of compute", 1e3 * value);
     case Constant::None:
       break;
   }
@@ -114,7 +114,7 @@ std::string links_table() {
 
 std::string runs_table() {
   std::string text =
-      "| row | cluster, ranks | recipe | changed | speed of |\n|---|---|---|---|---|\n";
+      "| row | cluster, ranks | recipe | changed settings | framework |\n|---|---|---|---|---|\n";
   for (const PublishedRun& run : published_trainings().runs) {
     std::string changed = run.settings;
     if (run.grid_rows > 0) {
@@ -145,44 +145,45 @@ std::string reproduction_page(const std::vector<Reproduction>& all,
   return base::format(
       R"(# Reproduction
 
-Published trainings beside the simulator, written by `sluice reproduce --markdown`. Everything in a column "simulated"
-is simulated. [simulation.md](simulation.md) says how; `clusters/*.toml` and `recipes/*.toml` have every constant with
-a tag that says how sure it is.
+This page compares published trainings with the simulator; `sluice reproduce --markdown` writes it. All values in a
+column "simulated" are simulated. [simulation.md](simulation.md) describes the model. Every constant of
+`clusters/*.toml` and `recipes/*.toml` has a tag for its source.
 
 ## Predicted
 
-Every constant comes from another row or from the cluster's file. "Degrees of freedom" counts constants that were
-chosen with an eye on the figure itself: one latency for both figures of pfn-1024 (16 to 30 us keeps both within
-10%), none elsewhere. Rows without a bar are shown and claim nothing.
+Every constant comes from another row or from the cluster's file. The bar is the largest error that is accepted; a row
+without a bar claims nothing. "Degrees of freedom" counts the constants that were chosen to fit the figure itself: one
+latency for both figures of pfn-1024 (16 to 30 us keeps both within 10%), and none elsewhere.
 
 {}
 ## Calibrated
 
-One constant was solved from each figure, within what is plausible: the row then agrees by construction and proves
-nothing. "At the edge" means that no plausible value gives the figure; the nearest is taken, and the error stays.
-`sluice reproduce --calibrate` solves them anew.
+One constant was solved from each of these figures, within its plausible range. The row then agrees by construction
+and proves nothing. "At the edge" means that no plausible value gives the figure: the nearest value is used, and the
+error remains. `sluice reproduce --calibrate` solves the constants again.
 
 {}
 ## Links
 
-What the clusters of these rows have between and inside nodes. Plausible ranges are guesses of their own.
+The table shows the constants of the links in these clusters. The plausible ranges are our own estimates.
 
 {}
 ## Runs
 
-What was simulated for each row, and where it differs from the recipe's file.
+The table shows the training that was simulated for each row, and the settings that differ from the recipe's file. The
+speed of a device belongs to a framework; most clusters have a speed of only one.
 
 {}
 ## Stragglers
 
-A rank's step varies normally about its mean with a spread of {:.3g} ms and {:.0f}% of its compute time, the same on every
-cluster of GPUs; a step loses the expected largest deviation of its ranks. The form was chosen before anything was
-compared. TPU pods have none.
+The time of a rank's step is normally distributed, with a standard deviation of {:.3g} ms plus {:.0f}% of its compute time.
+It is the same on every cluster of GPUs. A step waits for its slowest rank, so it takes longer by the expected largest
+deviation of its ranks. This model was chosen before any comparison. TPU pods have no stragglers.
 
 ## Speeds that must not be shared
 
-The same runs with the speed of another framework on the same device. They must come out wrong, and by about as much
-as expected.
+These are the same runs with the speed of another framework on the same device. The results must be wrong, by about
+the expected error.
 
 {})",
       predicted_table(all), calibrated_table(all), links_table(), runs_table(),
@@ -194,9 +195,9 @@ std::string reproduction_text(const std::vector<Reproduction>& all) {
   for (const bool calibrated : {false, true}) {
     text += base::format("{}\n  {:<26} {:<26} {:>16} {:>16} {:>8}  {}\n",
                          calibrated
-                             ? "\nCalibrated: a constant was solved from the figure, which proves "
-                               "nothing"
-                             : "Predicted: every constant from elsewhere",
+                             ? "\nCalibrated: a constant was solved from the figure, so its error "
+                               "proves nothing"
+                             : "Predicted: every constant comes from elsewhere",
                          "row", "figure", "published", "simulated", "error",
                          calibrated ? "solved from it" : "constants from");
     for (const Reproduction& each : all) {
@@ -296,9 +297,9 @@ void add_reproduce(CLI::App& app, int& exit_status) {
       command->add_flag("--markdown", options->markdown, "Print the page docs/reproduction.md");
   command
       ->add_flag("--calibrate", options->calibrate,
-                 "Solve the constants of calibrated figures again")
+                 "Solve the constants of the calibrated figures again")
       ->excludes(markdown);
-  command->add_flag("--json", options->json, "One JSON document")->excludes(markdown);
+  command->add_flag("--json", options->json, "Print one JSON document")->excludes(markdown);
   command->footer(
       "Examples:\n"
       "  sluice reproduce\n"

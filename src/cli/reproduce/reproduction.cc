@@ -9,7 +9,7 @@ namespace sluice::cli {
 namespace {
 
 // Simulates each run once for all its figures.
-class Runs {
+class RunCache {
  public:
   Result<simulate::TrainingTime> time(const PublishedRun& run, int ranks) {
     const std::pair key{run.row, ranks};
@@ -59,7 +59,7 @@ double figure_of(Metric metric, const simulate::TrainingTime& time) {
 
 Result<std::vector<Reproduction>> reproduce() {
   std::vector<Reproduction> all;
-  Runs runs;
+  RunCache runs;
   for (const PublishedFigure& figure : published_trainings().figures) {
     const PublishedRun& run = published_trainings().run_of(figure.row);
     const Result<simulate::TrainingTime> time = runs.time(run, run.ranks);
@@ -95,7 +95,7 @@ Result<std::vector<CrossChecked>> cross_checks() {
     const Result<cluster::DeviceSpeed> other = simulate::speed_of(question.value());
     if (!other.ok()) return other.status();
     cluster::DeviceSpeed speed =
-        simulator.value().speed();  // keeps its own start-up and other times
+        simulator.value().speed();  // except for the curve, all times are its own
     speed.curve = other.value().curve;
     const Result<simulate::TrainingTime> time =
         simulator.value().time(speed, simulator.value().spread());
@@ -124,7 +124,7 @@ double value_of(Constant kind, const cluster::DeviceSpeed& speed, const simulate
   return 0;
 }
 
-// A figure as a function of its free constant.
+// Computes a figure for any value of its constant.
 class Trial {
  public:
   static Result<Trial> of(const PublishedFigure& figure) {
@@ -141,7 +141,7 @@ class Trial {
     return value_of(figure_.solved.kind, simulator_.speed(), question_.world);
   }
 
-  Result<double> with(double constant) {
+  Result<double> figure_with(double constant) {
     cluster::DeviceSpeed speed = simulator_.speed();
     simulate::Spread spread = simulator_.spread();
     switch (figure_.solved.kind) {
@@ -183,19 +183,19 @@ class Trial {
   simulate::TrainingSimulator simulator_;
 };
 
-// Solves by bisection, because a figure is monotonic in its constant.
+// Solves by bisection: a figure is monotonic in its constant.
 Result<Calibration> solve(const PublishedFigure& figure) {
   constexpr int kHalvings = 40;
-  constexpr double kAnyTimes = 2;  // range around the value in use if nothing is known
+  constexpr double kWidestFactor = 2;  // if no range is known: half to twice the value in use
   Result<Trial> trial = Trial::of(figure);
   if (!trial.ok()) return trial.status();
   Calibration answer{.figure = figure, .in_use = trial.value().in_use()};
   const bool ranged = figure.solved.most > 0;
-  double low = ranged ? figure.solved.least : answer.in_use / kAnyTimes;
-  double high = ranged ? figure.solved.most : answer.in_use * kAnyTimes;
-  const Result<double> at_low = trial.value().with(low);
+  double low = ranged ? figure.solved.least : answer.in_use / kWidestFactor;
+  double high = ranged ? figure.solved.most : answer.in_use * kWidestFactor;
+  const Result<double> at_low = trial.value().figure_with(low);
   if (!at_low.ok()) return at_low.status();
-  const Result<double> at_high = trial.value().with(high);
+  const Result<double> at_high = trial.value().figure_with(high);
   if (!at_high.ok()) return at_high.status();
   const bool rises = at_high.value() > at_low.value();
   if ((at_low.value() > figure.published) == (at_high.value() > figure.published)) {
@@ -206,7 +206,7 @@ Result<Calibration> solve(const PublishedFigure& figure) {
   }
   for (int i = 0; i < kHalvings; ++i) {
     const double middle = (low + high) / 2;
-    const Result<double> there = trial.value().with(middle);
+    const Result<double> there = trial.value().figure_with(middle);
     if (!there.ok()) return there.status();
     ((there.value() < figure.published) == rises ? low : high) = middle;
   }

@@ -2,7 +2,8 @@
 //
 // published/trainings.toml has the trainings and their figures. A figure is calibrated if a
 // constant was solved from it: it agrees by construction and proves nothing. A predicted figure
-// takes all its constants from other rows or from the cluster's file. The two are never mixed.
+// takes all its constants from other rows or from the cluster's file. Every figure is one or the
+// other.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +21,8 @@ std::string_view name(Metric metric);  // "time_to_train_s", ...
 
 enum class Constant : std::uint8_t { None, Speed, StartUp, LinkEfficiency, Spread };
 
-// The constant that was solved from a figure. `least` and `most` are its plausible values, our own
-// estimate; both are 0 if nothing is known.
+// The constant that was solved from a figure. `least` and `most` bound its plausible values, which
+// we estimated; both are 0 if nothing is known.
 struct SolvedConstant {
   Constant kind = Constant::None;
   std::string name;  // "P100 under Chainer, f32"
@@ -36,8 +37,8 @@ struct PublishedFigure {
   std::string source;     // tag of the published figure: "[R] abstract"
   SolvedConstant solved;  // of a calibrated figure
   std::string from;       // of a predicted figure: the source of its constants
-  int freedom = 0;        // number of constants chosen with an eye on this figure
-  double bar = 0;         // largest error that is accepted; 0: nothing is claimed
+  int freedom = 0;        // number of constants chosen to fit this figure
+  double bar = 0;         // largest accepted error; 0: nothing is claimed
   int base_ranks = 1;     // an efficiency is relative to this many ranks
   bool calibrated() const { return solved.kind != Constant::None; }
 };
@@ -52,7 +53,7 @@ struct PublishedRun {
   int grid_rows = 0;  // rows of a torus; 0: the nodes are the rows
 };
 
-// The run with another framework's speed, which must be wrong by about the expected error.
+// A run with another framework's speed. The result must be wrong by about the expected error.
 struct CrossCheck {
   std::string row;
   std::string framework;
@@ -63,7 +64,7 @@ struct CrossCheck {
 // The plausible values of a constant of a cluster's links.
 struct LinkConstant {
   std::string cluster;
-  std::string_view name;  // "links between nodes, % of their rate"
+  std::string_view name;  // "efficiency of the links between nodes, %"
   double least = 0;
   double most = 0;
   double (*value)(const cluster::Cluster& cluster) = nullptr;
@@ -113,7 +114,7 @@ struct Calibration {
   bool at_edge = false;  // no plausible value gives the figure, so this is the nearest one
 };
 
-// Solves the constant of every calibrated figure; all other constants keep the values in use.
+// Solves the constant of every calibrated figure again. All other constants keep the values in use.
 Result<std::vector<Calibration>> calibrate();
 
 // The value in use: images/s of the first point of a speed's curve, seconds, or a fraction of a
