@@ -33,21 +33,21 @@
 namespace sluice {
 
 namespace engine {
-class CommunicatorState;  // opaque to users: what a Communicator and its Works share
+class CommunicatorState;  // opaque to users: the state that a Communicator and its Works share
 }
 
 struct CollectiveOptions {
   DataType type = DataType::F32;
   ReduceOp op = ReduceOp::Sum;  // of all_reduce, reduce_scatter and reduce
   Rank root = 0;                // of broadcast and reduce
-  std::string algorithm;        // a name, as "ring"; empty: chosen by size
+  std::string algorithm;        // a name like "ring"; empty: Sluice chooses one by size
 };
 
 // Memory that peers read and write in place. It is freed with the last copy of the handle, and must
 // outlive the collectives on it.
 class SLUICE_API Pool {
  public:
-  // For Communicator::allocate(). Memory from elsewhere works too, but peers cannot reach it.
+  // Communicator::allocate() uses this. Other memory works too, but peers cannot read it in place.
   Pool(std::shared_ptr<std::byte> data, std::size_t bytes)
       : data_{std::move(data)}, bytes_{bytes} {}
 
@@ -71,9 +71,9 @@ class SLUICE_API Work {
   // (the first form: the communicator's).
   void wait();
   void wait(std::chrono::milliseconds deadline);
-  // Whether wait() would return at once. Never blocks; throws what wait() throws.
+  // Whether wait() would return at once. Never blocks. Throws what wait() throws.
   bool done();
-  // What wait() would throw, or ok. Neither blocks nor throws, and moves no data.
+  // The error that wait() would throw, or ok. Neither blocks nor throws, and moves no data.
   Status status() const;
 
   // For the library itself.
@@ -89,21 +89,21 @@ class SLUICE_API Work {
 class SLUICE_API Communicator {
  public:
   // The ranks that `sluice launch`, mpirun, srun or torchrun started, on one machine or several; a
-  // single rank when none of them did. Blocks until all ranks have joined. Throws Error when they
-  // have not after `deadline`, with the names of the missing ranks, or when an environment variable
-  // is wrong.
+  // single rank when none of them did. Blocks until all ranks have joined. Throws Error when some
+  // have not joined after `deadline`, with the numbers of the missing ranks, or when an environment
+  // variable is wrong.
   static Communicator from_env(std::chrono::milliseconds deadline = std::chrono::minutes{2});
 
-  // One communicator for each rank, to be used by threads of this process. Does not block. Throws
+  // One communicator for each rank; the ranks are threads of this process. Does not block. Throws
   // Error when `ranks` is less than 1.
   static std::vector<Communicator> in_process(int ranks);
 
   Rank rank() const;
   int size() const;
   int node() const;        // the machine that this rank is on, from 0
-  int local_rank() const;  // its number among this communicator's ranks there, from 0
+  int local_rank() const;  // this rank's number among the communicator's ranks there, from 0
 
-  // The longest time for which a collective may stand still before it fails. 10 minutes by default.
+  // The longest time without progress before a collective fails. 10 minutes by default.
   void set_deadline(std::chrono::milliseconds deadline);
 
   // Throws Error when there is not enough memory.
@@ -123,7 +123,7 @@ class SLUICE_API Communicator {
   Work reduce(void* data, std::size_t count, const CollectiveOptions& options = {});
   Work all_reduce(const Pool& pool, const CollectiveOptions& options = {});
 
-  // Blocks until every rank has called it. Throws as Work::wait().
+  // Blocks until every rank has called it. Throws like Work::wait().
   void barrier();
 
   // The algorithm that such a call would run: the one in `options`, else the one that
@@ -133,14 +133,15 @@ class SLUICE_API Communicator {
                                  const CollectiveOptions& options = {}) const;
 
   // A communicator of the ranks that pass the same colour, ordered by key and then by rank. Every
-  // rank must call it. Blocks until all have; throws as Work::wait(), or when ranks cannot connect.
+  // rank must call it. Blocks until all have. Throws like Work::wait(), or when ranks cannot
+  // connect.
   Communicator split(int colour, int key = 0);
 
   struct Slice {
     std::size_t first = 0;
     std::size_t count = 0;
   };
-  // The elements of rank's part in reduce_scatter and all_gather.
+  // The elements of a rank's part in reduce_scatter and all_gather.
   Slice slice(std::size_t count, Rank rank) const;
 
   // For the library itself.

@@ -20,7 +20,7 @@ namespace sluice::engine {
 class Plan;
 class ProgressHooks;
 
-// The one record of a collective: the call fills it in, both queues carry it, the execution reads
+// The record of one collective: the call fills it in, both queues carry it, and the execution reads
 // it.
 struct Request {
   // What the user called. All ranks must agree on it.
@@ -29,10 +29,10 @@ struct Request {
   DataType type = DataType::F32;
   ReduceOp op = ReduceOp::Sum;
   Rank root = 0;
-  const Algorithm* algorithm = nullptr;  // built in; null: not chosen yet
+  const Algorithm* algorithm = nullptr;  // a built-in one; null: not chosen yet
   std::size_t count = 0;                 // elements
 
-  // What belongs to this rank alone.
+  // This rank's own part.
   std::byte* data = nullptr;
   ProgressHooks* hooks = nullptr;
 
@@ -45,15 +45,15 @@ struct Request {
   std::size_t bytes() const { return count * size_of(type); }
 };
 
-// The agreed fields except number and count, in one word.
+// The agreed fields except number and count, packed into 64 bits.
 std::uint64_t packed_kind(const Request& request);
 // A peer's request, from its status board or its message. Only the agreed fields are set.
 Request unpacked(std::uint64_t number, std::uint64_t kind, std::uint64_t count);
 
-// A hash of the agreed fields. Every message carries it, so that a mismatch is found.
+// A hash of the agreed fields. Every message carries it, so that its receiver notices a mismatch.
 std::uint64_t signature_of(const Request& request);
 
-// The header of a message of that many bytes to a rank of another node.
+// The header of a message with that many bytes to a rank of another node.
 transport::MessageHeader header_of(const Request& request, std::uint64_t bytes);
 
 // "all_reduce of 1000 f32 (sum) by ring".
@@ -65,22 +65,22 @@ class RunningCollective {
 
   virtual void begin(const Request& request) = 0;
 
-  // Moves what can be moved and never blocks. Returns true when this rank's part is done and no
-  // peer needs its memory any more. An error is final: a peer's request differs, a peer gave up, or
-  // its memory cannot be reached.
+  // Moves the data that can be moved, and never blocks. Returns true when this rank's part is done
+  // and no peer needs its memory any more. An error is final: a peer's request differs, a peer gave
+  // up, or its memory cannot be reached.
   virtual Result<bool> advance() = 0;
 
-  // A number that changes whenever anything has moved.
+  // A number that changes whenever data has moved.
   virtual std::uint64_t moved() const = 0;
 
-  // The present step, counted from 1, and the number of steps. Both are for messages.
+  // The present step, counted from 1, and the number of steps, for error messages.
   virtual int step() const = 0;
   virtual int steps() const = 0;
-  // A peer without which it cannot go on now; kOwn: none.
+  // A peer that it must wait for now; kOwn: none.
   virtual Rank waits_for() const = 0;
-  // After Code::Mismatch: the peer whose message was of another collective.
+  // After Code::Mismatch: the peer whose message belongs to another collective.
   virtual Rank mismatched_peer() const = 0;
-  // Whether it cannot complete unless the peer still does something.
+  // Whether it cannot complete without a further action of the peer.
   virtual bool needs(Rank peer) const = 0;
 };
 
@@ -111,7 +111,7 @@ class EagerExchange final : public RunningCollective {
   Endpoint& endpoint_;
   std::uint64_t exchanges_ = 0;  // begun so far
   Request request_;
-  Rank arrived_ = 0;  // the slots of all lower ranks are here
+  Rank arrived_ = 0;  // the slots of all lower ranks have arrived
   std::vector<const void*> sources_;
 };
 

@@ -26,8 +26,8 @@ std::byte* shared_control_block(Communicator& communicator, const transport::Gro
   transport::MemoryBlock control;
   if (leader == whole.rank()) {
     // Never released, because members leave in any order.
-    const int seats = static_cast<int>(local_members.size());
-    control = whole.memory().allocate(transport::ControlBlock::bytes(seats)).value();
+    const int local_ranks = static_cast<int>(local_members.size());
+    control = whole.memory().allocate(transport::ControlBlock::bytes(local_ranks)).value();
     ids[static_cast<std::size_t>(leader)] = static_cast<std::int64_t>(control.id);
   }
   communicator.all_reduce(ids.data(), ids.size(), {.type = DataType::I64}).wait();
@@ -119,10 +119,12 @@ Communicator::Slice Communicator::slice(std::size_t count, Rank rank) const {
 }
 
 Communicator Communicator::split(int colour, int key) {
-  throw_unless_ok(state_->context()->drain());  // a rank that connects moves no collectives
+  // Later, while this rank connects to the others, it moves no collectives.
+  throw_unless_ok(state_->context()->drain());
   const auto ranks = static_cast<std::size_t>(size());
   const auto me = static_cast<std::size_t>(rank());
-  // Every rank learns all colours and keys: a sum in which each rank fills its own two numbers.
+  // Every rank gets all colours and keys from a sum in which each rank sets only its own two
+  // numbers.
   std::vector<std::int64_t> pairs(2 * ranks, 0);
   pairs[2 * me] = colour;
   pairs[2 * me + 1] = key;

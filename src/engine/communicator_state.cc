@@ -29,7 +29,7 @@ CommunicatorState::CommunicatorState(std::unique_ptr<transport::Group> group,
 CommunicatorState::~CommunicatorState() {
   destructor_lock_ = context_->lock();
   std::erase(context_->communicators, this);
-  if (!is_complete(issued_))  // peers may still be reading this rank's memory
+  if (!is_complete(issued_))  // peers may still read this rank's memory
     fail({Code::PeerLost, "this rank has left"}, kOwn);
   if (!context_->communicators.empty()) return;
   if (destructor_lock_.owns_lock()) destructor_lock_.unlock();
@@ -134,7 +134,7 @@ Result<std::uint64_t> CommunicatorState::submit(Collective collective, void* dat
   return ++issued_;
 }
 
-// Queues what was submitted, in the order of issue.
+// Queues the submitted requests, in the order of issue.
 void CommunicatorState::enqueue_submitted() {
   if (!context_->progress_thread) return;
   batch_.clear();
@@ -235,8 +235,8 @@ Status CommunicatorState::wait(std::uint64_t number, std::chrono::milliseconds d
   return is_complete(number) ? Status{} : failure_;
 }
 
-// The thread sleeps on the bell and the sockets and checks the peers. This caller sleeps until the
-// thread notifies it.
+// The progress thread sleeps on the doorbell and the sockets, and checks the peers. This caller
+// sleeps until the thread notifies it.
 template <class Done>
 bool CommunicatorState::wait_beside_progress_thread(transport::Clock::time_point until,
                                                     const Done& done) {

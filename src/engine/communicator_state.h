@@ -1,10 +1,10 @@
-// communicator_state.h - a communicator at one rank: the queue of its collectives, and how far they
-// are.
+// communicator_state.h - a communicator at one rank: the queue of its collectives, and their
+// progress.
 //
 // Collectives of one communicator run one after the other, in the order of issue, which is the same
 // at every rank. Those of several communicators of a rank run side by side.
 //
-// What happens when a peer dies is in failure/: failure_detector.h finds the culprit, and
+// The handling of failures is in failure/: failure_detector.h finds the culprit, and
 // communicator_failure.cc has the functions of this class that fail the communicator.
 //
 // Thread-safety: the communicators of a rank belong to one thread at a time, and to its progress
@@ -47,7 +47,7 @@ class CommunicatorState {
   void set_deadline(std::chrono::milliseconds deadline) { deadline_ = deadline; }
   std::chrono::milliseconds deadline() const { return deadline_; }
   const Choices& choices() const { return choices_; }
-  // For later calls. All ranks must set the same choices between the same two calls.
+  // Takes effect for later calls. All ranks must set the same choices between the same two calls.
   void set_choices(Choices choices) { choices_ = std::move(choices); }
 
   // The id of the next communicator split from this one; the same at all its ranks.
@@ -73,14 +73,14 @@ class CommunicatorState {
   // Ok when the collective is complete. An error is the failure of this communicator.
   Status wait(std::uint64_t number, std::chrono::milliseconds deadline);
   Status wait_for_all() { return is_complete(issued_) ? Status{} : wait(issued_, deadline_); }
-  // For callers that poll and never wait: moves what can be moved, and checks the peers now and
-  // then.
+  // For callers that poll and never wait: moves the data that can be moved, and checks the peers
+  // now and then.
   void poll();
 
-  // These two are called with the context's mutex, where it has a progress thread.
-  // Moves what can be moved. True: nothing is left to do.
+  // REQUIRES, for these two: the caller holds the context's mutex if there is a progress thread.
+  // Moves the data that can be moved. True: nothing is left to do.
   bool progress();
-  // Fails the communicator if a peer is lost that the present collective needs.
+  // Fails the communicator if the present collective needs a peer that is lost.
   void check_peers();
 
  private:
@@ -123,13 +123,13 @@ class CommunicatorState {
   FailureDetector detector_;
   std::vector<Request> queue_;  // from head_ on
   std::size_t head_ = 0;
-  bool begun_ = false;             // the first of the queue
-  bool reported_waiting_ = false;  // the board names a peer that this rank waits for
+  bool begun_ = false;             // the first collective of the queue has begun
+  bool reported_waiting_ = false;  // the status board names a peer that this rank waits for
   std::uint64_t issued_ = 0;
   std::atomic<std::uint64_t> completed_{0};
-  std::mutex inbox_mutex_;      // held only to put in and take out
+  std::mutex inbox_mutex_;      // held only to add and to remove requests
   std::vector<Request> inbox_;  // submitted to the progress thread
-  std::vector<Request> batch_;  // taken out of the inbox; kept for its memory
+  std::vector<Request> batch_;  // removed from the inbox; a member, so that its memory is reused
   std::uint64_t id_;
   std::uint64_t splits_ = 0;  // communicators split from this one so far
   std::vector<transport::MemoryBlock> blocks_;
@@ -137,7 +137,7 @@ class CommunicatorState {
   std::atomic<bool> failed_{false};
   std::chrono::milliseconds deadline_ = kDefaultDeadline;
   transport::Clock::time_point last_check_ = transport::Clock::now();
-  transport::Clock::time_point last_report_{};  // to ranks of other nodes
+  transport::Clock::time_point last_report_{};  // the last status update to other nodes
   std::uint64_t moved_ = 0;                     // of the present collective, at the last check
   transport::Clock::time_point last_moved_{};
 };

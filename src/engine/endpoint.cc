@@ -48,8 +48,8 @@ const transport::ChannelMessage* Endpoint::oldest(Rank peer) const {
 
 bool Endpoint::take(Rank peer) {
   transport::Channel& channel = group_->channel_from(peer);
-  // A rank withdraws before its memory changes. If the withdrawal is not visible now, after all
-  // reads, then the bytes had not changed. Once the message is taken, its sender may change them.
+  // A rank withdraws before its memory changes. If no withdrawal is visible now, after all reads,
+  // the bytes had not changed. Once the message is taken, its sender may change them.
   fence_after_reads();
   if (channel.withdrawn.load(std::memory_order_acquire) != 0) return false;
   channel.taken.store(++taken_[index(peer)], std::memory_order_seq_cst);
@@ -61,7 +61,7 @@ void Endpoint::withdraw() {
   for (Rank peer = 0; peer < size(); ++peer) {
     if (!is_remote(peer)) group_->channel_to(peer).withdrawn.store(1, std::memory_order_seq_cst);
   }
-  // Forgotten, so that it is never released.
+  // The destructor must not release it.
   std::fill(staging_.begin(), staging_.end(), transport::MemoryBlock{});
 }
 

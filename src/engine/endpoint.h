@@ -1,10 +1,10 @@
 // endpoint.h - the messages between this rank and its peers.
 //
-// To a rank of this node a message names where the bytes are, and counts as taken when its receiver
-// has used them. To a rank of another node the bytes themselves travel, and the message counts as
+// A message to a rank of this node names the location of its bytes, and counts as taken when its
+// receiver has used them. A message to a rank of another node carries its bytes, and counts as
 // taken when this rank may change them.
 //
-// An endpoint lives as long as its communicator; one collective after the other uses it.
+// An endpoint lives as long as its communicator, and serves one collective after the other.
 // Thread-safety: one thread at a time.
 #pragma once
 
@@ -29,7 +29,7 @@ class Endpoint {
   bool is_remote(Rank peer) const { return !group_->is_local(peer); }
   bool has_network() const { return group_->network() != nullptr; }
 
-  // Messages to any peer.
+  // How many messages to a peer were posted and taken, and whether the window has room for another.
   bool can_post(Rank peer) const { return posted(peer) - taken_by(peer) < transport::kWindow; }
   std::uint64_t posted(Rank peer) const { return posted_[index(peer)]; }
   std::uint64_t taken_by(Rank peer) const;
@@ -39,7 +39,7 @@ class Endpoint {
     ++posted_[index(peer)];
     network().send(peer, header, data);
   }
-  // From a rank of another node, as Network defines them.
+  // Messages from a rank of another node, as Network defines these functions.
   const transport::MessageHeader* incoming(Rank peer) const { return network().incoming(peer); }
   std::span<const std::byte> arrived(Rank peer) const { return network().arrived(peer); }
   void consume(Rank peer, std::uint64_t bytes) { network().consume(peer, bytes); }
@@ -54,10 +54,12 @@ class Endpoint {
   void post(Rank peer, const transport::ChannelMessage& message);
   // From a rank of this node: the oldest message that has not been taken; null if there is none.
   const transport::ChannelMessage* oldest(Rank peer) const;
-  // Takes that message. False: the peer has given up, so the bytes that were read may be wrong.
+  // Counts that message as taken. False: the peer has given up, so the bytes that were read may be
+  // wrong.
   bool take(Rank peer);
 
-  // This rank gives up. Its memory stays as it is for peers that are still reading.
+  // Reports to all local peers that this rank gives up. Its staging memory is never released,
+  // because peers may still read it.
   void withdraw();
 
   // Memory for a staged segment to a peer. REQUIRES: can_post(peer). A peer has kWindow segments,

@@ -20,7 +20,7 @@ void Execution::begin(const Request& request) {
   left_ = instructions.size();
   progress_.assign(instructions.size(), {});
   open_.clear();
-  open_.reserve(instructions.size());  // how many are open at once depends on timing
+  open_.reserve(instructions.size());  // the number of open instructions depends on timing
   for (std::uint32_t i = 0; i < instructions.size(); ++i) {
     progress_[i].waits = instructions[i].waits;
     if (instructions[i].waits == 0 && instructions[i].kind != Instruction::Kind::Send)
@@ -79,7 +79,7 @@ Execution::Piece Execution::piece(const Range& range, std::uint64_t bytes_in) co
     const std::uint64_t offset = to(range.first) + bytes_in;
     return {buffer(range.buffer) + offset, offset, first_end - offset};
   }
-  const std::uint64_t offset = bytes_in - first_bytes;  // it wraps to the beginning
+  const std::uint64_t offset = bytes_in - first_bytes;  // the range wraps to the beginning
   const std::uint64_t wrapped = end > chunking.chunks() ? to(end - chunking.chunks()) : 0;
   return {buffer(range.buffer) + offset, offset, wrapped - offset};
 }
@@ -126,8 +126,8 @@ void Execution::finish(std::uint32_t index) {
   }
 }
 
-// Posts what may be sent to the peer next, and finishes the sends that it has taken. True if
-// anything moved.
+// Posts the next sends to the peer that may start, and finishes the sends that it has taken. True
+// if anything moved.
 Result<bool> Execution::advance_sends(Rank peer) {
   const auto p = static_cast<std::size_t>(peer);
   const auto sends = plan_->sends_to(peer);
@@ -183,8 +183,8 @@ bool Execution::is_next(std::uint32_t receive, Rank peer) const {
   return next_receive_[p] < receives.size() && receives[next_receive_[p]] == receive;
 }
 
-// Checks that the next message from a rank of another node is of this collective. False: none is
-// here.
+// Checks that the next message from a rank of another node belongs to this collective. False: no
+// message has arrived.
 Result<bool> Execution::has_message_from(Rank remote) {
   const transport::MessageHeader* const header = endpoint_.incoming(remote);
   if (header == nullptr) return false;
@@ -194,7 +194,7 @@ Result<bool> Execution::has_message_from(Rank remote) {
 }
 
 // Finds the peer's next message. Without one, incoming.left stays 0.
-Status Execution::look_for(Rank peer, Incoming& incoming) {
+Status Execution::find_message(Rank peer, Incoming& incoming) {
   if (endpoint_.is_remote(peer)) {
     const Result<bool> here = has_message_from(peer);
     if (!here.ok() || !here.value()) return here.status();
@@ -219,7 +219,8 @@ Status Execution::look_for(Rank peer, Incoming& incoming) {
   return {};
 }
 
-// All of it has been used. False: the peer has given up, so the bytes may be wrong.
+// Takes a message whose bytes have all been used. False: the peer has given up, so they may be
+// wrong.
 bool Execution::take(Rank peer, const Incoming& incoming) {
   if (!endpoint_.is_remote(peer)) return endpoint_.take(peer);
   endpoint_.consume(peer, incoming.whole);
@@ -263,7 +264,7 @@ Result<bool> Execution::advance_receive(std::uint32_t index) {
       }
       Incoming& incoming = incoming_[static_cast<std::size_t>(source)];
       if (incoming.left == 0) {
-        if (Status status = look_for(source, incoming); !status.ok()) return status;
+        if (Status status = find_message(source, incoming); !status.ok()) return status;
         if (incoming.left == 0) return false;
       }
       in_place = in_place && incoming.delivery == transport::Delivery::InPlace;
@@ -320,7 +321,7 @@ void Execution::store_everywhere(const Instruction& receive, std::byte* target,
   target_data_.assign(1, target);
   for (const std::uint32_t send : plan_->pushes(receive)) {
     const Rank peer = plan_->instructions()[send].peer;
-    // The plan has checked: the result belongs where the peer's part lay, and no rank reads there.
+    // The plan has checked that the result replaces the peer's part, and that no rank reads it.
     target_data_.push_back(const_cast<std::byte*>(incoming_[static_cast<std::size_t>(peer)].data));
   }
   kernels::reduce_to_all(reduction_of(receive), target_data_, source_data_, bytes / element_);

@@ -1,11 +1,11 @@
 // execution.h - runs a plan for one collective at one rank.
 //
-// advance() moves whatever can be moved and never blocks. The order is the plan's dataflow;
+// advance() moves the data that can be moved, and never blocks. The order is the plan's dataflow;
 // messages to and from each peer are in order, and at most kWindow of them are outstanding. Inside
 // a node, one message names a transfer's bytes where the peer can read them in place; other bytes
-// are copied to staged segments first. Between nodes the bytes travel. A receive that reduces reads
-// all its sources in one pass, straight out of the senders' memory or out of the network's buffers.
-// A receive that only copies reads from the network straight into its buffer.
+// are copied to staged segments first. Between nodes the bytes themselves are sent. A receive that
+// reduces reads all its sources in one pass, directly from the senders' memory or from the
+// network's buffers. A receive that only copies reads from the network directly into its buffer.
 //
 // Thread-safety: one thread at a time. Reused from collective to collective, so that a steady state
 // allocates nothing.
@@ -40,7 +40,7 @@ class Execution final : public RunningCollective {
   struct Incoming {
     const std::byte* data = nullptr;
     std::uint64_t left = 0;
-    std::uint64_t whole = 0;  // `left` at first
+    std::uint64_t whole = 0;  // the first value of `left`
     transport::Delivery delivery = transport::Delivery::InPlace;
   };
   struct Progress {
@@ -55,7 +55,7 @@ class Execution final : public RunningCollective {
     std::uint64_t bytes = 0;
   };
 
-  // The contiguous piece of a range that begins `bytes_in` bytes into it; ranges may wrap once.
+  // The contiguous piece of a range from its byte `bytes_in` on; a range may wrap once.
   Piece piece(const Range& range, std::uint64_t bytes_in) const;
   std::uint64_t bytes_of(const Range& range) const;
   std::byte* buffer(BufferId id) const;
@@ -70,7 +70,7 @@ class Execution final : public RunningCollective {
   bool is_next(std::uint32_t receive, Rank peer) const;
   bool has_nothing_from(Rank peer) const;
   Result<bool> has_message_from(Rank remote);
-  Status look_for(Rank peer, Incoming& incoming);
+  Status find_message(Rank peer, Incoming& incoming);
   bool take(Rank peer, const Incoming& incoming);
 
   bool may_push(const Instruction& receive) const;
@@ -87,7 +87,7 @@ class Execution final : public RunningCollective {
   std::vector<Progress> progress_;             // of each instruction
   std::vector<std::uint32_t> open_;            // receives and locals that wait for no instruction
   std::vector<std::uint32_t> next_send_;       // for each peer: index in plan.sends_to()
-  std::vector<std::uint32_t> next_sent_done_;  // the same, of the oldest that is not yet taken
+  std::vector<std::uint32_t> next_sent_done_;  // likewise, the oldest send that is not taken yet
   std::vector<std::uint32_t> next_receive_;    // for each peer: index in plan.receives_from()
   std::vector<Incoming> incoming_;             // for each peer
   std::vector<std::byte> scratch_;

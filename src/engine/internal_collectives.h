@@ -1,9 +1,9 @@
-// internal_collectives.h - collectives for the layers above that users do not need.
+// internal_collectives.h - collectives that the layers above need and users do not.
 //
-// A collective in the background is moved by the rank's progress thread while the caller computes.
-// The first one starts the thread, which ends with the rank's last communicator. It moves
-// everything that the rank has issued, on any communicator. A caller in wait() helps, so hooks run
-// on either thread.
+// The rank's progress thread moves a collective in the background while the caller computes. The
+// first such collective starts the thread, which ends with the rank's last communicator. The thread
+// moves all collectives that the rank has issued, on any communicator. A caller in wait() does the
+// same, so hooks run on either thread.
 //
 // Thread-safety: a communicator still belongs to one thread at a time. All its collectives, in the
 // background or not, run in the order of issue.
@@ -35,7 +35,7 @@ SLUICE_API Work all_reduce_in_background(Communicator& communicator, void* data,
                                          const CollectiveOptions& options, ProgressHooks* hooks);
 
 // Whether all ranks pass the same value; every rank gets the same answer. Every rank must call it.
-// Blocks and throws as Work::wait().
+// Blocks and throws like Work::wait().
 SLUICE_API bool same_everywhere(Communicator& communicator, std::uint64_t value);
 
 }  // namespace sluice::engine

@@ -1,8 +1,8 @@
-// join.cc - how the ranks of a communicator come together: as processes that a launcher started
-// (from_env), or as threads of one process (in_process).
+// join.cc - makes the communicator of all ranks: processes that a launcher started (from_env), or
+// threads of one process (in_process).
 //
-// Ranks of one node meet in shared memory. Ranks of different nodes connect by what
-// SLUICE_TRANSPORT names, else by MPI where Open MPI started the ranks, else by TCP.
+// Ranks of one node join in shared memory. Ranks of different nodes connect through the network
+// that SLUICE_TRANSPORT names, else through MPI where Open MPI started the ranks, else through TCP.
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -52,7 +52,7 @@ std::vector<transport::RankLocation> locations_of(const std::vector<std::string>
   return locations;
 }
 
-// Where the ranks are, and the memory that those of this node share.
+// The locations of all ranks, and the memory that the ranks of this node share.
 struct Joined {
   std::vector<transport::RankLocation> locations;
   transport::JoinedMemory memory;
@@ -88,8 +88,8 @@ Result<Joined> join_node(const bootstrap::Placement& placement,
   return Joined{std::move(locations), {std::move(memory), control.value().data}};
 }
 
-// The token that the ranks of all nodes share. MPICH's own name for a job is known on one node
-// only.
+// The token that the ranks of all nodes share. MPICH's own name of a job differs from node to node,
+// so it cannot be the token.
 std::string common_token(const bootstrap::Placement& placement) {
   return placement.token_given || placement.launcher != "MPICH" ? placement.token : "";
 }
@@ -196,7 +196,7 @@ Result<std::unique_ptr<transport::Group>> join_by_mpi(const bootstrap::Environme
   return make_group(placement.rank, std::move(joined), std::move(network).value());
 }
 
-// Returns when all ranks have joined, or fails with a sentence that names the missing ranks.
+// Returns when all ranks have joined. The error names the missing ranks.
 Result<std::unique_ptr<transport::Group>> join_ranks(const bootstrap::Environment& environment,
                                                      const bootstrap::Placement& placement,
                                                      transport::Clock::time_point deadline) {
@@ -235,7 +235,7 @@ Communicator Communicator::from_env(std::chrono::milliseconds deadline) {
   auto context = group->network() == nullptr
                      ? std::make_shared<engine::RankContext>(placement.ranks)
                      : std::make_shared<engine::RankContext>(*group->network());
-  // The ranks agree on their choices by collectives, which run by typical constants.
+  // The ranks agree on their choices with collectives, which use typical constants until then.
   engine::Choices first{engine::RankOrder{*group}, group->rank(), engine::typical_constants(), {}};
   Communicator joined{std::make_shared<engine::CommunicatorState>(
       std::move(group), std::move(context), std::move(first))};
@@ -251,7 +251,7 @@ std::vector<Communicator> Communicator::in_process(int ranks) {
   const CostConstants constants = engine::load_constants(engine::constants_path(environment, ranks))
                                       .value_or(engine::typical_constants());
   const std::vector<engine::AlgorithmOverride> overrides =
-      engine::overrides_of(environment).value();
+      engine::overrides_from(environment).value();
   std::vector<Communicator> communicators;
   for (auto& group : transport::make_inproc_groups(ranks)) {
     engine::Choices choices{engine::RankOrder{*group}, group->rank(), constants, overrides};

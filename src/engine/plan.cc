@@ -199,29 +199,30 @@ void Plan::find_pushes(const Schedule& schedule, Rank rank, const schedule::Even
     receive.first_push = static_cast<std::uint32_t>(pushes_.size());
     const auto from = sources(receive);
     for (std::size_t s = 0; s < own.sends.size(); ++s) {
-      // It must be a send of this result, wait for nothing but the sum, and go to a source of the
-      // sum.
+      // A push replaces a send of this result that waits only for the sum and goes to a source of
+      // the sum.
       const auto& [send, send_index] = own.sends[s];
       const bool of_result = send->range == receive.range &&
                              own.before[send_index] == Indices{index} &&
                              std::find(from.begin(), from.end(), send->peer) != from.end();
       if (!of_result) continue;
-      // The peer must copy it to the same range,
+      // The peer must copy the result to the same range.
       const Write* const copy = graph.event_of_send(rank, s).write;
       if (copy->combine != Combine::Copy || copy->range != receive.range) continue;
-      // and must have sent its part from there, with no later reader that the copy waits for.
+      // The peer must have sent its part from that range, and its copy must wait only for that send
+      // and for operations that the send waits for.
       const RankOperations& peer = operations_of(send->peer);
       for (std::size_t g = 0; g < peer.sends.size(); ++g) {
-        const Send* const given = peer.sends[g].first;
-        const std::uint32_t given_index = peer.sends[g].second;
-        if (graph.event_of_send(send->peer, g).write != write || given->range != receive.range)
+        const Send* const part = peer.sends[g].first;
+        const std::uint32_t part_index = peer.sends[g].second;
+        if (graph.event_of_send(send->peer, g).write != write || part->range != receive.range)
           continue;
-        const Indices& copy_after = peer.before[peer.writes.at(copy)];
-        const Indices& given_after = peer.before[given_index];
+        const Indices& before_copy = peer.before[peer.writes.at(copy)];
+        const Indices& before_part = peer.before[part_index];
         const bool free =
-            std::all_of(copy_after.begin(), copy_after.end(), [&](std::uint32_t earlier) {
-              return earlier == given_index || std::find(given_after.begin(), given_after.end(),
-                                                         earlier) != given_after.end();
+            std::all_of(before_copy.begin(), before_copy.end(), [&](std::uint32_t earlier) {
+              return earlier == part_index || std::find(before_part.begin(), before_part.end(),
+                                                        earlier) != before_part.end();
             });
         if (free) pushes_.push_back(send_index);
       }

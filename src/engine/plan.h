@@ -1,10 +1,11 @@
 // plan.h - a rank's Program, compiled for execution.
 //
-// The instructions are the Program's operations. Each knows which instructions must finish before
+// The instructions are the Program's operations. Each has the instructions that must finish before
 // it, by the same conflicts that verify() orders by. Two facts come from the whole schedule. The
-// first is which sums are whole: there a mean is divided. The second is which results can be
-// pushed: a rank that adds up a range out of its peers' buffers stores the sum in those buffers
-// too, where the schedule would send it straight back. Thread-safety: immutable once built.
+// first is which sums are whole: a mean is divided there. The second is which results can be
+// pushed: a rank that adds up a range from its peers' buffers stores the sum in those buffers too,
+// where the schedule would send the sum back to them.
+// Thread-safety: immutable once built.
 #pragma once
 
 #include <cstdint>
@@ -28,9 +29,9 @@ struct Instruction {
   Combine combine = Combine::Copy;
   bool whole_sum = false;  // the result has every rank's contribution
   std::int32_t step = 0;
-  Rank peer = 0;  // of a send
+  Rank peer = 0;  // the receiver of a send
   Range range;
-  std::uint32_t first_source = 0;  // ranks or kOwn of a receive, buffers of a local operation
+  std::uint32_t first_source = 0;  // of a receive: ranks or kOwn; of a local operation: buffers
   std::uint32_t source_count = 0;
   std::uint32_t first_follower = 0;  // instructions that wait for this one
   std::uint32_t follower_count = 0;
@@ -44,8 +45,7 @@ class Plan {
   // REQUIRES: the schedule is proven.
   Plan(const Schedule& schedule, Rank rank);
 
-  // The same plan for other numbers of the ranks: ranks[i] is the rank at position i of the
-  // schedule.
+  // The same plan with other rank numbers: ranks[i] is the rank at position i of the schedule.
   Plan renumbered(const std::vector<Rank>& ranks) const;
 
   const Chunking& chunking() const { return chunking_; }
@@ -85,8 +85,8 @@ class Plan {
   std::vector<std::vector<std::uint32_t>> receives_from_;
 };
 
-// The plan of a shape, whose schedule is proven at first use. Proofs and plans are kept for the
-// whole process. An error where the schedule cannot be proven.
+// The plan of a shape. Its schedule is proven at first use. Proofs and plans are kept for the whole
+// process. Fails when the schedule cannot be proven.
 Result<std::shared_ptr<const Plan>> proven_plan(const Algorithm& algorithm, const Shape& shape,
                                                 Rank rank);
 

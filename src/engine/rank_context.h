@@ -1,9 +1,9 @@
-// rank_context.h - what the communicators of one rank share: how the rank waits, and its progress
-// thread.
+// rank_context.h - the state that the communicators of one rank share: how the rank waits, and its
+// progress thread.
 //
 // Until a rank has a progress thread, the caller that waits moves its collectives, without a lock.
-// From then on `mutex` must be held to move them, by the thread or by a caller that waits and
-// helps. It is held while collectives are moved, never while a thread sleeps.
+// After that, the progress thread moves them, and so does a caller that waits; both must hold
+// `mutex`. It is held while collectives are moved, and never while a thread sleeps.
 #pragma once
 
 #include <atomic>
@@ -21,7 +21,8 @@ class CommunicatorState;
 struct RankContext;
 
 // Moves the collectives of a rank while its caller computes. The thread sleeps until wake(). Then
-// it moves collectives until nothing is left to do; in between it sleeps as a waiting caller would.
+// it moves collectives until nothing is left to do. When nothing can be moved at present, it sleeps
+// as a waiting caller would.
 class ProgressThread {
  public:
   // `context` must outlive it, and so must the memory of `group`.
@@ -30,7 +31,7 @@ class ProgressThread {
   ProgressThread(const ProgressThread&) = delete;
   ProgressThread& operator=(const ProgressThread&) = delete;
 
-  // There is something to do. May be called from any thread.
+  // Tells the thread that there is something to do. May be called from any thread.
   void wake();
 
  private:
@@ -38,7 +39,7 @@ class ProgressThread {
 
   RankContext& context_;
   transport::Memory& memory_;
-  transport::Doorbell& bell_;  // rung when a peer has done something
+  transport::Doorbell& bell_;  // a peer rings it after every change
   Rank local_;                 // this rank's number in its memory
   transport::Doorbell idle_;
   std::atomic<bool> wanted_{false};
@@ -47,13 +48,13 @@ class ProgressThread {
 };
 
 struct RankContext {
-  // For a group whose ranks are all on this node.
+  // The context for a group whose ranks are all on this node.
   explicit RankContext(int ranks_on_node);
-  // For a group of several nodes.
+  // The context for a group on several nodes.
   explicit RankContext(transport::Network& network)
       : wait_policy{network.wait_policy()}, waiter{network.waiter()} {}
 
-  // The lock is empty where there is no progress thread.
+  // Locks the mutex, or returns an empty lock when there is no progress thread.
   std::unique_lock<std::mutex> lock() {
     return progress_thread ? std::unique_lock{mutex} : std::unique_lock<std::mutex>{};
   }

@@ -96,7 +96,7 @@ void Group::receive_status(Rank peer) const {
 std::string Group::death_of(Rank peer) const {
   if (is_local(peer)) return memory_->death_of(location(peer).local);
   std::string how = network_->death_of(peer);
-  if (!how.empty()) receive_status(peer);  // its last update may have come with its end
+  if (!how.empty()) receive_status(peer);  // its last update may have just arrived
   if (!how.empty() && !location(peer).host.empty()) {
     how += base::format(", on {}", location(peer).host);
   }
@@ -111,7 +111,7 @@ std::string Group::stall_of(Rank peer) const {
   if (board(peer).waits_for.load(std::memory_order_relaxed) == 0 || silence < kLongestSilence) {
     return "";
   }
-  return base::format("nothing has been heard of it for {:.1f} s, on {}",
+  return base::format("no status update for {:.1f} s, on {}",
                       std::chrono::duration<double>(silence).count(),
                       location(peer).host.empty() ? "another host" : location(peer).host);
 }

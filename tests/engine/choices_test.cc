@@ -92,7 +92,7 @@ TEST(RankOrder, RanksThatAreNumberedNodeByNodeKeepTheirNumbers) {
   const RankOrder order{{0, 0, 1, 1, 1}, {}};
   EXPECT_EQ(order.ranks(), (Ranks{0, 1, 2, 3, 4}));
   EXPECT_EQ(order.topology(Collective::AllReduce).nodes, (std::vector{2, 3}));
-  EXPECT_FALSE(order.holds_for(*find_algorithm("ring").value(), Collective::AllReduce));
+  EXPECT_FALSE(order.applies_to(*find_algorithm("ring").value(), Collective::AllReduce));
 }
 
 TEST(RankOrder, RanksInRoundRobinAreCountedNodeByNode) {
@@ -100,7 +100,7 @@ TEST(RankOrder, RanksInRoundRobinAreCountedNodeByNode) {
   EXPECT_EQ(order.ranks(), (Ranks{0, 3, 6, 1, 4, 2, 5}));
   EXPECT_EQ(order.topology(Collective::AllReduce).nodes, (std::vector{3, 2, 2}));
   EXPECT_EQ(order.position_of(1), 3);
-  EXPECT_TRUE(order.holds_for(*find_algorithm("ring").value(), Collective::AllReduce));
+  EXPECT_TRUE(order.applies_to(*find_algorithm("ring").value(), Collective::AllReduce));
 }
 
 TEST(RankOrder, NodesOfOneSwitchAreNextToEachOther) {
@@ -110,8 +110,8 @@ TEST(RankOrder, NodesOfOneSwitchAreNextToEachOther) {
 
 TEST(RankOrder, RanksKeepTheirNumbersWhereTheNumbersMatter) {
   const RankOrder order{{0, 1, 0, 1}, {}};
-  EXPECT_FALSE(order.holds_for(*find_algorithm("direct").value(), Collective::AllReduce));
-  EXPECT_FALSE(order.holds_for(*find_algorithm("ring").value(), Collective::ReduceScatter));
+  EXPECT_FALSE(order.applies_to(*find_algorithm("direct").value(), Collective::AllReduce));
+  EXPECT_FALSE(order.applies_to(*find_algorithm("ring").value(), Collective::ReduceScatter));
   EXPECT_EQ(order.topology(Collective::AllGather).nodes, (std::vector{1, 1, 1, 1}));
 }
 

@@ -94,8 +94,8 @@ Question question_of(const Options& options) {
     if (!question.grid.empty()) base::refuse("this machine is one node: leave out --grid");
     question.cluster = this_machine(question.ranks);
     question.override_algorithm =
-        engine::overriding(engine::overrides_of(bootstrap::Environment::of_process()).value(),
-                           question.collective, question.bytes);
+        engine::find_override(engine::overrides_from(bootstrap::Environment::of_process()).value(),
+                              question.collective, question.bytes);
   }
   question.topology =
       question.grid.empty() ? question.cluster.topology(question.ranks) : Topology{question.grid};

@@ -1,6 +1,6 @@
 // communicator_failure.cc - how a communicator notices that it cannot go on, and fails.
 //
-// check_peers() runs some ten times a second while a rank waits, fail_stalled() at the deadline,
+// check_peers() runs about ten times a second while a rank waits, fail_stalled() at the deadline,
 // and fail_running() when an execution returns an error. Each asks the FailureDetector for the
 // culprit and then calls fail(), which poisons the communicator: every later call returns this
 // first cause.
@@ -11,7 +11,7 @@
 
 namespace sluice::engine {
 
-// Fails with the cause of an execution's error.
+// Fails the communicator with the cause of an execution's error.
 void CommunicatorState::fail_running(const Status& status) {
   const bool mismatched = status.code() == Code::Mismatch;
   if (mismatched) record_call_of(running().mismatched_peer());
@@ -27,9 +27,9 @@ void CommunicatorState::fail_running(const Status& status) {
   fail({Code::PeerLost, base::format("{}: {}", describe_position(), blame.how)}, blame.culprit);
 }
 
-// Poisons the communicator. The order matters: the board names the culprit before the peers can see
-// that this rank gave up, so that they blame the same rank; and all this happens before the caller
-// gets its memory back.
+// Poisons the communicator. The order matters. The status board names the culprit before the peers
+// can see that this rank gave up, so that they blame the same rank. All this happens before the
+// caller gets its memory back.
 void CommunicatorState::fail(Status status, Rank culprit, std::uint64_t culprits_collective) {
   if (has_failed()) return;
   const bool mismatched = status.code() == Code::Mismatch;
@@ -57,7 +57,7 @@ std::string CommunicatorState::describe_position() {
                       missing == kOwn ? "" : base::format(", waiting for rank {}", missing));
 }
 
-// The peer's present call, from its board. None while the peer is writing it.
+// The peer's present call, from its status board. nullopt while the peer is writing it.
 std::optional<Request> CommunicatorState::call_of(Rank peer) const {
   const transport::StatusBoard& board = group().board(peer);
   const Request call = unpacked(board.entered.load(std::memory_order_acquire),
@@ -67,7 +67,8 @@ std::optional<Request> CommunicatorState::call_of(Rank peer) const {
   return call;
 }
 
-// A message from another node may be newer than this rank's copy of the sender's board.
+// Updates this rank's copy of a remote peer's status board from the peer's message, if the message
+// is newer.
 void CommunicatorState::record_call_of(Rank peer) {
   if (!endpoint_.is_remote(peer)) return;
   const transport::MessageHeader& header = *endpoint_.incoming(peer);
@@ -81,7 +82,7 @@ void CommunicatorState::record_call_of(Rank peer) {
   board.write(update);
 }
 
-// Looks for a rank whose call of the same number is a different collective.
+// Fails if a rank's call with the same number is a different collective.
 void CommunicatorState::fail_if_mismatched() {
   for (Rank peer = 0; peer < group().size(); ++peer) {
     const std::optional<Request> theirs = call_of(peer);
@@ -122,7 +123,7 @@ void CommunicatorState::check_peers() {
   fail({Code::PeerLost, base::format("{}: {}", describe_position(), blame->how)}, blame->culprit);
 }
 
-// Writes on the board which peer the present collective waits for; kOwn: none.
+// Writes to the status board which peer the present collective waits for; kOwn: none.
 void CommunicatorState::report_waiting(Rank peer) {
   constexpr auto kBetweenReports = std::chrono::milliseconds{250};
   std::atomic<std::int32_t>& reported = group().own_board().waits_for;

@@ -13,7 +13,8 @@ void FailureDetector::update() {
   }
 }
 
-// The death is read before the board, so a peer that gave up and then left is not taken for dead.
+// The death is read before the status board, so a peer that gave up and then left is not taken for
+// dead.
 FailureDetector::PeerState FailureDetector::present_state(Rank peer) const {
   const PeerState before = state(peer);
   if (before == PeerState::GaveUp) return before;
@@ -29,7 +30,7 @@ std::optional<Blame> FailureDetector::cause_of_loss(const RunningCollective& run
   for (Rank peer = 0; peer < group_.size(); ++peer) {
     if (state(peer) == PeerState::Alive || !running.needs(peer)) continue;
     if (state(peer) == PeerState::Dead) return lost(peer);
-    if (moves && met_another_ahead(peer)) continue;
+    if (moves && mismatched_ahead(peer)) continue;
     gave_up = peer;
   }
   if (gave_up == kOwn) return std::nullopt;
@@ -41,7 +42,7 @@ Blame FailureDetector::cause_of_stall(const RunningCollective& running) const {
     if (state(peer) == PeerState::Dead && running.needs(peer)) return lost(peer);
   }
   if (is_cut_off()) {
-    return {group_.rank(), "no rank of any other host is heard: is this host's link down?"};
+    return {group_.rank(), "no status update comes from any other host: is this host's link down?"};
   }
   for (Rank peer = 0; peer < group_.size(); ++peer) {
     if (peer == group_.rank()) continue;
@@ -57,7 +58,7 @@ Blame FailureDetector::cause_of_stall(const RunningCollective& running) const {
   return furthest_behind(running);
 }
 
-// When all other nodes fall silent, and there are several, it is this node that lost its link.
+// When several other nodes are silent, and no other node is not, this node has lost its link.
 bool FailureDetector::is_cut_off() const {
   int silent_node = -1;
   bool several = false;
@@ -90,9 +91,9 @@ Blame FailureDetector::blamed_by(Rank rank) const {
                        : base::format("rank {} is stopped ({})", culprit, stopped)};
 }
 
-// Whether that rank gave up because of a mismatch with another, both in a later collective than
-// this rank.
-bool FailureDetector::met_another_ahead(Rank rank) const {
+// Whether that rank gave up because of a mismatch with another rank, when both were in a later
+// collective than this rank.
+bool FailureDetector::mismatched_ahead(Rank rank) const {
   const std::uint64_t own = group_.own_board().entered.load(std::memory_order_acquire);
   const transport::StatusBoard& board = group_.board(rank);
   return board.failed.load(std::memory_order_relaxed) == transport::kMismatched &&
@@ -100,9 +101,9 @@ bool FailureDetector::met_another_ahead(Rank rank) const {
          board.blamed_in.load(std::memory_order_relaxed) > own;
 }
 
-// Of two ranks with a mismatch: whether `rank`, which found it, is the odd one. It is if it has
-// gone past the collective in which this rank still needs it, and either `other` had not gone so
-// far, or more ranks make the call of `other`.
+// `rank` found a mismatch with `other`. Returns whether `rank` itself is to blame: it has gone past
+// the collective in which this rank still needs it, and either `other` had not gone so far, or more
+// ranks make the call of `other`.
 bool FailureDetector::ran_ahead(Rank rank, Rank other) const {
   const auto entered = [&](Rank peer) {
     return group_.board(peer).entered.load(std::memory_order_acquire);
@@ -114,7 +115,7 @@ bool FailureDetector::ran_ahead(Rank rank, Rank other) const {
   if (group_.board(rank).failed.load(std::memory_order_relaxed) != transport::kMismatched ||
       entered(rank) <= own)
     return false;
-  if (!met_another_ahead(rank)) return true;
+  if (!mismatched_ahead(rank)) return true;
   int with_rank = 0;
   int with_other = 0;
   for (Rank peer = 0; peer < group_.size(); ++peer) {
@@ -138,7 +139,7 @@ Blame FailureDetector::furthest_behind(const RunningCollective& running) const {
       least = position;
     }
   }
-  if (behind == kOwn) behind = running.waits_for();  // all ranks wait: the next best guess
+  if (behind == kOwn) behind = running.waits_for();  // all ranks wait; this is the next best guess
   if (behind == kOwn) return {kOwn, "no rank is known to be behind"};
   return {behind, base::format("rank {} last reported collective #{}", behind,
                                group_.board(behind).entered.load(std::memory_order_relaxed))};

@@ -1,10 +1,10 @@
 // failure_detector.h - finds the rank to blame when a collective cannot go on.
 //
 // A rank that died, or left without giving up first, is the culprit. A rank that gave up (poisoned
-// its communicator) has written on its board whom it blamed, so all survivors blame the same rank.
-// On a mismatch the culprit is the rank that ran ahead to a later collective without this rank.
-// When there is no failure but nothing moves, the culprit is a stopped process or a rank that fell
-// silent, else the rank furthest behind that waits for no other.
+// its communicator) has written its culprit to its status board, so all survivors blame the same
+// rank. On a mismatch the culprit is the rank that ran ahead to a later collective without this
+// rank. When there is no failure but nothing moves, the culprit is a stopped process or a rank that
+// sends no status updates, else the rank furthest behind that waits for no other.
 // Thread-safety: one thread at a time.
 #pragma once
 
@@ -21,7 +21,7 @@ namespace sluice::engine {
 struct Blame {
   Rank culprit = kOwn;
   std::string how;          // "rank 2 is lost (process 17 is gone)"
-  bool mismatched = false;  // the culprit calls another collective than this rank
+  bool mismatched = false;  // the culprit called a different collective than this rank
 };
 
 class FailureDetector {
@@ -32,7 +32,7 @@ class FailureDetector {
   // then still received.
   void update();
 
-  // The loss, as of the last update(), that the collective cannot survive. While the collective
+  // The lost peer, as of the last update(), that the collective needs. While the collective
   // `moves`, a peer that gave up in a later collective may be innocent: its data is in flight.
   std::optional<Blame> cause_of_loss(const RunningCollective& running, bool moves) const;
   // The cause when nothing has moved for the deadline; there always is one.
@@ -47,7 +47,7 @@ class FailureDetector {
   bool is_cut_off() const;
   Blame lost(Rank rank) const;
   Blame blamed_by(Rank rank) const;
-  bool met_another_ahead(Rank rank) const;
+  bool mismatched_ahead(Rank rank) const;
   bool ran_ahead(Rank rank, Rank other) const;
   Blame furthest_behind(const RunningCollective& running) const;
 

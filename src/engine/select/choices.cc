@@ -61,7 +61,7 @@ Result<std::vector<AlgorithmOverride>> parse_overrides(std::string_view text) {
   return overrides;
 }
 
-Result<std::vector<AlgorithmOverride>> overrides_of(const bootstrap::Environment& environment) {
+Result<std::vector<AlgorithmOverride>> overrides_from(const bootstrap::Environment& environment) {
   auto overrides = parse_overrides(environment.text(bootstrap::variable::kAlgorithm).value_or(""));
   if (overrides.ok()) return overrides;
   return Status{
@@ -69,8 +69,8 @@ Result<std::vector<AlgorithmOverride>> overrides_of(const bootstrap::Environment
       base::format("{}: {}", bootstrap::variable::kAlgorithm.name, overrides.status().message())};
 }
 
-const Algorithm* overriding(const std::vector<AlgorithmOverride>& overrides, Collective collective,
-                            std::int64_t bytes) {
+const Algorithm* find_override(const std::vector<AlgorithmOverride>& overrides,
+                               Collective collective, std::int64_t bytes) {
   for (const AlgorithmOverride& each : overrides) {
     if (each.least <= bytes && bytes < each.end && each.algorithm->supports(collective))
       return each.algorithm;
@@ -114,7 +114,7 @@ Rank RankOrder::position_of(Rank rank) const {
   return static_cast<Rank>(std::find(ranks_.begin(), ranks_.end(), rank) - ranks_.begin());
 }
 
-bool RankOrder::holds_for(const Algorithm& algorithm, Collective collective) const {
+bool RankOrder::applies_to(const Algorithm& algorithm, Collective collective) const {
   return !algorithm.ordered && !has_owners(collective) &&
          !std::is_sorted(ranks_.begin(), ranks_.end());
 }
@@ -134,7 +134,7 @@ Result<const Choice*> Choices::choice_of(const Algorithm& algorithm, const Shape
   for (const auto& known : choices_) {
     if (known->algorithm == &algorithm && known->shape == shape) return known.get();
   }
-  const bool ordered = order_.holds_for(algorithm, shape.collective);
+  const bool ordered = order_.applies_to(algorithm, shape.collective);
   Result<std::shared_ptr<const Plan>> proven =
       proven_plan(algorithm, shape, ordered ? order_.position_of(rank_) : rank_);
   if (!proven.ok()) return proven.status();
@@ -155,7 +155,7 @@ Choices::Table& Choices::table_of(Collective collective, Rank root) {
   for (const Selector::Crossover& crossover : selector.shape_crossovers(1, kMostBytes)) {
     const Algorithm& algorithm = *crossover.candidate.algorithm;
     Shape shape = crossover.candidate.shape;
-    if (order_.holds_for(algorithm, collective)) shape.root = order_.position_of(root);
+    if (order_.applies_to(algorithm, collective)) shape.root = order_.position_of(root);
     table.entries.push_back({crossover.bytes, nullptr, &algorithm, shape});
   }
   tables_.push_back(std::move(table));
@@ -184,14 +184,14 @@ Result<const Choice*> Choices::choose(Collective collective, std::int64_t bytes,
   }
   const Algorithm* wanted = nullptr;
   if (asked.empty()) {
-    wanted = overriding(overrides_, collective, bytes);
+    wanted = find_override(overrides_, collective, bytes);
   } else {
     const Result<const Algorithm*> found = find_algorithm(asked);
     if (!found.ok()) return found.status();
     wanted = found.value();
   }
   if (wanted != nullptr) {
-    const Rank position = order_.holds_for(*wanted, collective) ? order_.position_of(root) : root;
+    const Rank position = order_.applies_to(*wanted, collective) ? order_.position_of(root) : root;
     for (const auto& known : choices_) {
       const Shape& shape = known->shape;
       if (known->algorithm == wanted && shape.collective == collective && shape.root == position &&

@@ -1,8 +1,8 @@
 // choices.h - the algorithm and plan that a rank runs for a collective of some size.
 //
-// Choices are a pure function of what all ranks agree on: the constants, the overrides, the order
-// of the ranks and the request. They are kept, so asking again allocates nothing. Thread-safety:
-// one thread at a time.
+// A choice is a pure function of values that are equal on all ranks: the constants, the overrides,
+// the order of the ranks and the request. Choices are kept, so a repeated request allocates
+// nothing. Thread-safety: one thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -22,30 +22,30 @@
 
 namespace sluice::engine {
 
-// The user's wish for an algorithm: "ring" for every size, or a list in which each algorithm may be
-// limited to sizes from the first up to but not including the second:
-// "exchange@-4K,ring@4K-1M,direct@1M-".
+// An algorithm that the user has chosen: "ring" for every size, or a list in which each algorithm
+// may be limited to a range of sizes: "exchange@-4K,ring@4K-1M,direct@1M-".
 struct AlgorithmOverride {
   const Algorithm* algorithm = nullptr;
-  std::int64_t least = 0;
-  std::int64_t end = std::numeric_limits<std::int64_t>::max();
+  std::int64_t least = 0;                                       // bytes; the first size
+  std::int64_t end = std::numeric_limits<std::int64_t>::max();  // not included
 };
 
 Result<std::vector<AlgorithmOverride>> parse_overrides(std::string_view text);
 
 // The overrides in SLUICE_ALGORITHM.
-Result<std::vector<AlgorithmOverride>> overrides_of(const bootstrap::Environment& environment);
+Result<std::vector<AlgorithmOverride>> overrides_from(const bootstrap::Environment& environment);
 
-// The first that holds for the collective and its bytes; null: none does.
-const Algorithm* overriding(const std::vector<AlgorithmOverride>& overrides, Collective collective,
-                            std::int64_t bytes);
+// The algorithm of the first override that applies to the collective and its bytes; null: none
+// does.
+const Algorithm* find_override(const std::vector<AlgorithmOverride>& overrides,
+                               Collective collective, std::int64_t bytes);
 
-// The order in which schedules count the ranks of a communicator.
+// The rank at each position of a schedule.
 //
 // Programs are written for ranks that are numbered node by node: a ring of them crosses the link of
 // each node once in each direction. Users number ranks as they like. So the positions of a schedule
 // are given to the ranks node by node, with the nodes of one switch next to each other. Where the
-// numbering itself matters (which rank owns a part, sums in rank order) ranks keep their numbers.
+// numbers matter (an owner's part, sums in rank order), ranks keep their own numbers.
 class RankOrder {
  public:
   // `node_of`: the node of every rank. `switch_of`: the switch of every node; 0 for nodes beyond
@@ -60,8 +60,9 @@ class RankOrder {
   const std::vector<Rank>& ranks() const { return ranks_; }
   Rank position_of(Rank rank) const;
 
-  // Whether such a schedule may count ranks in this order, rather than by their numbers.
-  bool holds_for(const Algorithm& algorithm, Collective collective) const;
+  // Whether the schedules of this algorithm and collective use this order, because it differs from
+  // the ranks' own numbers and their numbers do not matter.
+  bool applies_to(const Algorithm& algorithm, Collective collective) const;
   // The nodes, as schedules of the collective see them. Where a node's ranks are not consecutive,
   // each rank is a node of its own.
   Topology topology(Collective collective) const;
@@ -75,7 +76,7 @@ class RankOrder {
 
 struct Choice {
   const Algorithm* algorithm = nullptr;
-  Shape shape;  // in the numbers of the RankOrder
+  Shape shape;  // with positions of the RankOrder where it applies
   std::shared_ptr<const Plan> plan;
 };
 

@@ -23,7 +23,7 @@ constexpr std::string_view kMeasured[] = {"exchange",           "direct",       
                                           "recursive_doubling", "halving_doubling", "double_tree"};
 constexpr std::size_t kSmallBytes = 8;
 constexpr std::size_t kLargeBytes = std::size_t{1} << 20;
-constexpr double kNoDifference = 1e15;  // bytes a second, where the large one was not slower
+constexpr double kNoDifference = 1e15;  // bytes a second, when the large size was not slower
 
 // A measured algorithm at one size: the shortest of several measurements of about half a
 // millisecond, by this rank's clock. A disturbance can only make a measurement longer.
@@ -94,9 +94,9 @@ CostConstants measure_constants(Communicator& communicator) {
       for (const Timing& other : timings) {
         if (other.bytes == timing.bytes) best = std::min(best, other.seconds);
       }
-      const bool hopeful =
+      const bool may_be_best =
           timing.seconds < kFarBehind * best && transport::Clock::now() - begin < kLong;
-      timing.measure(communicator, pool, round < 2 || hopeful);
+      timing.measure(communicator, pool, round < 2 || may_be_best);
     }
   }
   CostConstants constants = typical_constants();
@@ -110,7 +110,7 @@ CostConstants measure_constants(Communicator& communicator) {
   return constants;
 }
 
-// False where the machine was too busy: such constants are not worth keeping.
+// False when the machine was too busy: such constants are not worth keeping.
 bool is_plausible(const CostConstants& constants) {
   return std::all_of(
       constants.measured.begin(), constants.measured.end(),
@@ -137,7 +137,7 @@ CostConstants broadcast_constants(Communicator& communicator, const CostConstant
   return received;
 }
 
-// The constants of rank 0's file, or else measured now.
+// The constants of rank 0's file. Without the file they are measured now.
 CostConstants agree_on_one_node(Communicator& communicator,
                                 const bootstrap::Environment& environment) {
   const std::filesystem::path file = constants_path(environment, communicator.size());
@@ -244,7 +244,7 @@ void save_constants(const std::filesystem::path& path, const CostConstants& cons
   std::error_code failed;
   std::filesystem::create_directories(path.parent_path(), failed);
   const cluster::Cluster cluster{"this-machine", ranks, constants};
-  // Written aside and renamed, so that no other job reads half a file.
+  // The rename at the end ensures that no other job reads half a file.
   const std::filesystem::path written = path.string() + base::format(".{}", getpid());
   std::ofstream file{written};
   file << "# Measured by Sluice; delete it to have it measured again.\n"
@@ -263,7 +263,7 @@ CostConstants typical_constants() {
 
 Choices agreed_choices(Communicator& communicator, const transport::Group& group,
                        const bootstrap::Environment& environment) {
-  std::vector<AlgorithmOverride> overrides = overrides_of(environment).value();
+  std::vector<AlgorithmOverride> overrides = overrides_from(environment).value();
   if (group.network() != nullptr)
     return agree_between_nodes(communicator, group, environment, std::move(overrides));
   return {RankOrder{group}, group.rank(), agree_on_one_node(communicator, environment),

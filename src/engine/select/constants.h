@@ -1,10 +1,10 @@
-// constants.h - what messages cost: the constants that all ranks of a job agree on.
+// constants.h - the cost of messages: the constants that all ranks of a job agree on.
 //
-// On one node they are measured once for a number of ranks, and kept as a cluster file
-// (docs/clusters.md) in the user's cache folder. Where the file cannot be read or written they are
-// measured again. Between nodes they are those of the cluster file that SLUICE_TOPOLOGY names at
-// rank 0. Without one they are measured whenever a job starts, in tenths of a second, because it is
-// not known in advance which hosts a job will run on (network_constants.cc).
+// The constants of one node are measured once for each number of ranks, and kept as a cluster file
+// (docs/clusters.md) in the user's cache folder. If that file cannot be read or written, they are
+// measured again. The constants between nodes come from the cluster file that SLUICE_TOPOLOGY names
+// at rank 0. Without one they are measured whenever a job starts, in some tenths of a second,
+// because every job may run on other hosts (network_constants.cc).
 #pragma once
 
 #include <chrono>
@@ -21,15 +21,15 @@
 
 namespace sluice::engine {
 
-// Rank 0's constants and the order of the nodes, as choices. Every rank must call it. Throws what
-// collectives throw, and Error when a file or an environment variable is wrong.
+// The choices by rank 0's constants and the order of the nodes. Every rank must call it. Throws the
+// errors of collectives, and Error when a file or an environment variable is wrong.
 Choices agreed_choices(Communicator& communicator, const transport::Group& group,
                        const bootstrap::Environment& environment);
 
 // The file for a number of ranks on this machine; empty when there is no cache folder.
 std::filesystem::path constants_path(const bootstrap::Environment& environment, int ranks);
 
-// None: the file is missing, wrong or incomplete.
+// nullopt: the file is missing, wrong or incomplete.
 std::optional<CostConstants> load_constants(const std::filesystem::path& path);
 // Does nothing where the file cannot be written.
 void save_constants(const std::filesystem::path& path, const CostConstants& constants, int ranks);
@@ -40,8 +40,8 @@ CostConstants typical_constants();
 // The algorithms that are measured, and from which ranks of one node choose.
 std::span<const std::string_view> measured_algorithms();
 
-// Times a ring that is long enough to show the bandwidth, and a short all_reduce by every
-// algorithm. Every rank must call it; all return rank 0's figures.
+// Times a ring with a buffer that is long enough to show the bandwidth, and a short all_reduce by
+// every algorithm. Every rank must call it; all return rank 0's figures.
 CostConstants measure_network(Communicator& communicator, const Topology& topology);
 
 // The time of one all_reduce, as the mean of `repeats` after a barrier. Every rank must call it.

@@ -14,7 +14,7 @@ const CollectiveOptions kNumbers{.type = DataType::F64};
 
 struct Candidate {
   std::string_view name;
-  bool for_long = false;  // sends few bytes, so it is also timed with a long buffer
+  bool for_long = false;  // it sends few bytes, so it is also timed with a long buffer
   bool on_grid = false;   // only for nodes of several ranks
 };
 
@@ -52,8 +52,8 @@ LoadBetween load_between(std::string_view name, const Topology& topology, const 
   return load;
 }
 
-// A ring sends to one peer only, so its rate is steady. An algorithm that was a little faster in
-// one measurement may not be again, so its rate is lowered.
+// A ring sends to one peer only, so its rate is steady. Another algorithm that was a little faster
+// once may be slower the next time, so its rate is lowered.
 double cautious(double rate, double ring_rate) {
   constexpr double kClearlyFaster = 1.15;
   constexpr double kSteadiness = 0.97;
@@ -79,8 +79,8 @@ class Measurement {
     std::vector<double> short_s = best_times(short_count, 4, 5, false);
     std::vector<double> long_s = best_times(long_count, 1, 3, true);
     const double bytes = static_cast<double>((long_count - short_count) * sizeof(float));
-    // A short measurement that was disturbed can take longer than the long one. Then the long one
-    // alone counts.
+    // A disturbed short measurement can take longer than the long one. Then only the long one
+    // counts.
     const double ring_s = long_s[0] > short_s[0] ? long_s[0] - short_s[0] : long_s[0];
     const double ring_rate = load("ring").share * bytes / ring_s;
 
@@ -109,7 +109,7 @@ class Measurement {
     return load_between(name, topology_, constants_.inside, communicator_.size());
   }
 
-  // Makes the values those of rank 0 at every rank.
+  // Replaces the values by those of rank 0, at every rank.
   void agree(std::vector<double>& values) {
     communicator_.broadcast(values.data(), values.size(), kNumbers).wait();
   }
@@ -127,7 +127,7 @@ class Measurement {
     constexpr std::size_t kLeast = std::size_t{1} << 15;
     std::size_t count = std::max(kLeast, 64 * static_cast<std::size_t>(communicator_.size()));
     while (count < kMost) {
-      (void)time("ring", count, 1);  // the first after a pause meets full buffers and token buckets
+      (void)time("ring", count, 1);  // after a pause, buffers are empty and token buckets are full
       std::vector<double> seconds{time("ring", count, 1)};
       agree(seconds);
       if (seconds[0] > kLongEnough) break;
