@@ -25,14 +25,14 @@ struct Data {
 };
 
 struct DataOptions {
-  // Both for images: alone.
+  // Both apply only to images:DIR.
   std::size_t most_per_class = 0;  // training images, the first by name; 0: all
   // Small images of one size are kept decoded if all of them fit into this.
   std::size_t memory_bytes = std::size_t{512} << 20U;
 };
 
 // Reads small data sets into memory and lists the files of large ones. A wrong name, a missing
-// folder, a truncated or foreign file is an error that names it. Every rank that sees the same
+// folder, and a truncated or foreign file are errors that name it. Every rank that sees the same
 // files numbers samples and classes alike.
 Result<Data> open_data(std::string_view spec, const DataOptions& options = {});
 

@@ -62,7 +62,7 @@ TEST_F(Cifar10Files, AnErrorNamesTheWrongFile) {
   wrong[2 * 3073] = 10;
   write("data_batch_4.bin", wrong);
   EXPECT_EQ(refusal(), path("data_batch_4.bin") +
-                           " is no batch of CIFAR-10: record 2 has the label 10, of 10 classes");
+                           " is not a batch of CIFAR-10: record 2 has the label 10, of 10 classes");
   std::filesystem::remove(root_ / "data_batch_4.bin");
   EXPECT_EQ(refusal(), path("data_batch_4.bin") + " cannot be read: No such file or directory");
 }

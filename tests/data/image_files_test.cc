@@ -51,21 +51,21 @@ TEST_F(Photographs, DifferentClassesAreAnError) {
   write("test/eel/0.jpg", jpeg_of(1, 2, 3));
   EXPECT_EQ(open().status().message(),
             root_.string() +
-                ": the images to learn from and to validate have different classes: only train "
+                ": training and validation images have different classes: only train "
                 "has dog; only the other has eel");
   fs::remove_all(root_ / "test/eel");
   EXPECT_EQ(open().status().message(),
             root_.string() +
-                ": the images to learn from and to validate have different classes: only train "
+                ": training and validation images have different classes: only train "
                 "has dog");
 }
 
 TEST_F(Photographs, AFolderWithoutImagesIsAnError) {
   fs::create_directories(root_ / "train/cat");
   fs::create_directories(root_ / "test/cat");
-  EXPECT_EQ(open().status().message(), root_.string() + " has no images to learn from");
+  EXPECT_EQ(open().status().message(), root_.string() + " has no training images");
   write("train/cat/0.jpg", jpeg_of(1, 2, 3));
-  EXPECT_EQ(open().status().message(), root_.string() + " has no images to validate");
+  EXPECT_EQ(open().status().message(), root_.string() + " has no validation images");
 }
 
 TEST_F(Photographs, SmallImagesOfOneSizeAreKeptInMemory) {

@@ -66,10 +66,10 @@ TEST_F(Mnist, AnErrorNamesATruncatedFile) {
 TEST_F(Mnist, AnErrorNamesAFileOfAnotherKind) {
   write("train-images-idx3-ubyte", labels(std::string(20, 'a')));
   EXPECT_EQ(refusal(), path("train-images-idx3-ubyte") +
-                           " is no IDX file of images: it begins with 00000801, not 00000803");
+                           " is not an IDX file of images: it begins with 00000801, not 00000803");
   write("train-images-idx3-ubyte", number(0x803) + number(1) + number(1U << 31U) + number(2));
   EXPECT_EQ(refusal(), path("train-images-idx3-ubyte") +
-                           " has a wrong size in its header: 2147483648 of pixels a side");
+                           " has a wrong size in its header: 2147483648 of pixels per side");
 }
 
 TEST_F(Mnist, AnErrorNamesFilesThatDoNotMatch) {

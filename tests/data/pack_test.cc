@@ -127,13 +127,13 @@ TEST_F(Pack, ATruncatedForeignOrDamagedFileIsRefused) {
                              " bytes, it has " + std::to_string(length));
   }
   write("out.pack", whole.substr(0, 63));
-  EXPECT_EQ(refusal(), file + " is no pack file: it is too short for one");
+  EXPECT_EQ(refusal(), file + " is not a pack file: it is too short");
   write("out.pack", "");
-  EXPECT_EQ(refusal(), file + " is no pack file: it is too short for one");
+  EXPECT_EQ(refusal(), file + " is not a pack file: it is too short");
   write("out.pack", std::string(200, 'x'));
-  EXPECT_EQ(refusal(), file + " is no pack file: it begins with \"xxxxxxxx\", not SLUICEPK");
+  EXPECT_EQ(refusal(), file + " is not a pack file: it begins with \"xxxxxxxx\", not SLUICEPK");
   write("out.pack", whole + "x");
-  EXPECT_TRUE(refusal().starts_with(file + " is no whole pack file")) << refusal();
+  EXPECT_TRUE(refusal().starts_with(file + " is not a valid pack file")) << refusal();
   std::string newer = whole;
   newer[8] = 2;
   write("out.pack", newer);

@@ -37,9 +37,10 @@ Status append(const fs::path& path, std::size_t records, Records& all) {
   for (std::size_t i = 0; i < records; ++i) {
     const auto record = bytes.begin() + static_cast<std::ptrdiff_t>(i * kRecord);
     if (*record >= kClasses.size()) {
-      return {Code::InvalidInput,
-              base::format("{} is no batch of CIFAR-10: record {} has the label {}, of {} classes",
-                           path.string(), i, *record, kClasses.size())};
+      return {
+          Code::InvalidInput,
+          base::format("{} is not a batch of CIFAR-10: record {} has the label {}, of {} classes",
+                       path.string(), i, *record, kClasses.size())};
     }
     all.labels.push_back(*record);
     all.pixels.insert(all.pixels.end(), record + 1, record + kRecord);
@@ -71,11 +72,11 @@ Result<Data> open_cifar10(const fs::path& folder, std::size_t records) {
   data.channels = kChannels;
   data.height = kSide;
   data.width = kSide;
-  data.description = base::format("{}: CIFAR-10, {} images to learn from, {} to validate",
+  data.description = base::format("{}: CIFAR-10, {} training images, {} validation images",
                                   root.string(), 5 * records, records);
-  auto learnt = dataset_of(train);
-  data.normalization = learnt->statistics();
-  data.train = std::move(learnt);
+  auto training = dataset_of(train);
+  data.normalization = training->statistics();
+  data.train = std::move(training);
   data.validation = dataset_of(test);
   return data;
 }

@@ -14,7 +14,7 @@ namespace sluice::data {
 Status read_bytes(const std::filesystem::path& path, std::vector<std::uint8_t>& bytes);
 
 // Replaces the bytes of a gzip file by their content. Refuses a file that ends early or has a wrong
-// checksum. gzip.cc has it, by zlib; no_gzip.cc refuses every file.
+// checksum. gzip.cc implements it with zlib; no_gzip.cc refuses every file.
 Status gunzip(std::vector<std::uint8_t>& bytes);
 
 // Reads a file that may be a gzip file, by its first bytes, not its name.

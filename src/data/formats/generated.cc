@@ -217,7 +217,7 @@ Data open_demo() {
   data.height = kDemoSide;
   data.width = kDemoSide;
   data.description =
-      base::format("demo, version {}: {} drawn images to learn from, {} to validate, {} classes",
+      base::format("demo, version {}: {} drawn training images, {} validation images, {} classes",
                    kDemoVersion, kDemoTrain, kDemoValidation, data.classes.size());
   return data;
 }
@@ -236,8 +236,9 @@ Result<Data> open_random(const std::filesystem::path& side) {
   data.channels = kRandomChannels;
   data.height = pixels;
   data.width = pixels;
-  data.description = base::format("{} random images of {}x{}, {} to validate, {} classes",
-                                  kRandomTrain, pixels, pixels, kRandomValidation, kRandomClasses);
+  data.description =
+      base::format("{} random training images of {}x{}, {} validation images, {} classes",
+                   kRandomTrain, pixels, pixels, kRandomValidation, kRandomClasses);
   return data;
 }
 

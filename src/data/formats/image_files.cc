@@ -183,8 +183,7 @@ Status different_classes(const fs::path& folder, const std::vector<std::string>&
       only_other.empty() ? "" : base::format("only the other has {}", list(only_other));
   return {
       Code::InvalidInput,
-      base::format("{}: the images to learn from and to validate have different classes: "
-                   "{}{}{}",
+      base::format("{}: training and validation images have different classes: {}{}{}",
                    folder.string(), first, first.empty() || second.empty() ? "" : "; ", second)};
 }
 
@@ -255,13 +254,13 @@ Result<Data> open_images(const fs::path& folder, const DataOptions& options) {
   for (const ImageFolder* part : {&train.value(), &test.value()}) {
     if (part->files.empty()) {
       return Status{Code::InvalidInput,
-                    base::format("{} has no images {}", folder.string(),
-                                 part == &train.value() ? "to learn from" : "to validate")};
+                    base::format("{} has no {} images", folder.string(),
+                                 part == &train.value() ? "training" : "validation")};
     }
   }
   data.channels = 3;
   data.description =
-      base::format("{}: {} images to learn from, {} to validate, {} classes", folder.string(),
+      base::format("{}: {} training images, {} validation images, {} classes", folder.string(),
                    train.value().files.size(), test.value().files.size(), data.classes.size());
   data.train = std::make_unique<ImageFiles>(std::move(train).value());
   data.validation = std::make_unique<ImageFiles>(std::move(test).value());

@@ -58,16 +58,18 @@ Result<Idx> read_idx(const fs::path& folder, std::string_view what, int dimensio
   }
   const std::uint64_t magic = 0x0800 + static_cast<std::uint64_t>(dimensions);
   if (big_endian(idx.values, 0) != magic) {
-    return refuse(idx.path, base::format("is no IDX file of {}: it begins with {:08x}, not {:08x}",
-                                         dimensions == 1 ? "labels" : "images",
-                                         big_endian(idx.values, 0), magic));
+    return refuse(
+        idx.path,
+        base::format("is not an IDX file of {}: it begins with {:08x}, not {:08x}",
+                     dimensions == 1 ? "labels" : "images", big_endian(idx.values, 0), magic));
   }
   std::uint64_t bytes = 1;
   for (int i = 0; i < dimensions; ++i) {
     idx.sizes.push_back(big_endian(idx.values, 4 + 4 * static_cast<std::size_t>(i)));
     if (idx.sizes.back() == 0 || (i > 0 && idx.sizes.back() > kLargestSide)) {
-      return refuse(idx.path, base::format("has a wrong size in its header: {} of {}",
-                                           idx.sizes.back(), i == 0 ? "samples" : "pixels a side"));
+      return refuse(idx.path,
+                    base::format("has a wrong size in its header: {} of {}", idx.sizes.back(),
+                                 i == 0 ? "samples" : "pixels per side"));
     }
     bytes *= idx.sizes.back();
   }
@@ -135,11 +137,11 @@ Result<Data> open_mnist(const fs::path& folder) {
   data.height = static_cast<int>(images.sizes[1]);
   data.width = static_cast<int>(images.sizes[2]);
   data.description =
-      base::format("{}: {} images to learn from, {} to validate, {} classes", folder.string(),
+      base::format("{}: {} training images, {} validation images, {} classes", folder.string(),
                    images.sizes[0], test.value().images.sizes[0], classes);
-  auto learnt = dataset_of(train.value(), classes);
-  data.normalization = learnt->statistics();
-  data.train = std::move(learnt);
+  auto training = dataset_of(train.value(), classes);
+  data.normalization = training->statistics();
+  data.train = std::move(training);
   data.validation = dataset_of(test.value(), classes);
   for (int label = 0; label < classes; ++label) data.classes.push_back(std::to_string(label));
   return data;

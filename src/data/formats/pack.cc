@@ -140,8 +140,8 @@ Status map_file(const fs::path& path, PackFile& file) {
     return refuse(path, base::format("cannot be read: {}", std::strerror(errno)));
   }
   const auto bytes = static_cast<std::size_t>(about.st_size);
-  if (!S_ISREG(about.st_mode)) return refuse(path, "is no file");
-  if (bytes < sizeof(PackHeader)) return refuse(path, "is no pack file: it is too short for one");
+  if (!S_ISREG(about.st_mode)) return refuse(path, "is not a file");
+  if (bytes < sizeof(PackHeader)) return refuse(path, "is not a pack file: it is too short");
   void* const data = mmap(nullptr, bytes, PROT_READ, MAP_SHARED, opened.number(), 0);
   if (data == MAP_FAILED) {
     return refuse(path, base::format("cannot be mapped: {}", std::strerror(errno)));
@@ -152,7 +152,7 @@ Status map_file(const fs::path& path, PackFile& file) {
 
 Status check_header(const fs::path& path, const PackHeader& header, std::size_t bytes) {
   if (std::memcmp(header.magic, kPackMagic, sizeof header.magic) != 0) {
-    return refuse(path, base::format("is no pack file: it begins with {}, not {}",
+    return refuse(path, base::format("is not a pack file: it begins with {}, not {}",
                                      base::quote({header.magic, sizeof header.magic}), kPackMagic));
   }
   if (header.version != kPackVersion) {
@@ -161,9 +161,9 @@ Status check_header(const fs::path& path, const PackHeader& header, std::size_t 
   }
   const std::uint64_t expected = header.index_offset + header.index_bytes;
   if (header.index_offset < sizeof header || expected < header.index_offset || bytes != expected) {
-    return refuse(
-        path, base::format("is {}: its header says {} bytes, it has {}",
-                           bytes < expected ? "truncated" : "no whole pack file", expected, bytes));
+    return refuse(path, base::format("is {}: its header says {} bytes, it has {}",
+                                     bytes < expected ? "truncated" : "not a valid pack file",
+                                     expected, bytes));
   }
   return {};
 }
@@ -238,8 +238,8 @@ Result<Data> open_pack(const fs::path& path) {
   if (status.ok()) status = read_index(*file);
   if (!status.ok()) return status;
   if (file->header.train == 0 || file->header.validation == 0) {
-    return refuse(path, base::format("has no images to {}",
-                                     file->header.train == 0 ? "learn from" : "validate"));
+    return refuse(path, base::format("has no {} images",
+                                     file->header.train == 0 ? "training" : "validation"));
   }
   Data data;
   data.classes = file->classes;
@@ -255,7 +255,7 @@ Result<Data> open_pack(const fs::path& path) {
     data.width = static_cast<int>(first.width);
   }
   data.description = base::format(
-      "{}: {} images to learn from, {} to validate, {} classes, {}", path.string(),
+      "{}: {} training images, {} validation images, {} classes, {}", path.string(),
       file->header.train, file->header.validation, data.classes.size(),
       file->header.storage == static_cast<std::uint32_t>(Storage::File) ? "JPEG" : "pixels");
   data.train = std::make_unique<PackedImages>(file, 0, file->header.train);

@@ -50,8 +50,8 @@ std::uint64_t pack_checksum(std::span<const std::uint8_t> bytes);
 // The checksum of the header, up to its own checksum, and then of the index.
 std::uint64_t pack_checksum(const PackHeader& header, std::span<const std::uint8_t> index);
 
-// Refuses a file that is truncated, damaged, of another version or no pack file. The file must not
-// be shortened while it is in use.
+// Refuses a file that is truncated, damaged, of another version or not a pack file. The file must
+// not be shortened while it is in use.
 Result<Data> open_pack(const std::filesystem::path& file);
 
 struct PackOptions {

@@ -302,10 +302,10 @@ Result<PackSummary> pack_images(const Data& data, const std::filesystem::path& f
   }
   if (!status.ok()) return status;
   if (summary.train == 0 || summary.validation == 0) {
-    return Status{Code::InvalidInput,
-                  base::format("no image to {} can be used: {}",
-                               summary.train == 0 ? "learn from" : "validate",
-                               summary.skipped.empty() ? "there is none" : summary.skipped.back())};
+    return Status{
+        Code::InvalidInput,
+        base::format("no {} image can be used: {}", summary.train == 0 ? "training" : "validation",
+                     summary.skipped.empty() ? "there is none" : summary.skipped.back())};
   }
   PackHeader header;
   header.storage = static_cast<std::uint32_t>(raw ? Storage::Interleaved : Storage::File);

@@ -1,4 +1,4 @@
-// image_decoder.h - JPEG and PNG files as pixels, by libjpeg-turbo and libpng; and pixels as JPEG.
+// image_decoder.h - decodes JPEG and PNG files with libjpeg-turbo and libpng, and encodes JPEG.
 //
 // The first bytes of a file decide its format, not its name: ImageNet has a PNG file with a name
 // that ends in .JPEG.

@@ -33,8 +33,8 @@ void shift_plane(const Pixel* plane, int height, int width, const Shift& shift,
 
 }  // namespace
 
-Shift random_shift(int padding, bool flip, std::uint64_t seed, const SampleRef& which) {
-  base::Random random{base::mixed({seed, which.epoch, which.sample})};
+Shift random_shift(int padding, bool flip, std::uint64_t seed, const SampleRef& ref) {
+  base::Random random{base::mixed({seed, ref.epoch, ref.sample})};
   const std::uint64_t offsets = 2 * static_cast<std::uint64_t>(padding) + 1;
   Shift shift;
   shift.down = static_cast<int>(random.below(offsets)) - padding;
@@ -80,11 +80,11 @@ Status Viewer::decode_pixels(const ImageView& stored, const Crop& crop, ImageVie
   return {};
 }
 
-Status Viewer::view_shifted(const ImageView& stored, const SampleRef& which, float* out) {
+Status Viewer::view_shifted(const ImageView& stored, const SampleRef& ref, float* out) {
   const bool shifted = options_.kind == ViewKind::Shifted && options_.padding > 0;
   Shift shift;
   if (options_.kind == ViewKind::Shifted) {
-    shift = random_shift(options_.padding, options_.flip, seed_, which);
+    shift = random_shift(options_.padding, options_.flip, seed_, ref);
   }
   // Data sets in memory take this path: it must cost next to nothing.
   if (stored.storage == Storage::Planes && stored.height == image_ && stored.width == image_ &&
@@ -112,7 +112,7 @@ Status Viewer::view_shifted(const ImageView& stored, const SampleRef& which, flo
   return {};
 }
 
-Status Viewer::view(const ImageView& stored, const SampleRef& which, float* out) {
+Status Viewer::view(const ImageView& stored, const SampleRef& ref, float* out) {
   ImageView sized = stored;
   if (stored.storage == Storage::File) {
     Status status = decoder_.begin(stored.bytes);
@@ -121,12 +121,12 @@ Status Viewer::view(const ImageView& stored, const SampleRef& which, float* out)
     sized.width = decoder_.width();
   }
   if (options_.kind == ViewKind::Whole || options_.kind == ViewKind::Shifted) {
-    return view_shifted(sized, which, out);
+    return view_shifted(sized, ref, out);
   }
   Crop crop;
   bool flipped = false;
   if (options_.kind == ViewKind::ResizedCrop) {
-    base::Random random{base::mixed({seed_, which.epoch, which.sample})};
+    base::Random random{base::mixed({seed_, ref.epoch, ref.sample})};
     crop = random_crop(options_.crop, sized.height, sized.width, random);
     flipped = options_.flip && random.below(2) == 1;
   } else {

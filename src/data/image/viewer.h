@@ -39,7 +39,7 @@ struct Shift {
 };
 
 // Draws each offset from -padding to padding.
-Shift random_shift(int padding, bool flip, std::uint64_t seed, const SampleRef& which);
+Shift random_shift(int padding, bool flip, std::uint64_t seed, const SampleRef& ref);
 
 // Writes normalised planes of the size of the image. Outside the image they are 0, the mean.
 // REQUIRES: the image is stored as planes.
@@ -53,11 +53,11 @@ class Viewer {
   Viewer(const ViewOptions& options, Normalization normalization, int image, std::uint64_t seed);
 
   // Writes channels x image x image values. A status does not name the image.
-  Status view(const ImageView& stored, const SampleRef& which, float* out);
+  Status view(const ImageView& stored, const SampleRef& ref, float* out);
 
  private:
   Status decode_pixels(const ImageView& stored, const Crop& crop, ImageView& pixels);
-  Status view_shifted(const ImageView& stored, const SampleRef& which, float* out);
+  Status view_shifted(const ImageView& stored, const SampleRef& ref, float* out);
 
   ViewOptions options_;
   Normalization normalization_;

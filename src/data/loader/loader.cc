@@ -16,11 +16,11 @@ constexpr std::size_t kPortion = 4;
 }  // namespace
 
 Loader::Loader(const Dataset& dataset, const LoaderOptions& options,
-               std::function<std::span<const SampleRef>(std::int64_t)> which, std::int64_t first,
-               std::int64_t last)
+               std::function<std::span<const SampleRef>(std::int64_t)> samples_of,
+               std::int64_t first, std::int64_t last)
     : dataset_{&dataset},
       options_{options},
-      which_{std::move(which)},
+      samples_of_{std::move(samples_of)},
       last_{last},
       slots_(options.threads > 0 ? static_cast<std::size_t>(options.ahead) + 1 : 1),
       next_{first},
@@ -48,7 +48,7 @@ Loader::~Loader() {
 
 void Loader::prepare(std::int64_t batch) {
   Slot& slot = slot_of(batch);
-  const std::span<const SampleRef> samples = which_(batch);
+  const std::span<const SampleRef> samples = samples_of_(batch);
   slot.samples.assign(samples.begin(), samples.end());
   if (slot.problems.size() < samples.size()) slot.problems.resize(samples.size());
   for (std::string& problem : slot.problems) problem.clear();
@@ -63,20 +63,20 @@ void Loader::prepare(std::int64_t batch) {
 
 void Loader::load(Slot& slot, std::size_t first, std::size_t count, Worker& worker) {
   for (std::size_t i = first; i < first + count; ++i) {
-    const SampleRef& which = slot.samples[i];
+    const SampleRef& ref = slot.samples[i];
     ImageView stored;
-    Status status = dataset_->read(which.sample, worker.buffer, stored);
+    Status status = dataset_->read(ref.sample, worker.buffer, stored);
     if (!status.ok()) {
       slot.problems[i] = status.message();
       continue;
     }
     status =
-        worker.viewer.view(stored, which, slot.batch.images.data() + i * slot.batch.image_size());
+        worker.viewer.view(stored, ref, slot.batch.images.data() + i * slot.batch.image_size());
     if (!status.ok()) {
-      slot.problems[i] = base::format("{} {}", dataset_->name(which.sample), status.message());
+      slot.problems[i] = base::format("{} {}", dataset_->name(ref.sample), status.message());
       continue;
     }
-    slot.batch.labels[i] = dataset_->label(which.sample);
+    slot.batch.labels[i] = dataset_->label(ref.sample);
   }
 }
 

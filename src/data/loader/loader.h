@@ -1,9 +1,10 @@
 // loader.h - worker threads that prepare the next few batches while training goes on.
 //
 // The threads share the samples of these batches. Batches come in order, and have the same bits
-// with any number of threads. The end of an epoch is no boundary: loading goes on with the next.
+// with any number of threads. Loading does not stop at the end of an epoch: it continues with the
+// next.
 //
-//   Loader loader{*data.train, {.threads = 2, .image = 28, ...}, which, 0, plan.steps};
+//   Loader loader{*data.train, {.threads = 2, .image = 28, ...}, samples_of, 0, plan.steps};
 //   while (const Batch* batch = loader.next().value()) train(*batch);
 #pragma once
 
@@ -54,13 +55,12 @@ struct LoaderOptions {
 // Thread-safety: next() and skipped() from one thread.
 class Loader {
  public:
-  // Prepares batches `first` to `last` - 1. `which` returns the samples of a batch. It is called
-  // once for each batch, in order, by one thread at a time; its result must live until its next
-  // call. `dataset` must outlive the loader.
-  // REQUIRES: image > 0, ahead > 0.
+  // Prepares batches `first` to `last` - 1. `samples_of` returns the samples of a batch. It is
+  // called once for each batch, in order, by one thread at a time; its result must live until its
+  // next call. `dataset` must outlive the loader. REQUIRES: image > 0, ahead > 0.
   Loader(const Dataset& dataset, const LoaderOptions& options,
-         std::function<std::span<const SampleRef>(std::int64_t batch)> which, std::int64_t first,
-         std::int64_t last);
+         std::function<std::span<const SampleRef>(std::int64_t batch)> samples_of,
+         std::int64_t first, std::int64_t last);
   // Waits only for the few images that are being decoded.
   ~Loader();
   Loader(const Loader&) = delete;
@@ -101,7 +101,7 @@ class Loader {
 
   const Dataset* dataset_;
   LoaderOptions options_;
-  std::function<std::span<const SampleRef>(std::int64_t)> which_;
+  std::function<std::span<const SampleRef>(std::int64_t)> samples_of_;
   const std::int64_t last_;
   std::vector<Slot> slots_;
   std::deque<Worker> workers_;  // at least one; next() uses it where there are no threads
@@ -113,7 +113,7 @@ class Loader {
   std::condition_variable more_work_;
   std::condition_variable batch_done_;
   bool stopped_ = false;
-  bool preparing_ = false;  // a worker calls `which`, without the mutex
+  bool preparing_ = false;  // a worker calls `samples_of_`, without the mutex
   std::int64_t oldest_;     // slots of batches before it are free
   std::int64_t prepared_;   // batches before it have their samples
   Status failure_;
