@@ -134,7 +134,7 @@ void add_launch(CLI::App& app, int& exit_status) {
   command->add_option("--deadline", options->deadline,
                       "Stop all ranks after this time: 90, 30s, 5m, 2h");
   command->add_option("--max-restarts", options->max_restarts,
-                      "Restart all ranks after a failure, at most so many times (default: 0)");
+                      "Restart all ranks after a failure, at most this many times (default: 0)");
   command->add_flag("--no-prefix", options->no_prefix,
                     "Do not print [rank] in front of each line of output");
   command->add_flag("--no-bind", options->no_bind,
@@ -146,9 +146,8 @@ void add_launch(CLI::App& app, int& exit_status) {
       "Rank 0 reads standard input, unless that is a terminal.\n"
       "When a rank fails, all other ranks get SIGTERM, and SIGKILL 5 s later. The launcher passes\n"
       "SIGINT, SIGTERM and SIGHUP on to the ranks; a second signal kills them.\n"
-      "With --max-restarts all ranks are then restarted, with SLUICE_RESTARTS = 1, 2, ... There "
-      "is\n"
-      "no restart after exit status 2 (wrong input) or after a signal to the launcher.\n"
+      "With --max-restarts the launcher then restarts all ranks, with SLUICE_RESTARTS = 1, 2, ...\n"
+      "It does not after exit status 2 (wrong input) or after a signal to the launcher.\n"
       "Exit status: 0 all ranks succeeded, 2 wrong usage or no such program, 3 a rank failed (the\n"
       "launcher names the first one), 128 + N stopped by signal N.\n"
       "Examples:\n"

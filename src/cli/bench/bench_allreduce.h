@@ -28,7 +28,7 @@ struct AllReduceRow {
   std::string algorithm;
   double p50_us = 0;
   double p99_us = 0;
-  double algbw_gbps = 0;  // buffer bytes / median time, 10^9 bytes a second
+  double algbw_gbps = 0;  // buffer bytes / median time, in 10^9 bytes per second
   double busbw_gbps = 0;  // algbw x 2(n-1)/n: the least that a link must carry
   bool verified = false;
 };

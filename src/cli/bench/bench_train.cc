@@ -184,10 +184,9 @@ void add_bench_train(CLI::App& bench, int& exit_status) {
       ->allow_extra_args(false);
   command->add_flag("--json", options->train.json, "Print one JSON document");
   command->footer(
-      "efficiency = t / (t0 * n), with t the images/s on n ranks and t0 those of one rank (the\n"
-      "images/s per rank of the smallest number of ranks measured). The rows take turns, and "
-      "every\n"
-      "rank has the same number of threads in all rows.\n"
+      "efficiency = t / (t0 * n): t is the images/s on n ranks, t0 the images/s of one rank, or\n"
+      "per rank of the smallest number of ranks measured. The rows take turns, and every rank\n"
+      "has the same number of threads in all rows.\n"
       "Examples:\n"
       "  sluice bench train\n"
       "  sluice bench train --ranks 1,2 --batch 8,16,32 --json\n"

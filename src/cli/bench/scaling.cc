@@ -44,10 +44,10 @@ void set_efficiencies(std::vector<ScalingRow>& rows, bool strong) {
 }
 
 std::string scaling_text(const std::vector<ScalingRow>& rows) {
-  std::string text = base::format("{:>6} {:>13} {:>13} {:>12} {:>11}\n", "ranks", "batch a rank",
+  std::string text = base::format("{:>6} {:>14} {:>13} {:>12} {:>11}\n", "ranks", "batch per rank",
                                   "global batch", "images/s", "efficiency");
   for (const ScalingRow& row : rows) {
-    text += base::format("{:>6} {:>13} {:>13} {:>12} {:>10.1f}%\n", row.ranks, row.batch,
+    text += base::format("{:>6} {:>14} {:>13} {:>12} {:>10.1f}%\n", row.ranks, row.batch,
                          row.batch * row.ranks, speed_text(row.images_per_s), 100 * row.efficiency);
   }
   return text;

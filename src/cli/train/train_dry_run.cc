@@ -95,7 +95,7 @@ std::string settings_text(const recipe::Recipe& recipe) {
 
 std::string phases_text(const recipe::EpochTable& plan) {
   std::string lines = base::format("  {:<12} {:>9} {:>14} {:>12} {:>14}\n", "epochs", "steps each",
-                                   "batch a rank", "accumulated", "global batch");
+                                   "batch per rank", "accumulated", "global batch");
   for (const EpochPhase& phase : phases_of(plan)) {
     const std::string epochs = phase.epochs == 1 ? base::format("{}", phase.first_epoch + 1)
                                                  : base::format("{}-{}", phase.first_epoch + 1,
@@ -124,7 +124,7 @@ std::string dry_run_text(const DryRun& run) {
       base::format("recipe {}: {}\n{}\n", recipe.name, recipe.about, settings_text(recipe));
   const auto parameters = run.model.gradient_elements();
   text += base::format(
-      "model   {}: {} parameters in {} tensors, {} of gradients in f32, {:.3g} GFLOP forward an "
+      "model   {}: {} parameters in {} tensors, {} of gradients in f32, {:.3g} GFLOP forward per "
       "image of {}x{}\n",
       run.model.name, with_commas(parameters), run.model.gradient_tensors(),
       base::format_bytes(4.0 * static_cast<double>(parameters)), run.model.forward_flops() / 1e9,
