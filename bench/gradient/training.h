@@ -22,7 +22,7 @@ namespace sluice::bench {
 // A gradient, in the order of backward.
 struct ReadyGradient {
   double ready_s = 0;  // since the start of the step
-  double bytes = 0;    // that its rank must send
+  double bytes = 0;    // sent by its rank
 };
 
 // The earliest time at which all gradients can have been sent: the link sends at full rate whenever

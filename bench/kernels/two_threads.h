@@ -2,7 +2,7 @@
 //
 // The wall time of a slice goes from the moment both threads are ready to the moment both are done.
 // On a shared machine most slices are disturbed, so the best slice counts. Long slices are always
-// disturbed; for them there is the processor time of the busier thread.
+// disturbed, so they use the processor time of the busier thread.
 #pragma once
 
 #include <pthread.h>

@@ -95,7 +95,8 @@ class StreamContender : public Contender {
   }
 
  private:
-  // That many bytes out and in. The same memory over and over: caches make it no slower than this.
+  // Sends and receives `bytes` bytes. All of them use the same memory, which stays in the cache, so
+  // the network sets the rate.
   void exchange(std::size_t bytes) {
     std::size_t out = bytes;
     std::size_t in = bytes;

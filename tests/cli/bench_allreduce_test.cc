@@ -39,7 +39,7 @@ void expect_right(DataType type, ReduceOp op, int ranks, std::size_t count) {
     ASSERT_FALSE(pattern.check(buffers[0].data(), count, operations))
         << name(type) << " " << name(op) << " " << ranks << " ranks, " << operations;
   }
-  // Anything else is found: a rank's own data, another element's result, one more operation.
+  // Any other result is an error: a rank's own data, another element's result, one more operation.
   std::vector<T> broken = buffers[0];
   const std::size_t at = count / 2;
   broken[at] = static_cast<T>(broken[at] * 2);

@@ -86,7 +86,7 @@ TEST(Command, WrongScheduleExitsWithOneAndTruncatedScheduleWithTwo) {
   const std::string path = testing::TempDir() + "ring.txt";
   ASSERT_EQ(
       shell("SLUICE explain --ranks 4 --bytes 1M --algorithm ring --schedule >" + path).status, 0);
-  // Without its hash line a file may be edited; this edit sends another chunk than is awaited.
+  // Without its hash line a file may be edited; this edit sends a chunk that its receiver does not expect.
   const Outcome wrong = shell(
       "sed -e '/^hash/d' -e 's/^rank 0 step 1 send buffer.3./rank 0 step 1 send buffer[1]/' " +
       path + " | SLUICE verify --file -");
@@ -134,15 +134,15 @@ TEST(Command, ExplainShowsTheChoiceAndTheSizesWhereItChanges) {
   EXPECT_NE(text.out.find("Choice by size:"), std::string::npos);
 }
 
-// AlexNet's gradients on 56 Gbit/s and 512 ranks are what sparse gradients were made for; a few
-// kilobytes, which cost latency alone, are not.
+// Sparse gradients pay for AlexNet on 512 ranks with links of 56 Gbit/s. They do not pay for a few
+// kilobytes, which cost latency alone.
 TEST(Command, ExplainSaysWhetherSparseGradientsPay) {
   const Outcome large =
       shell("SLUICE explain --ranks 512 --bytes 122M --cluster sensetime-v --json");
   ASSERT_EQ(large.status, 0) << large.err;
   const auto sparse = nlohmann::json::parse(large.out)["sparse"];
   EXPECT_EQ(sparse["pays"], true);
-  // Of 976 chunks of 128 KiB so many that they are 15%, and 4 bytes for each of all.
+  // 15% of 976 chunks of 128 KiB, rounded up, and a norm of 4 bytes for each of the 976.
   EXPECT_EQ(sparse["sent_bytes"], 147 * 128 * 1024 + 976 * 4);
   EXPECT_LT(sparse["predicted_us"], sparse["dense_us"]);
   const Outcome small = shell("SLUICE explain --ranks 512 --bytes 1K --cluster sensetime-v");
