@@ -86,7 +86,8 @@ TEST(Command, WrongScheduleExitsWithOneAndTruncatedScheduleWithTwo) {
   const std::string path = testing::TempDir() + "ring.txt";
   ASSERT_EQ(
       shell("SLUICE explain --ranks 4 --bytes 1M --algorithm ring --schedule >" + path).status, 0);
-  // Without its hash line a file may be edited; this edit sends a chunk that its receiver does not expect.
+  // Without its hash line a file may be edited; this edit sends a chunk that its receiver does not
+  // expect.
   const Outcome wrong = shell(
       "sed -e '/^hash/d' -e 's/^rank 0 step 1 send buffer.3./rank 0 step 1 send buffer[1]/' " +
       path + " | SLUICE verify --file -");
