@@ -33,7 +33,7 @@ struct DataOptions {
 
 // Reads small data sets into memory and lists the files of large ones. A wrong name, a missing
 // folder, and a truncated or foreign file are errors that name it. Every rank that sees the same
-// files numbers samples and classes alike.
+// files numbers samples and classes in the same way.
 Result<Data> open_data(std::string_view spec, const DataOptions& options = {});
 
 }  // namespace sluice::data

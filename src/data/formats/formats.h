@@ -20,8 +20,8 @@ namespace sluice::data {
 //
 // An image is a function of its number alone. Its figure has a random position, size, direction and
 // thickness, is lighter or darker than the background, and lies under noise with a random scratch
-// beside it. So no single pixel tells the class: a linear model fails, and a small convolutional
-// network needs some epochs.
+// beside it. So no single pixel determines the class: a linear model fails, and a small
+// convolutional network needs some epochs.
 
 // Raised whenever a pixel changes: accuracies on different images cannot be compared.
 inline constexpr int kDemoVersion = 1;
@@ -78,7 +78,7 @@ struct ImageFolder {
 
 // Lists DIR/train, or DIR/test or DIR/val, without hidden files. Classes are numbered in the order
 // of their names, images in the order of class and name, so every rank that sees the same files
-// numbers them alike. `most_per_class` 0: all images.
+// numbers them in the same way. `most_per_class` 0: all images.
 Result<ImageFolder> list_images(const std::filesystem::path& folder, Split split,
                                 std::size_t most_per_class = 0);
 

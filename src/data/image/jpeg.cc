@@ -64,7 +64,8 @@ Status JpegDecoder::begin(std::span<const std::uint8_t> file, int& height, int& 
     return refuse("is a broken JPEG image: it has no header");
   }
   if (std::int64_t{width_} * height_ > kMostPixels) {
-    return refuse(base::format("claims to be {}x{} pixels", width_, height_));
+    return refuse(base::format("claims to be {}x{} pixels: at most {} pixels are supported", width_,
+                               height_, kMostPixels));
   }
   file_ = file;
   cmyk_ = colors == TJCS_CMYK || colors == TJCS_YCCK;

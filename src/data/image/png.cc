@@ -27,7 +27,8 @@ Status PngDecoder::begin(std::span<const std::uint8_t> file, int& height, int& w
   }
   if (std::uint64_t{image.width} * image.height > kMostPixels) {
     return {Code::InvalidInput,
-            base::format("claims to be {}x{} pixels", image.width, image.height)};
+            base::format("claims to be {}x{} pixels: at most {} pixels are supported", image.width,
+                         image.height, kMostPixels)};
   }
   // Values of 16 bits without a gamma are sRGB as well, not linear light.
   image.flags |= PNG_IMAGE_FLAG_16BIT_sRGB;
