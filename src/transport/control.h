@@ -5,12 +5,12 @@
 //  - A channel carries messages from one rank to another, in order, with at most kWindow
 //    outstanding. A message names the location of its bytes; it does not contain them.
 //  - A slot holds one small contribution, header and payload together. Each rank has two, used in
-//    turn. A rank that has every peer's slot of operation k knows that every peer has read its own
-//    slot of operation k-2, so operations need no exit barrier.
+//    turn. When a rank has received every peer's slot of operation k, every peer has read this
+//    rank's slot of operation k-2, so operations need no exit barrier.
 //  - A status board shows the progress of a rank.
 //
-// Every field has one writer, except doorbells: the receiver writes a channel's `taken`, its sender
-// all else; slots and boards are written by the rank that they belong to. A block of zeros is a
+// Every field has one writer, except doorbells. In a channel the receiver writes `taken` and the
+// sender writes the rest. Each rank writes its own slots and status board. A block of zeros is a
 // valid empty block.
 #pragma once
 
@@ -35,12 +35,12 @@ inline constexpr std::size_t kSlotBytes = 4096;  // the longest contribution tha
 
 enum class Delivery : std::uint32_t {
   InPlace,  // the bytes are in the sender's own buffer, which may also change until `taken`
-  Staged,   // the bytes are in a copy
+  Staged,   // the bytes are in a staged copy
   Pushed,   // the sender has written the bytes into the receiver's buffer
 };
 
 struct ChannelMessage {
-  std::uint64_t signature = 0;  // of the collective; must be equal on both sides
+  std::uint64_t signature = 0;  // the collective's; must be equal on both sides
   MemoryLocation location;
   std::uint64_t bytes = 0;
   Delivery delivery = Delivery::InPlace;
@@ -54,13 +54,13 @@ struct Channel {
 };
 
 struct Slot {
-  alignas(kCacheLineBytes) std::atomic<std::uint64_t> number;  // of its operation
+  alignas(kCacheLineBytes) std::atomic<std::uint64_t> number;  // the operation's, from 1
   std::uint64_t signature;
   std::array<std::byte, kSlotBytes> payload;
 };
 
-// The progress of a rank, as it reports it; error messages find the culprit with it. The board of a
-// rank on another node is a local copy, written from the rank's status updates (network.h).
+// The progress that a rank reports; the failure detector finds the culprit with it. The board of a
+// rank on another node is a local copy, written from that rank's status updates (network.h).
 struct StatusBoard {
   alignas(kCacheLineBytes) std::atomic<std::uint64_t> entered;  // collectives begun
   std::atomic<std::uint64_t> kind;                              // of the present collective

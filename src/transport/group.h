@@ -1,7 +1,7 @@
 // group.h - the ranks of a communicator, and how to reach each of them.
 //
-// Ranks on this rank's node share a control block; ranks on other nodes are reached through a
-// Network. Status boards and death_of() work the same for both. Ranks are the group's own numbers.
+// The ranks of one node share a control block; a Network leads to the ranks of other nodes. Status
+// boards and death_of() work for all ranks. Ranks have the group's own numbers.
 // Thread-safety: one thread at a time, except ring().
 #pragma once
 
@@ -24,15 +24,15 @@ struct RankLocation {
 
 class Group {
  public:
-  // All ranks of the memory. `control` has ControlBlock::bytes(ranks), zeroed, and is shared by
-  // all.
+  // A group of all ranks of the memory. They share `control`, which has ControlBlock::bytes(ranks)
+  // bytes, all zero.
   Group(std::shared_ptr<Memory> memory, std::byte* control);
-  // Ranks on several nodes. The ranks of this node share `control`.
+  // A group of ranks on several nodes. The ranks of this node share `control`.
   Group(Rank rank, const std::vector<RankLocation>& locations, std::shared_ptr<Memory> memory,
         std::byte* control, std::unique_ptr<Network> network);
-  // Some ranks of another group, in the order of their new numbers. They have a control block of
-  // their own and, if they are on several nodes, a network. They keep the doorbells of the whole
-  // group, so that a sleeping rank notices all its groups.
+  // A group of some ranks of another group, in the order of their new numbers. They have a control
+  // block of their own and, if they are on several nodes, a network. They keep the doorbells of the
+  // whole group, so that a sleeping rank notices all its groups.
   Group(const Group& whole, const std::vector<Rank>& ranks, std::byte* control,
         std::unique_ptr<Network> network);
 
@@ -48,7 +48,7 @@ class Group {
   StatusBoard& board(Rank rank) const;
   StatusBoard& own_board() const { return board(rank_); }
 
-  // REQUIRES, from here to ring(): the ranks are on this node.
+  // REQUIRES, for all functions from here to ring(): the ranks are on this node.
   Slot& slot(Rank rank, std::uint64_t number) const {
     return control_.rank_control(control_index(rank)).slots[number % 2];
   }
@@ -73,7 +73,7 @@ class Group {
   // The time of the last status update from a rank on another node.
   Clock::time_point last_heard(Rank peer) const { return members_[index(peer)].last_heard; }
 
-  // "" while the rank can be reached, else how it ended.
+  // "" while the rank can be reached, else a description of its end.
   std::string death_of(Rank peer) const;
   // "" unless the rank is known to be stopped or unreachable, else the reason.
   std::string stall_of(Rank peer) const;

@@ -1,9 +1,9 @@
-// handshake.h - the common part of the handshakes by which ranks join a job.
+// handshake.h - the common part of the handshakes with which ranks join a job.
 //
 // Ranks join over Unix sockets (memory/mesh.h), over TCP (tcp/tcp.h) and at the rendezvous server
-// (bootstrap/rendezvous). In each of them a process accepts connections and reads a hello from
-// each; the hello has the job's token. Until the hello is checked, a connection is pending: it
-// costs a descriptor, but cannot delay the ranks.
+// (bootstrap/rendezvous). In each case a process accepts connections and reads a hello, which has
+// the job's token, from each of them. Until the hello is checked, a connection is pending: it costs
+// a descriptor, but cannot delay the ranks.
 #pragma once
 
 #include <poll.h>
@@ -44,24 +44,24 @@ std::string reason_to_refuse(const JoinClaim& claim, std::string_view token, int
 // "rank 3", "ranks 5, 6, 7", "ranks 1, 5-12". REQUIRES: `ranks` is sorted and not empty.
 std::string show_ranks(const std::vector<Rank>& ranks);
 
-// Connections whose hello has not been checked. They are bounded in number and in time: a
-// connection that exceeds its time is closed, and so is the oldest when there are too many. A rank
-// that is closed by mistake connects again. A Connection has a fd().
+// Connections whose hello has not been checked. Their number and time are bounded: a connection
+// that exceeds its time is closed, and so is the oldest when there are too many. A rank whose
+// connection is closed in this way connects again. A Connection has a fd().
 template <class Connection>
 class PendingConnections {
  public:
   PendingConnections(std::size_t most, Clock::duration timeout) : most_{most}, timeout_{timeout} {}
 
   // Accepts all connections that wait at the listener. make() turns a socket into a Connection, or
-  // returns nullopt to close it. `who` begins the message of an error.
+  // returns nullopt to close it. An error message begins with `name`.
   template <class Make>
-  Status accept_all(const base::Fd& listener, std::string_view who, Make&& make) {
+  Status accept_all(const base::Fd& listener, std::string_view name, Make&& make) {
     while (true) {
       base::Fd socket{accept4(listener.number(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK)};
       if (!socket.open()) {
         // Other errors mean that no connection waits, or that it was closed again.
         if (errno != EMFILE && errno != ENFILE) return {};
-        return {Code::NoMemory, base::format("{}: too many open files: raise ulimit -n", who)};
+        return {Code::NoMemory, base::format("{}: too many open files: raise ulimit -n", name)};
       }
       std::optional<Connection> connection = make(std::move(socket));
       if (!connection) continue;

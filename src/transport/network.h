@@ -1,10 +1,10 @@
 // network.h - the way to the ranks of a group that are on other nodes.
 //
-// A Network belongs to one communicator at one rank. `tcp` and `mpi` are two implementations. Each
-// remote peer sends messages in order; a message is a header and its bytes. Status updates are
+// A Network belongs to one communicator at one rank. The two implementations are `tcp` and `mpi`.
+// Each remote peer sends messages in order; a message is a header and its bytes. Status updates are
 // separate: messages never delay them, and only the newest one counts. No function blocks unless
 // its comment says so. A dead peer sends and receives nothing, and death_of() returns the reason.
-// Messages that a peer sent before it left in order still arrive.
+// Messages that a peer sent before it said goodbye still arrive.
 //
 // Thread-safety: one thread at a time.
 #pragma once
@@ -29,7 +29,7 @@ namespace sluice::transport {
 struct MessageHeader {
   std::uint64_t signature = 0;
   std::uint64_t number = 0;  // StatusBoard::entered of the sender
-  std::uint64_t kind = 0;    // likewise, StatusBoard::kind and count
+  std::uint64_t kind = 0;    // likewise StatusBoard::kind, and below StatusBoard::count
   std::uint64_t count = 0;
   std::uint64_t bytes = 0;
 };
@@ -53,15 +53,15 @@ class Network {
 
   // "tcp" or "mpi".
   virtual std::string_view name() const = 0;
-  // How long a rank of this network checks before it sleeps, and how it sleeps. All networks that
-  // were split from one network share the waiter.
+  // How often a rank of this network checks before it sleeps.
   virtual WaitPolicy wait_policy() const { return WaitPolicy::with_network(); }
+  // How a rank of this network sleeps. A network and all networks split from it share the waiter.
   virtual std::shared_ptr<Waiter> waiter() = 0;
 
-  // Sets the measured cost of the links between nodes.
+  // Sets the cost of the links between nodes.
   virtual void set_link(const Link& /*between*/) {}
-  // Bounds the receive buffers from now on, because long messages come from several peers: a fast
-  // peer must not starve the one that this rank waits for. A repeated call is free.
+  // Bounds the receive buffers from now on. A rank calls it before it receives long messages from
+  // several peers: a fast peer must not starve the one that it waits for. A repeated call is free.
   virtual void limit_receive_buffers() {}
 
   // Sends a message to a peer. The bytes must stay unchanged until sent(peer) counts the message.
@@ -71,14 +71,14 @@ class Network {
   // A counter that grows whenever the network sends more, however slowly.
   virtual std::uint64_t send_progress() const = 0;
 
-  // The header of the oldest message from a peer that is not read to its end; null until it
-  // arrives. A message without bytes is consumed by consume(peer, 0).
+  // The header of the oldest message from a peer that has not been read to its end; null until it
+  // arrives. consume(peer, 0) consumes a message without bytes.
   virtual const MessageHeader* incoming(Rank peer) = 0;
   // The next bytes of that message that have arrived; valid until the next call for that peer.
   // REQUIRES: incoming(peer).
   virtual std::span<const std::byte> arrived(Rank peer) = 0;
   virtual void consume(Rank peer, std::size_t bytes) = 0;
-  // Copies up to that many arrived bytes and consumes them; returns how many.
+  // Copies up to that many arrived bytes and consumes them; returns their number.
   virtual std::size_t read(Rank peer, std::byte* to, std::size_t bytes) {
     const std::span<const std::byte> here = arrived(peer);
     const std::size_t taken = std::min(bytes, here.size());
@@ -91,12 +91,12 @@ class Network {
   // True: an update has arrived since the last call; `update` is the newest.
   virtual bool receive_status(Rank peer, StatusUpdate& update) = 0;
 
-  // "" while the peer can be reached, else the reason why not.
+  // "" while the peer can be reached, else the reason.
   virtual std::string death_of(Rank peer) = 0;
 
   // Makes a network of some of these ranks, in the order of their new numbers. Each of them must
   // call it with the same id, and no other network of theirs may have that id. Blocks until all
-  // have called it; an error names the rank that has not.
+  // have called it. The error names a rank that has not.
   virtual Result<std::unique_ptr<Network>> split(const std::vector<Rank>& ranks, std::uint64_t id,
                                                  Clock::time_point deadline) = 0;
 };

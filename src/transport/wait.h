@@ -1,11 +1,10 @@
 // wait.h - how a rank waits for its peers: it spins briefly, yields some times, then sleeps.
 //
-// A thread that changes something a rank may be waiting for rings the doorbell of that rank.
-// Ringing costs one load while the rank is awake. A sleeping rank is woken with a futex, which
-// works across processes because the doorbell is in shared memory. The rank announces its sleep
-// before it checks for changes, and a peer makes its change before it checks whether the rank
-// sleeps, so one of them sees the other. This needs sequentially consistent stores and loads on
-// both sides.
+// A rank waits for changes by other threads. A thread that makes such a change rings the rank's
+// doorbell. Ringing costs one load while the rank is awake. A futex wakes a sleeping rank; it works
+// across processes because the doorbell is in shared memory. The rank announces its sleep before it
+// checks for changes, and a peer makes its change before it checks whether the rank sleeps, so one
+// of them sees the other. This needs sequentially consistent stores and loads on both sides.
 #pragma once
 
 #include <algorithm>
@@ -26,7 +25,7 @@ struct Doorbell {
   std::atomic<std::uint32_t> sleeping{0};  // 0: awake; else Waiter::kind()
 };
 
-// How a rank sleeps after it has spun and yielded. This one sleeps on the doorbell's futex.
+// How a rank sleeps after it has spun and yielded. This base class sleeps on the doorbell's futex.
 class Waiter {
  public:
   static constexpr std::uint32_t kOnFutex = 1;
@@ -35,15 +34,15 @@ class Waiter {
   virtual ~Waiter() = default;
   // The value of Doorbell::sleeping while the rank sleeps: kOnFutex or kOnDescriptor.
   virtual std::uint32_t kind() const { return kOnFutex; }
-  // Sleeps until the doorbell has rung since `rings` was read, until anything else that the rank
-  // waits for may have happened, or until the time is over. True: it is time to check the peers.
+  // Sleeps until the doorbell has rung since `rings` was read, until another event that the rank
+  // may wait for, or until the given time. True: it is time to check the peers.
   virtual bool sleep(Doorbell& doorbell, std::uint32_t rings, Clock::time_point until);
 };
 
-// Sleeps on the sockets to all peers on other nodes, and on a descriptor by which peers on this
-// node wake the rank. Sockets are edge-triggered: before the rank sleeps it has read every socket
-// that it can use, so unread data in other sockets does not wake it again. Thread-safety: one
-// thread at a time.
+// Sleeps on the sockets to all peers on other nodes, and on a descriptor with which peers on this
+// node wake the rank. Sockets are edge-triggered: before the rank sleeps, it has read from every
+// socket whose data it can use, and unread data in other sockets does not wake it again.
+// Thread-safety: one thread at a time.
 class EpollWaiter final : public Waiter {
  public:
   // `wake_descriptor` becomes readable when a peer on this node rings; it must outlive the waiter.
@@ -52,7 +51,8 @@ class EpollWaiter final : public Waiter {
   std::uint32_t kind() const override { return kOnDescriptor; }
   bool sleep(Doorbell& doorbell, std::uint32_t rings, Clock::time_point until) override;
 
-  // Lets the socket wake the rank until it is closed. A status update makes sleep() return true.
+  // Lets the socket wake the rank until the socket is closed. With `carries_status`, sleep() then
+  // returns true.
   void add(int socket, bool carries_status);
 
  private:
@@ -64,17 +64,18 @@ class EpollWaiter final : public Waiter {
   Clock::time_point last_check_ = Clock::now();
 };
 
-// Wakes a rank that sleeps on its futex. True: it sleeps on a descriptor, which must be written.
+// Wakes a rank that sleeps on its futex. True: it sleeps on a descriptor, and the caller must write
+// to that.
 bool ring(Doorbell& doorbell);
 
-// How long a rank stays on its core before it sleeps. Where ranks share cores, a rank that spins
-// delays the work of the others.
+// How often a rank checks before it sleeps. Where ranks share cores, a rank that spins delays the
+// work of the others.
 struct WaitPolicy {
   int spins = 4000;  // about 100 us; waking a sleeping thread costs tens of microseconds
   int yields = 20;
 
   static WaitPolicy with_shared_cores() { return {.spins = 1, .yields = 20}; }
-  // Every check costs system calls, and a message to another host takes tens of microseconds.
+  // Every check makes system calls, and a message to another host takes tens of microseconds.
   static WaitPolicy with_network() { return {.spins = 1, .yields = 100}; }
 };
 
@@ -85,8 +86,8 @@ void pause_briefly();
 void yield();
 
 // Waits until done() returns true or the deadline passes; returns the last result of done(). done()
-// is called again and again and must itself check for progress. While the rank sleeps, `idle` is
-// called about ten times a second, to notice what rings no doorbell (a dead peer).
+// is called repeatedly and must itself make progress. While the rank sleeps, idle() is called about
+// ten times a second, to notice events that ring no doorbell, like the death of a peer.
 template <class Done, class Idle>
 bool wait_until(Doorbell& doorbell, Waiter& waiter, Clock::time_point deadline,
                 const WaitPolicy& policy, Done&& done, Idle&& idle) {

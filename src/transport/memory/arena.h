@@ -2,8 +2,8 @@
 //
 // The file has no name and disappears with the last process that holds it. It only grows; a seal
 // prevents shrinking, so a peer cannot fault on a mapped range. Released pages return to the system
-// at once, even if a peer still maps them. There is one file for each rank, not one for each block:
-// peers receive it once, when they join, and map any range of it without a request.
+// at once, even if a peer still maps them. A rank has one file for all its blocks: peers receive it
+// once, when they join, and map any range of it without a request.
 // Thread-safety: one thread at a time.
 #pragma once
 
@@ -35,7 +35,7 @@ class Arena {
 
   int fd() const { return file_.number(); }
 
-  // Zeroed pages for at least that many bytes; at least one page.
+  // Allocates zeroed pages for at least that many bytes; at least one page.
   Result<PageRange> take(std::size_t bytes);
   void give_back(PageRange range);
 
@@ -43,12 +43,12 @@ class Arena {
   explicit Arena(base::Fd file) : file_{std::move(file)} {}
 
   base::Fd file_;
-  std::map<std::uint32_t, std::uint32_t>
-      free_;  // first page and count of each hole; holes are never adjacent
+  // The first page and the count of each hole. Holes are never adjacent.
+  std::map<std::uint32_t, std::uint32_t> free_;
   std::uint32_t pages_ = 0;
 };
 
-// Null when it cannot be mapped; errno has the reason.
+// Null when the range cannot be mapped; errno has the reason.
 std::byte* map_range(int file, PageRange range);
 void unmap_range(std::byte* data, PageRange range);
 

@@ -13,8 +13,8 @@
 namespace sluice::transport {
 namespace {
 
-// The memory of all ranks. Blocks that were not released, control blocks among them, stay until the
-// last rank has gone, because a peer may still read them.
+// The memory of all ranks. A block that is not released, for example a control block, stays until
+// the last rank has left, because a peer may still read it.
 class InprocHeap {
  public:
   explicit InprocHeap(int ranks) : gone_(static_cast<std::size_t>(ranks)) {

@@ -1,4 +1,4 @@
-// memory.h - memory that the ranks of one node share, and which of them are alive.
+// memory.h - memory that the ranks of one node share, and whether these ranks are alive.
 //
 // There are two implementations: in `inproc` ranks are threads, in `shm` they are processes.
 // Channels, slots and doorbells (control.h) are the same for both.
@@ -39,7 +39,7 @@ class Memory {
   virtual Rank rank() const = 0;
   virtual int size() const = 0;
 
-  // Zeroed memory, aligned to a page. Peers find it by the id that a message names.
+  // Allocates zeroed memory, aligned to a page. Peers find it by its id, which a message names.
   virtual Result<MemoryBlock> allocate(std::size_t bytes) = 0;
   virtual void release(const MemoryBlock& block) = 0;
 
@@ -51,24 +51,23 @@ class Memory {
   virtual int wake_descriptor() const = 0;
   virtual void wake(Rank peer) = 0;
 
-  // "" while the peer lives, else how it ended.
+  // "" while the peer lives, else a description of its end.
   virtual std::string death_of(Rank peer) = 0;
-  // "" unless the peer's process is stopped from outside, else how.
+  // "" unless the peer's process is stopped, else a description: "process 17, by a signal".
   virtual std::string stall_of(Rank peer) = 0;
 };
 
-// One Group for each rank, for ranks that are threads of this process. Each Group is then used by
-// one thread.
+// One Group for each rank, for ranks that are threads of this process. One thread uses each Group.
 std::vector<std::unique_ptr<Group>> make_inproc_groups(int ranks);
 
 // The memory of a rank that is alone on its node.
 std::shared_ptr<Memory> make_single_rank_memory();
 
-// For ranks that are processes of one machine. Each maps the memory of its peers when it needs it.
+// Ranks that are processes of one machine. Each maps the memory of its peers when it needs it.
 struct ShmOptions {
   Rank rank = 0;
   int ranks = 1;
-  std::string job;    // the same on all ranks, and different for every job of the user
+  std::string job;    // equal on all ranks, and different for every job of the user
   std::string token;  // a secret of the ranks of this job
   Clock::time_point deadline;
 };
@@ -79,7 +78,7 @@ struct JoinedMemory {
   std::byte* control = nullptr;
 };
 
-// Both return when all ranks have joined. The error names the ranks that have not.
+// Both functions return when all ranks have joined. The error names the missing ranks.
 Result<JoinedMemory> join_shm(const ShmOptions& options);
 Result<std::unique_ptr<Group>> make_shm_group(const ShmOptions& options);
 

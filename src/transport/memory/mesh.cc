@@ -83,11 +83,12 @@ ReceivedPacket receive_packet(int socket) {
 
 namespace {
 
-constexpr auto kRetry = std::chrono::milliseconds{5};  // between connects to a rank that is not up
+constexpr auto kRetry = std::chrono::milliseconds{5};  // between attempts to connect to a rank
 constexpr auto kLongestPoll = std::chrono::minutes{1};
-// A peer that is ready may leave at once. The Ready packets that it waited for arrive soon after.
+// A peer that is ready may leave at once. It had the Ready packets of all ranks by then, so they
+// arrive here soon too.
 constexpr auto kDepartureGrace = std::chrono::seconds{2};
-constexpr std::size_t kMostStrangers = 16;
+constexpr std::size_t kMostUnknown = 16;  // pending connections beyond one for each rank
 
 struct UnixAddress {
   sockaddr_un name{};
@@ -139,7 +140,7 @@ class MeshHandshake {
         descriptors_{descriptors},
         first_block_{first_block},
         peers_(static_cast<std::size_t>(options.ranks)),
-        pending_{peers_.size() + kMostStrangers, std::chrono::hours{24}} {}
+        pending_{peers_.size() + kMostUnknown, std::chrono::hours{24}} {}
 
   Status run() {
     Status status = listen_for_higher_ranks();
@@ -228,7 +229,7 @@ class MeshHandshake {
       if (peer.stage == Stage::Absent) {
         if (rank < options_.rank) until = std::min(until, Clock::now() + kRetry);
       } else if (!peer.left) {
-        // Packets after Ready are not for the handshake, which only notices that the peer is gone.
+        // Packets after Ready are not for the handshake. It only notices that the peer is gone.
         polled.push_back({peer.mesh.socket.number(),
                           static_cast<short>(peer.stage == Stage::Ready ? 0 : POLLIN), 0});
       }
@@ -267,7 +268,7 @@ class MeshHandshake {
       (void)send_packet(client.fd(), refusal);
       return;
     }
-    // This may fail because too many descriptors are in flight. The client then connects again.
+    // This can fail because too many descriptors are in flight. The client then connects again.
     if (!send_packet(client.fd(), introduction(PacketKind::Welcome), &descriptors_)) return;
     Peer& peer = peers_[index(hello.rank)];
     peer.mesh.socket = std::move(client.socket);
@@ -333,7 +334,8 @@ class MeshHandshake {
   }
 
   void send_ready() {
-    // Close it before Ready: a peer may leave and join again under the same name.
+    // The listener closes before Ready is sent: a peer may leave and join again under the same
+    // name.
     listener_.reset();
     pending_.clear();
     for (Rank rank = 0; rank < options_.ranks; ++rank) {
@@ -397,7 +399,7 @@ class MeshHandshake {
   const ShmOptions& options_;
   SharedDescriptors descriptors_;
   std::uint64_t first_block_;
-  std::vector<Peer> peers_;  // by rank; the own one stays absent
+  std::vector<Peer> peers_;  // by rank; this rank's own entry stays absent
   PendingConnections<Client> pending_;
   base::Fd listener_;
   bool sent_ready_ = false;

@@ -1,10 +1,10 @@
 // mesh.h - how the processes of a node find each other: a Unix socket between every two ranks.
 //
-// A rank listens on an abstract address (no file, gone with the process) made of user, job and
-// rank. It connects to lower ranks and accepts connections from higher ranks. Connections from
-// processes of other users are closed unread, and a process with a wrong token is refused. Two
-// ranks exchange their descriptors and the id of a memory block. No rank returns before all ranks
-// have all their connections.
+// A rank listens on an abstract address, which has no file and disappears with the process. Its
+// name consists of user, job and rank. The rank connects to lower ranks and accepts connections
+// from higher ranks. It closes connections from processes of other users unread, and refuses a
+// process with a wrong token. Two ranks exchange their descriptors and the id of a memory block. No
+// rank returns before all ranks have all their connections.
 #pragma once
 
 #include <sys/types.h>
@@ -22,14 +22,14 @@
 namespace sluice::transport {
 
 // The processes of a node exchange packets over SOCK_SEQPACKET sockets: a packet arrives whole or
-// not at all, and may carry file descriptors. Nothing here blocks.
+// not at all, and may carry file descriptors. The functions for packets do not block.
 enum class PacketKind : std::uint32_t {
   Hello,    // to a lower rank: rank, token, descriptors
-  Welcome,  // the answer, with the same contents
-  Refusal,  // the other answer, with the reason
+  Welcome,  // the answer when the hello is accepted, with the same contents
+  Refusal,  // the answer when it is not, with the reason
   Ready,    // all peers of the sender have joined
   Failed,   // the sender will not join, with the reason
-  Goodbye,  // the sender leaves in order
+  Goodbye,  // the sender leaves without a failure
 };
 
 struct Packet {
@@ -50,7 +50,7 @@ struct Packet {
 inline constexpr std::size_t kSharedDescriptors = 2;
 using SharedDescriptors = std::array<int, kSharedDescriptors>;
 
-// False: it could not be sent; errno has the reason.
+// False: the packet could not be sent; errno has the reason.
 bool send_packet(int socket, const Packet& packet, const SharedDescriptors* descriptors = nullptr);
 
 struct ReceivedPacket {
@@ -74,7 +74,8 @@ struct MeshPeer {
   std::uint64_t first_block = 0;
 };
 
-// All peers, by rank. `first_block` is sent to each of them. An error names the missing ranks.
+// Returns all peers, by rank. `first_block` is sent to each of them. The error names the missing
+// ranks.
 Result<std::vector<MeshPeer>> join_mesh(const ShmOptions& options,
                                         const SharedDescriptors& descriptors,
                                         std::uint64_t first_block);

@@ -1,10 +1,10 @@
 // shm.cc - shared memory for ranks that are processes of one machine.
 //
 // The processes join through mesh.h and send each other their arena (arena.h). The id of a memory
-// block says which pages of the arena it has, so a new block needs no announcement: a peer maps it
-// when a message first names it. The pages of a released block are free at once; a peer unmaps them
-// when a new block has the same pages. Nothing has a name in the file system, so a crash leaves
-// nothing behind.
+// block contains its pages in the arena, so a new block needs no announcement: a peer maps it when
+// a message first names it. The pages of a released block are free at once; a peer unmaps them when
+// a new block has the same pages. The memory has no name in the file system, so a crash leaves no
+// files.
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -27,7 +27,7 @@ namespace {
 
 class ShmMemory final : public Memory {
  public:
-  // `first_bytes` is the size of a block that all peers know the id of; 0: this rank has none.
+  // `first_bytes` is the size of a first block, whose id all peers receive; 0: no such block.
   static Result<std::shared_ptr<ShmMemory>> join(const ShmOptions& options,
                                                  std::size_t first_bytes);
   ~ShmMemory() override;
@@ -61,7 +61,7 @@ class ShmMemory final : public Memory {
   using Mappings = std::map<std::uint32_t, Mapping>;  // by first page; they do not overlap
   struct Peer {
     MeshPeer mesh;
-    Mappings mappings;  // for the rank itself: all that it has allocated
+    Mappings mappings;  // at the rank's own entry: all that it has allocated
     std::string death;
   };
 
@@ -204,7 +204,7 @@ std::string ShmMemory::death_of(Rank rank) {
     peer.death = base::format("process {} has left", peer.mesh.pid);
     return peer.death;
   }
-  // The socket shows the end first, unless a process that the peer forked holds it open.
+  // The socket shows the end first, unless a child process of the peer holds it open.
   pollfd process{peer.mesh.process.number(), POLLIN, 0};
   if (received.state == ReceivedPacket::State::Closed ||
       (peer.mesh.process.open() && poll(&process, 1, 0) > 0)) {

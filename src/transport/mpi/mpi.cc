@@ -1,7 +1,7 @@
 // mpi.cc - a network on an MPI communicator of its own.
 //
-// A rank may leave while others go on, but its communicator must not be freed while a message for
-// it may come: MPI could give that message to the next communicator with the same number. So a rank
+// A rank may leave while others go on, but its communicator must not be freed while messages for it
+// may come: MPI could give such a message to the next communicator with the same number. So a rank
 // that leaves sends its pending messages and a goodbye to all peers, and retires its link. A
 // retired link is freed when all peers have said goodbye to it.
 #include "transport/mpi/mpi.h"
@@ -24,7 +24,7 @@ constexpr std::uint64_t kGroupTags = 32'000;  // MPI promises tags up to 32'767
 
 void pause_between_polls() { std::this_thread::sleep_for(kPollInterval); }
 
-// The use of MPI by this process.
+// This process' use of MPI.
 class MpiProcess {
  public:
   static MpiProcess& instance() {
@@ -80,8 +80,8 @@ Status MpiProcess::initialize() {
 
 void MpiProcess::retire(std::unique_ptr<MpiLink> link) {
   --networks_;
-  // After a failure the memory that MPI still sends from may be gone, and any MPI call may read it.
-  // So make no more calls; the peers know already that this rank failed.
+  // After a failure the caller may free memory that MPI still sends from, and any MPI call may read
+  // it. So Sluice makes no more calls; the peers know already that this rank failed.
   const bool unsafe = failed_ && link->memory_in_use();
   if (!unsafe && !link->leave()) fail();
   retired_.push_back(std::move(link));
@@ -156,10 +156,11 @@ class MpiNetwork final : public Network {
                                          Clock::time_point deadline) override;
 
  private:
-  // From a rank to the first one: it has called split(). Back: whether all ranks have.
+  // Every rank sends one to the first rank when it has called split(). The first rank answers
+  // whether all ranks have.
   struct SplitMessage {
     std::uint64_t id = 0;
-    std::int64_t missing = -1;  // a rank; -1: all have called
+    std::int64_t missing = -1;  // a rank that has not called split(); -1: all have
   };
 
   Status gather(const std::vector<Rank>& ranks, std::uint64_t id, Clock::time_point deadline);
@@ -167,7 +168,7 @@ class MpiNetwork final : public Network {
   Status split_error(Rank peer);
 
   std::unique_ptr<MpiLink> link_;
-  // MPI may read a message until its send is complete, so all of them are kept.
+  // MPI may read a message until its send is complete, so all messages are kept.
   std::vector<std::unique_ptr<SplitMessage>> split_messages_;
 };
 
@@ -179,8 +180,8 @@ Status MpiNetwork::split_error(Rank peer) {
   return {Code::PeerLost, base::format("split: rank {} is lost: {}", peer, death)};
 }
 
-// The first rank waits for the others and tells them whether all are here. Only then is it safe to
-// call MPI_Comm_create_group, which has no deadline.
+// The first rank waits for the others and reports to them whether all have called split(). Only if
+// they have is it safe to call MPI_Comm_create_group, which has no deadline.
 Status MpiNetwork::gather(const std::vector<Rank>& ranks, std::uint64_t id,
                           Clock::time_point deadline) {
   Status status;
@@ -194,7 +195,8 @@ Status MpiNetwork::gather(const std::vector<Rank>& ranks, std::uint64_t id,
     while (status.ok()) {
       if (connection.done(request)) {
         if (called.id == id) break;
-        connection.receive(&called, sizeof called, kSplitTag, request);  // from a split that failed
+        // That message belongs to an earlier split, which failed.
+        connection.receive(&called, sizeof called, kSplitTag, request);
       } else if (Clock::now() > deadline || !link_->death_of(ranks[here]).empty()) {
         status = split_error(ranks[here]);
         verdict.missing = ranks[here];
@@ -262,7 +264,7 @@ Result<std::unique_ptr<Network>> MpiNetwork::split(const std::vector<Rank>& rank
       std::make_unique<MpiNetwork>(std::make_unique<MpiLink>(comm, link_->waiter()))};
 }
 
-// A duplicate of the world, on which errors are returned.
+// A duplicate of MPI_COMM_WORLD whose errors are returned.
 Result<MPI_Comm> own_world() {
   if (Status status = MpiProcess::instance().initialize(); !status.ok()) return status;
   MPI_Comm comm = MPI_COMM_NULL;
@@ -304,12 +306,13 @@ std::string mpi_description() {
   int length = 0;
   MPI_Get_library_version(text.data(), &length);
   // "Open MPI v4.1.4, package: ...", "MPICH Version:      4.0.2\nMPICH Release date: ..."
-  std::string said{text.data()};
-  said.resize(std::min(said.find_first_of(",\n"), said.size()));
-  const std::size_t number = said.find_first_of("0123456789");
-  if (number == std::string::npos) return said;
-  const std::string name = said.substr(0, said.find(said.starts_with("Open MPI") ? " v" : " V"));
-  return name + " " + said.substr(number);
+  std::string version{text.data()};
+  version.resize(std::min(version.find_first_of(",\n"), version.size()));
+  const std::size_t number = version.find_first_of("0123456789");
+  if (number == std::string::npos) return version;
+  const std::string name =
+      version.substr(0, version.find(version.starts_with("Open MPI") ? " v" : " V"));
+  return name + " " + version.substr(number);
 }
 
 Result<MpiWorld> mpi_world(const std::string& own_node, const std::string& own_host) {

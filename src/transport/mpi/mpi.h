@@ -1,12 +1,12 @@
 // mpi.h - ranks on other nodes through MPI, where Sluice was built with it.
 //
-// The first call here initialises MPI unless the program has done so. In that case Sluice finalises
-// MPI when the process ends in order: all networks are gone and nothing failed. (MPI_Finalize waits
-// for every rank, dead ones included.) MPI cannot be initialised twice, so it outlives the last
-// network.
+// The first call here initialises MPI unless the program has done so. If Sluice initialised MPI, it
+// finalises MPI at the end of the process, provided that no network is left and nothing failed:
+// MPI_Finalize waits for every rank, dead ones included. MPI cannot be initialised twice, so it
+// outlives the last network.
 //
-// Thread-safety: one thread at a time calls these functions or a network of MPI. A program that calls
-// MPI itself at the same time must initialise it with MPI_THREAD_MULTIPLE.
+// Thread-safety: one thread at a time may call these functions or an MPI network. A program that
+// calls MPI itself at the same time must initialise it with MPI_THREAD_MULTIPLE.
 #pragma once
 
 #include <memory>
@@ -20,7 +20,7 @@
 namespace sluice::transport {
 
 bool has_mpi();
-// The library and its version, "Open MPI 4.1.4", or the reason why there is none.
+// The library and its version, "Open MPI 4.1.4", or the reason why Sluice has no MPI.
 std::string mpi_description();
 
 // The ranks of MPI_COMM_WORLD.

@@ -11,7 +11,7 @@
 namespace sluice::transport {
 namespace {
 
-std::size_t inconnection_bytes(const MessageHeader& header) {
+std::size_t inline_bytes(const MessageHeader& header) {
   return static_cast<std::size_t>(std::min<std::uint64_t>(kInlineBytes, header.bytes));
 }
 
@@ -80,8 +80,8 @@ void Outbox::send(const MessageHeader& header, const std::byte* data) {
 
 std::uint64_t Outbox::sent() {
   send_more();
-  // Segments and headers complete in order here, so all messages before the oldest incomplete one
-  // are sent. A header counts only when it is complete: MPI may have to ask the receiver first, and
+  // Segments and frames are checked in order, so all messages before the oldest incomplete one are
+  // sent. A frame counts only when it is complete: MPI may have to ask the receiver first, and
   // makes progress only inside its own calls.
   const std::uint64_t whole =
       segments_done_ < segments_posted_ ? segments_[segments_done_ % kSegments].message : posted_;
@@ -91,12 +91,12 @@ std::uint64_t Outbox::sent() {
 bool Outbox::idle() {
   send_more();
   return first_ == queue_.size() && segments_done_ == segments_posted_ &&
-         frames_done_ == header_for_;
+         frames_done_ == frames_posted_;
 }
 
 void Outbox::send_more() {
-  while (frames_done_ < header_for_ &&
-         connection_->done(frame_requests_[frames_done_ % kHeaders])) {
+  while (frames_done_ < frames_posted_ &&
+         connection_->done(frame_requests_[frames_done_ % kFrames])) {
     ++frames_done_;
   }
   while (segments_done_ < segments_posted_ &&
@@ -105,7 +105,7 @@ void Outbox::send_more() {
   }
   while (first_ < queue_.size() && connection_->error().empty()) {
     const Outgoing& message = queue_[first_];
-    if (header_for_ == posted_ && !send_header(message)) return;
+    if (frames_posted_ == posted_ && !send_frame(message)) return;
     while (offset_ < message.header.bytes) {
       if (segments_posted_ - segments_done_ == kSegments) return;
       Segment& segment = segments_[segments_posted_ % kSegments];
@@ -119,17 +119,17 @@ void Outbox::send_more() {
   }
 }
 
-// False: there is no room for another header.
-bool Outbox::send_header(const Outgoing& message) {
-  if (frames_ == nullptr) frames_ = std::make_unique<std::array<MessageFrame, kHeaders>>();
-  if (header_for_ - frames_done_ == kHeaders) return false;
-  const std::size_t slot = header_for_ % kHeaders;
+// False: there is no room for another frame.
+bool Outbox::send_frame(const Outgoing& message) {
+  if (frames_ == nullptr) frames_ = std::make_unique<std::array<MessageFrame, kFrames>>();
+  if (frames_posted_ - frames_done_ == kFrames) return false;
+  const std::size_t slot = frames_posted_ % kFrames;
   MessageFrame& frame = (*frames_)[slot];
   frame.header = message.header;
-  offset_ = inconnection_bytes(message.header);
+  offset_ = inline_bytes(message.header);
   if (offset_ > 0) std::memcpy(frame.payload.data(), message.data, offset_);
-  connection_->send(&frame, sizeof(MessageHeader) + offset_, kHeaderTag, frame_requests_[slot]);
-  ++header_for_;
+  connection_->send(&frame, sizeof(MessageHeader) + offset_, kFrameTag, frame_requests_[slot]);
+  ++frames_posted_;
   return true;
 }
 
@@ -146,17 +146,17 @@ void Outbox::pop() {
   }
 }
 
-void Inbox::post_header(std::uint64_t message) {
-  connection_->receive(&frame(message), sizeof(MessageFrame), kHeaderTag,
-                       frame_requests_[message % kHeaders]);
+void Inbox::post_frame(std::uint64_t message) {
+  connection_->receive(&frame(message), sizeof(MessageFrame), kFrameTag,
+                       frame_requests_[message % kFrames]);
 }
 
 const MessageHeader* Inbox::incoming() {
   if (frames_ == nullptr) {
-    frames_ = std::make_unique<std::array<MessageFrame, kHeaders>>();
-    for (std::uint64_t message = 0; message < kHeaders; ++message) post_header(message);
+    frames_ = std::make_unique<std::array<MessageFrame, kFrames>>();
+    for (std::uint64_t message = 0; message < kFrames; ++message) post_frame(message);
   }
-  while (seen_ - read_ < kHeaders && connection_->done(frame_requests_[seen_ % kHeaders])) {
+  while (seen_ - read_ < kFrames && connection_->done(frame_requests_[seen_ % kFrames])) {
     ++seen_;
     post_segments();
   }
@@ -167,7 +167,7 @@ void Inbox::post_segments() {
   while (posting_ < seen_) {
     const std::uint64_t bytes = frame(posting_).header.bytes;
     posting_offset_ =
-        std::max<std::uint64_t>(posting_offset_, inconnection_bytes(frame(posting_).header));
+        std::max<std::uint64_t>(posting_offset_, inline_bytes(frame(posting_).header));
     if (posting_offset_ < bytes) {
       if (staging_ == nullptr) {
         staging_ = std::make_unique_for_overwrite<std::byte[]>(kSegments * kSegmentBytes);
@@ -190,7 +190,7 @@ void Inbox::post_segments() {
 std::span<const std::byte> Inbox::arrived() {
   const MessageFrame& present = frame(read_);
   const std::uint64_t bytes = present.header.bytes;
-  const std::size_t first = inconnection_bytes(present.header);
+  const std::size_t first = inline_bytes(present.header);
   if (offset_ < first || bytes == first)
     return std::span{present.payload}.first(first).subspan(offset_);
   const std::size_t slot = segments_read_ % kSegments;
@@ -203,7 +203,7 @@ std::span<const std::byte> Inbox::arrived() {
 
 void Inbox::consume(std::size_t bytes) {
   const std::uint64_t whole = frame(read_).header.bytes;
-  const std::size_t first = inconnection_bytes(frame(read_).header);
+  const std::size_t first = inline_bytes(frame(read_).header);
   offset_ += bytes;
   const bool at_end = offset_ == whole;
   if (bytes > 0 && offset_ > first && (at_end || (offset_ - first) % kSegmentBytes == 0)) {
@@ -212,15 +212,15 @@ void Inbox::consume(std::size_t bytes) {
   }
   if (!at_end) return;
   offset_ = 0;
-  post_header(read_ + kHeaders);
+  post_frame(read_ + kFrames);
   ++read_;
 }
 
 bool Inbox::close() {
   if (frames_ == nullptr || closed_) return true;
   closed_ = true;
-  for (std::uint64_t message = seen_; message < read_ + kHeaders; ++message) {
-    closed_ = connection_->cancel(frame_requests_[message % kHeaders]) && closed_;
+  for (std::uint64_t message = seen_; message < read_ + kFrames; ++message) {
+    closed_ = connection_->cancel(frame_requests_[message % kFrames]) && closed_;
   }
   for (std::uint64_t segment = segments_read_; segment < segments_posted_; ++segment) {
     closed_ = connection_->cancel(segment_requests_[segment % kSegments]) && closed_;
@@ -230,7 +230,7 @@ bool Inbox::close() {
 
 void StatusBox::send(const StatusUpdate& update) {
   newest_.update = update;
-  newest_.is_news = 1;
+  newest_.is_new = 1;
   waiting_ = true;
   idle();
 }
@@ -246,7 +246,7 @@ bool StatusBox::idle() {
   if (send_request_ != MPI_REQUEST_NULL && !connection_->done(send_request_)) return false;
   if (!waiting_) return true;
   sending_ = newest_;
-  newest_.is_news = 0;
+  newest_.is_new = 0;
   waiting_ = false;
   connection_->send(&sending_, sizeof sending_, kStatusTag, send_request_);
   return false;
@@ -259,7 +259,7 @@ void StatusBox::poll() {
     connection_->receive(&receiving_, sizeof receiving_, kStatusTag, receive_request_);
   }
   while (connection_->done(receive_request_)) {
-    is_new_ = is_new_ || receiving_.is_news != 0;
+    is_new_ = is_new_ || receiving_.is_new != 0;
     received_ = receiving_;
     if (received_.pid != 0) return;
     connection_->receive(&receiving_, sizeof receiving_, kStatusTag, receive_request_);
@@ -297,7 +297,7 @@ std::string MpiLink::death_of(Rank rank) {
   MpiPeer& other = peer(rank);
   if (!other.connection.error().empty()) return other.connection.error();
   if (!other.status.received_goodbye()) return "";
-  // Report the end only after all data.
+  // Messages that the peer sent before its goodbye come first.
   if (other.in.messages_read() < other.status.messages_before_goodbye()) return "";
   return base::format("process {} has left", other.status.pid_of_goodbye());
 }

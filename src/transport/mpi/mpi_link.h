@@ -1,14 +1,14 @@
 // mpi_link.h - one MPI communicator and the traffic between this rank and each peer on it.
 //
-// A message is a header message. It contains the payload if that is short; a longer payload follows
-// in segments, sent directly from the caller's memory. Both sides cut a message in the same way,
-// and MPI keeps the order of messages from one rank to another with one tag, so nothing is
-// numbered. The receiver posts kHeaders header messages and up to kSegments segments ahead, across
-// messages, so a sender of many mid-sized messages does not wait until the receiver has read each
-// header.
+// A message consists of a frame and, if it is long, of segments. The frame is the header and the
+// first kInlineBytes of the payload. The segments have the rest, and are sent directly from the
+// caller's memory. Both sides cut a message in the same way, and MPI keeps the order of messages
+// with one tag from one rank to another, so frames and segments have no numbers. The receiver posts
+// receives for kFrames frames and up to kSegments segments in advance, across messages, so a
+// sender of many mid-sized messages does not wait until the receiver has read each header.
 //
-// No function blocks, except MpiLink::leave(). After an MPI error a connection carries nothing
-// more, and error() has the reason. Memory is allocated when a peer first needs it; the steady
+// No function blocks, except MpiLink::leave(). After an MPI error a connection sends and receives
+// nothing, and error() has the reason. Memory is allocated when a peer first needs it; the steady
 // state allocates nothing.
 #pragma once
 
@@ -32,19 +32,19 @@ namespace sluice::transport {
 
 inline constexpr std::chrono::microseconds kPollInterval{50};
 
-inline constexpr int kHeaderTag = 1;
+inline constexpr int kFrameTag = 1;
 inline constexpr int kPayloadTag = 2;
 inline constexpr int kStatusTag = 3;
 
-// The bytes of a payload that are sent with its header. They keep the link busy while MPI
+// The longest part of a payload that is sent with its header. It keeps the link busy while MPI
 // negotiates the rest.
 inline constexpr std::size_t kInlineBytes = std::size_t{32} << 10U;
 // Open MPI over TCP sends up to 64 KiB at once, its own header included. For longer messages it
 // asks the receiver first, and in a ring every answer waits behind the data that its sender is
 // sending.
 inline constexpr std::size_t kSegmentBytes = std::size_t{60} << 10U;
-inline constexpr std::uint64_t kSegments = 64;  // most outstanding segments in each direction
-inline constexpr std::uint64_t kHeaders = 8;    // most outstanding headers in each direction
+inline constexpr std::uint64_t kSegments = 64;  // the most outstanding segments in each direction
+inline constexpr std::uint64_t kFrames = 8;     // the most outstanding frames in each direction
 
 // MPI offers no descriptor to sleep on, so this waiter polls. Its sleeps are short while messages
 // make progress.
@@ -70,7 +70,7 @@ class MpiConnection {
   void send(const void* data, std::size_t bytes, int tag, MPI_Request& request);
   void receive(void* data, std::size_t bytes, int tag, MPI_Request& request);
   bool done(MPI_Request& request);
-  // Cancels or completes a receive; false while neither is possible.
+  // Cancels a receive unless it is complete. False: it is neither cancelled nor complete yet.
   bool cancel(MPI_Request& request);
 
  private:
@@ -82,7 +82,7 @@ class MpiConnection {
   std::string error_;
 };
 
-// A header message.
+// A header with the payload, or with its first part.
 struct MessageFrame {
   MessageHeader header;
   std::array<std::byte, kInlineBytes> payload;
@@ -113,17 +113,17 @@ class Outbox {
   };
 
   void send_more();
-  bool send_header(const Outgoing& message);
+  bool send_frame(const Outgoing& message);
   void pop();
 
   MpiConnection* connection_;
-  std::vector<Outgoing> queue_;  // those from first_ on are not completely posted
+  std::vector<Outgoing> queue_;  // from first_ on, messages that are not completely posted
   std::size_t first_ = 0;
-  std::uint64_t posted_ = 0;      // completely posted messages
-  std::uint64_t header_for_ = 0;  // messages with a posted header
-  std::uint64_t offset_ = 0;      // posted bytes of the first message in the queue
-  std::unique_ptr<std::array<MessageFrame, kHeaders>> frames_;
-  std::array<MPI_Request, kHeaders> frame_requests_;
+  std::uint64_t posted_ = 0;         // completely posted messages
+  std::uint64_t frames_posted_ = 0;  // messages with a posted frame
+  std::uint64_t offset_ = 0;         // posted bytes of the first message in the queue
+  std::unique_ptr<std::array<MessageFrame, kFrames>> frames_;
+  std::array<MPI_Request, kFrames> frame_requests_;
   std::uint64_t frames_done_ = 0;
   std::array<Segment, kSegments> segments_;
   std::uint64_t segments_posted_ = 0;
@@ -138,17 +138,17 @@ class Inbox {
   std::span<const std::byte> arrived();
   void consume(std::size_t bytes);
   std::uint64_t messages_read() const { return read_; }
-  // Cancels the posted receives; false while MPI may still write here.
+  // Cancels the posted receives. False: MPI may still write to their memory.
   bool close();
 
  private:
-  MessageFrame& frame(std::uint64_t message) { return (*frames_)[message % kHeaders]; }
-  void post_header(std::uint64_t message);
+  MessageFrame& frame(std::uint64_t message) { return (*frames_)[message % kFrames]; }
+  void post_frame(std::uint64_t message);
   void post_segments();
 
   MpiConnection* connection_;
-  std::unique_ptr<std::array<MessageFrame, kHeaders>> frames_;
-  std::array<MPI_Request, kHeaders> frame_requests_;
+  std::unique_ptr<std::array<MessageFrame, kFrames>> frames_;
+  std::array<MPI_Request, kFrames> frame_requests_;
   std::uint64_t seen_ = 0;    // messages with a received header
   std::uint64_t read_ = 0;    // completely read messages
   std::uint64_t offset_ = 0;  // read bytes of the present message
@@ -157,7 +157,7 @@ class Inbox {
   std::uint64_t segments_posted_ = 0;
   std::uint64_t segments_read_ = 0;
   std::uint64_t posting_ = 0;         // the message whose segments are posted next
-  std::uint64_t posting_offset_ = 0;  // the position in it where they begin
+  std::uint64_t posting_offset_ = 0;  // the bytes of that message before these segments
   bool closed_ = false;
 };
 
@@ -168,9 +168,10 @@ class StatusBox {
 
   void send(const StatusUpdate& update);
   bool receive(StatusUpdate& update);
-  // REQUIRES: no send() afterwards. The peer reports the goodbye when it has read `messages`.
+  // REQUIRES: no send() afterwards. The peer reports the goodbye when it has read that many
+  // messages.
   void send_goodbye(std::uint64_t messages);
-  // Continues pending sends. True: the newest update is on its way.
+  // Continues pending sends. True: the newest update is in flight.
   bool all_sent() {
     if (waiting_) idle();
     return !waiting_;
@@ -187,14 +188,14 @@ class StatusBox {
   struct StatusFrame {
     StatusUpdate update;
     std::uint64_t messages = 0;
-    std::int32_t pid = 0;       // not 0: goodbye
-    std::uint32_t is_news = 0;  // 0: the update was sent before
+    std::int32_t pid = 0;      // not 0: goodbye
+    std::uint32_t is_new = 0;  // 0: the update was sent before
   };
 
   void poll();
 
   MpiConnection* connection_;
-  StatusFrame newest_;  // to send when the send before it is complete
+  StatusFrame newest_;  // it is sent when the send before it is complete
   StatusFrame sending_;
   bool waiting_ = false;
   MPI_Request send_request_ = MPI_REQUEST_NULL;
@@ -217,7 +218,7 @@ struct MpiPeer {
 // The text of an MPI error code.
 std::string mpi_error(int code);
 
-// A communicator, with all traffic on it.
+// An MPI communicator, with all traffic on it.
 class MpiLink {
  public:
   MpiLink(MPI_Comm comm, std::shared_ptr<BackoffWaiter> waiter)
@@ -255,11 +256,11 @@ class MpiLink {
     std::erase_if(unsent_, [](MpiPeer* other) { return other->status.all_sent(); });
   }
   std::string death_of(Rank rank);
-  // Sends pending messages, then a goodbye to all peers. Blocks up to two seconds. False: not all
-  // could be sent.
+  // Sends pending messages, then a goodbye to all peers. Blocks up to two seconds. False: not
+  // everything could be sent.
   bool leave();
   bool memory_in_use() const;
-  // Whether no peer will send on this communicator again or wait for this rank on it.
+  // True: no peer sends or waits on this communicator any more, so it can be freed.
   bool over();
   void cancel_status_receives();
   void free() { MPI_Comm_free(&comm_); }
@@ -269,7 +270,7 @@ class MpiLink {
   Rank rank_ = 0;
   std::shared_ptr<BackoffWaiter> waiter_;
   std::vector<std::unique_ptr<MpiPeer>> peers_;
-  std::vector<MpiPeer*> unsent_;  // with pending status updates
+  std::vector<MpiPeer*> unsent_;  // the peers with pending status updates
 };
 
 }  // namespace sluice::transport

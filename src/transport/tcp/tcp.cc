@@ -173,7 +173,7 @@ class Incoming {
 class StatusStream {
  public:
   void send(int socket, const StatusFrame& frame) {
-    // A peer that does not read gets no more updates, so that the final one finds room.
+    // A peer that does not read gets no more updates, so that there is room for the final one.
     constexpr std::size_t kMostUnacknowledged = 16 * 1024;
     const bool final = frame.goodbye != 0 || frame.update.failed != 0;
     if (!final && unacknowledged(socket) > kMostUnacknowledged) return;

@@ -4,11 +4,10 @@
 // updates, so that neither delays the other. A message is sent directly from the caller's memory,
 // and counts as sent when the kernel has all of it. Data that is only copied is received directly
 // into its destination; other data is received into a buffer, in pieces that stay in the core's
-// cache. A rank that leaves in order says goodbye, and what it sent before still arrives.
+// cache. A rank that leaves says goodbye, and the messages that it sent before still arrive.
 //
 // A rank connects to the listeners of lower ranks and accepts connections from higher ranks. The
-// hello names the network, both ranks and the job's token. A connection with a wrong token is
-// closed.
+// hello has the network, both ranks and the job's token. A connection with a wrong token is closed.
 #pragma once
 
 #include <cstdint>
@@ -31,17 +30,17 @@ struct TcpAddress {
 struct TcpOptions {
   Rank rank = 0;
   std::vector<TcpAddress> addresses;  // by rank; port 0 for a rank on this node
-  std::string own_address;            // of the listener; empty: any
+  std::string own_address;            // the listener's; empty: any
   base::Fd listener;
   std::string token;
   int wake_descriptor = -1;  // peers on this node wake this rank with it; must outlive the network
   Clock::time_point deadline;
 };
 
-// Returns when all ranks are connected; an error names the ranks that are missing.
+// Returns when all ranks are connected. The error names the missing ranks.
 Result<std::unique_ptr<Network>> make_tcp_network(TcpOptions options);
 
-// Below: the handshake (tcp_handshake.cc), for tcp.cc and its tests.
+// The rest of this file is the handshake (tcp_handshake.cc), for tcp.cc and its tests.
 
 enum class TcpStream : std::uint32_t { Messages, Status };
 
@@ -76,7 +75,7 @@ struct TcpListener {
   base::Fd socket;
   std::string token;
   PendingConnections<TcpClient> pending;
-  std::vector<TcpClient> admitted;  // their network may be one that is joined later
+  std::vector<TcpClient> admitted;  // this rank may join their network later
 };
 
 struct TcpJoin {
@@ -94,7 +93,8 @@ struct TcpSockets {
   base::Fd status;
 };
 
-// The sockets to each rank; closed ones for ranks on this node. An error names the missing ranks.
+// Returns the sockets to each rank; they are closed for ranks on this node. The error names the
+// missing ranks.
 Result<std::vector<TcpSockets>> connect_tcp(const TcpJoin& join, TcpListener& listener,
                                             const std::string& own_address);
 
