@@ -7,7 +7,7 @@
 namespace sluice::simulate {
 namespace {
 
-// Larger schedules run step by step. A ring of 96 ranks has 18,240 messages.
+// Schedules with more messages run step by step. A ring of 96 ranks has 18,240 messages.
 constexpr double kMostEventMessages = 20000;
 constexpr double kRounding = 1e-9;
 
@@ -41,35 +41,34 @@ Result<CollectiveSimulator> CollectiveSimulator::on(const cluster::Cluster& clus
                              cluster.topology(ranks)};
 }
 
-Result<const CollectiveSimulator::Unfolded*> CollectiveSimulator::unfold(const Algorithm& algorithm,
-                                                                         const Shape& shape,
-                                                                         RunMethod method) {
+Result<const CollectiveSimulator::PreparedSchedule*> CollectiveSimulator::prepare(
+    const Algorithm& algorithm, const Shape& shape, RunMethod method) {
   const std::string key = base::format("{} {} {} {} {} {}", algorithm.name, name(shape.collective),
                                        base::join(shape.grid, "+"), shape.root, shape.segments,
                                        static_cast<int>(method));
-  if (const auto known = unfolded_.find(key); known != unfolded_.end()) return &known->second;
+  if (const auto known = prepared_.find(key); known != prepared_.end()) return &known->second;
   const bool events =
       method == RunMethod::Events ||
       (method == RunMethod::Automatic && messages_of(algorithm, shape) <= kMostEventMessages);
   if (!events) {
     if (std::optional<StepTable> table = pack_steps(algorithm, shape))
-      return &unfolded_.emplace(key, std::move(*table)).first->second;
+      return &prepared_.emplace(key, std::move(*table)).first->second;
   }
   Result<Dataflow> flow = dataflow_of(build_schedule(algorithm, shape));
   if (!flow.ok()) return flow.status();
-  return &unfolded_.emplace(key, std::move(flow).value()).first->second;
+  return &prepared_.emplace(key, std::move(flow).value()).first->second;
 }
 
 Result<std::vector<double>> CollectiveSimulator::run(const Algorithm& algorithm, const Shape& shape,
                                                      const RunOptions& options, RunMethod method) {
-  const Result<const Unfolded*> unfolded = unfold(algorithm, shape, method);
-  if (!unfolded.ok()) return unfolded.status();
+  const Result<const PreparedSchedule*> prepared = prepare(algorithm, shape, method);
+  if (!prepared.ok()) return prepared.status();
   const bool trees = algorithm.name.find("tree") != std::string_view::npos;
   const FlowNetwork& network = trees ? tree_network_ : network_;
   std::vector<double> done =
-      std::holds_alternative<Dataflow>(*unfolded.value())
-          ? run_events(std::get<Dataflow>(*unfolded.value()), network, options)
-          : run_steps(std::get<StepTable>(*unfolded.value()), network, options);
+      std::holds_alternative<Dataflow>(*prepared.value())
+          ? run_events(std::get<Dataflow>(*prepared.value()), network, options)
+          : run_steps(std::get<StepTable>(*prepared.value()), network, options);
   const double last = *std::max_element(done.begin(), done.end());
   const double first = options.starts_s.empty()
                            ? 0
@@ -83,21 +82,22 @@ Result<std::vector<double>> CollectiveSimulator::run(const Algorithm& algorithm,
 
 namespace {
 
-Result<std::vector<Candidate>> candidates_of(const WhatIf& world, const Topology& topology,
+Result<std::vector<Candidate>> candidates_of(const ClusterScenario& scenario,
+                                             const Topology& topology,
                                              const AllReduceOptions& options) {
   const Selector selector{
-      Collective::AllReduce, topology, world.cluster.constants, {.lanes = false}};
+      Collective::AllReduce, topology, scenario.cluster.constants, {.lanes = false}};
   std::vector<Candidate> all = selector.candidates(options.bytes);
   if (options.algorithm.empty()) all.resize(1);
   if (!options.algorithm.empty() && options.algorithm != "all") {
     const Result<const Algorithm*> wanted = find_algorithm(options.algorithm);
     if (!wanted.ok()) return wanted.status();
     std::erase_if(all, [&](const Candidate& each) { return each.algorithm != wanted.value(); });
-    if (all.empty()) return no_candidate(options.algorithm, world.cluster);
+    if (all.empty()) return no_candidate(options.algorithm, scenario.cluster);
   }
   for (Candidate& candidate : all) {
-    if (world.grid_rows > 0 && candidate.algorithm->uses_grid) {
-      Result<std::vector<int>> grid = grid_of(world, candidate.shape.ranks);
+    if (scenario.grid_rows > 0 && candidate.algorithm->uses_grid) {
+      Result<std::vector<int>> grid = grid_of(scenario, candidate.shape.ranks);
       if (!grid.ok()) return grid.status();
       candidate.shape.grid = std::move(grid).value();
       Result<Shape> shape = complete_shape(*candidate.algorithm, candidate.shape);
@@ -119,16 +119,16 @@ Status no_candidate(std::string_view algorithm, const cluster::Cluster& cluster)
                        algorithm, cluster.name)};
 }
 
-Result<std::vector<AllReduceTime>> simulate_all_reduce(const WhatIf& world, int ranks,
+Result<std::vector<AllReduceTime>> simulate_all_reduce(const ClusterScenario& scenario, int ranks,
                                                        const AllReduceOptions& options) {
   Result<CollectiveSimulator> simulator =
-      CollectiveSimulator::on(world.cluster, ranks, world.conditions);
+      CollectiveSimulator::on(scenario.cluster, ranks, scenario.conditions);
   if (!simulator.ok()) return simulator.status();
   const Topology& topology = simulator.value().topology();
-  const Result<std::vector<Candidate>> candidates = candidates_of(world, topology, options);
+  const Result<std::vector<Candidate>> candidates = candidates_of(scenario, topology, options);
   if (!candidates.ok()) return candidates.status();
-  RunOptions run{.bytes = static_cast<double>(options.bytes), .lanes = world.lanes};
-  if (world.jitter_s > 0) run.starts_s = jitter(world.jitter_s, world.seed, ranks);
+  RunOptions run{.bytes = static_cast<double>(options.bytes), .lanes = scenario.lanes};
+  if (scenario.jitter_s > 0) run.starts_s = jitter(scenario.jitter_s, scenario.seed, ranks);
   std::vector<AllReduceTime> times;
   for (const Candidate& candidate : candidates.value()) {
     const Result<std::vector<double>> done =

@@ -1,10 +1,10 @@
 // collective.h - how long a collective takes on a cluster.
 //
-// The schedule is the engine's own: its Programs run on a network built from the cluster's file.
+// It simulates the schedule that the engine would run, on a network built from the cluster's file.
 // Small schedules run event by event, large ones step by step.
 //
 // A wrong simulator most often breaks a bound that is easy to check. So every result is checked
-// against such bounds, and a result that breaks one becomes an error.
+// against such bounds, and breaking one is an error.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@
 #include <variant>
 #include <vector>
 
+#include "simulate/scenario.h"
 #include "simulate/step_run.h"
-#include "simulate/what_if.h"
 #include "sluice/algorithms.h"
 #include "sluice/analysis/select.h"
 
@@ -23,7 +23,7 @@ namespace sluice::simulate {
 
 enum class RunMethod : std::uint8_t { Automatic, Events, Steps };
 
-// Keeps the schedules it has unfolded, so that a second bucket costs only its run.
+// Keeps the schedules that it has prepared, so a second bucket costs only its run.
 // Thread-safety: one thread at a time.
 class CollectiveSimulator {
  public:
@@ -33,24 +33,25 @@ class CollectiveSimulator {
   const FlowNetwork& network() const { return network_; }
   const Topology& topology() const { return topology_; }
 
-  // When each rank is done. Fails if the times are impossible.
+  // The time at which each rank is done. Fails if the times are impossible.
   // REQUIRES: the shape is complete and has the network's ranks.
   Result<std::vector<double>> run(const Algorithm& algorithm, const Shape& shape,
                                   const RunOptions& options,
                                   RunMethod method = RunMethod::Automatic);
 
  private:
-  using Unfolded = std::variant<Dataflow, StepTable>;
+  using PreparedSchedule = std::variant<Dataflow, StepTable>;
   CollectiveSimulator(FlowNetwork network, FlowNetwork tree_network, Topology topology)
       : network_{std::move(network)},
         tree_network_{std::move(tree_network)},
         topology_{std::move(topology)} {}
-  Result<const Unfolded*> unfold(const Algorithm& algorithm, const Shape& shape, RunMethod method);
+  Result<const PreparedSchedule*> prepare(const Algorithm& algorithm, const Shape& shape,
+                                          RunMethod method);
 
   FlowNetwork network_;
   FlowNetwork tree_network_;
   Topology topology_;
-  std::map<std::string, Unfolded> unfolded_;
+  std::map<std::string, PreparedSchedule> prepared_;
 };
 
 struct AllReduceOptions {
@@ -71,7 +72,7 @@ struct AllReduceTime {
 Status no_candidate(std::string_view algorithm, const cluster::Cluster& cluster);
 
 // The fastest algorithm comes first.
-Result<std::vector<AllReduceTime>> simulate_all_reduce(const WhatIf& world, int ranks,
+Result<std::vector<AllReduceTime>> simulate_all_reduce(const ClusterScenario& scenario, int ranks,
                                                        const AllReduceOptions& options);
 
 // An all-reduce over m nodes (or over m ranks of one node) sends at least 2(m-1)/m of the buffer

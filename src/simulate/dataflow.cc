@@ -1,4 +1,4 @@
-// dataflow.cc - dataflow_of(): the operations of a schedule and what each waits for.
+// dataflow.cc - dataflow_of(): the operations of a schedule, and which of them each waits for.
 #include <map>
 #include <utility>
 
@@ -23,7 +23,7 @@ class Builder {
   }
 
  private:
-  struct Half {  // a send, or one source of a receive
+  struct MessageEnd {  // a send, or one source of a receive
     std::uint32_t operation;
     double share;
   };
@@ -38,7 +38,7 @@ class Builder {
     for (int step = 0; step < program.steps(); ++step) {
       for (const Send& send : program.sends(step)) {
         const std::uint32_t id = begin_operation(rank);
-        touch(program, send.range, send.range.buffer, id, false);
+        access(program, send.range, send.range.buffer, id, false);
         sent_[{rank, send.peer}].push_back({id, share_of(program, send.range)});
       }
       for (const Write& receive : program.receives(step)) {
@@ -51,17 +51,17 @@ class Builder {
         }
         if (receive.combine == Combine::Reduce)
           flow_.operations[id].added = share * (receive.source_count - 1);
-        touch(program, receive.range, receive.range.buffer, id, true);
+        access(program, receive.range, receive.range.buffer, id, true);
       }
       for (const Write& local : program.locals(step)) {
         const std::uint32_t id = begin_operation(rank);
         for (const BufferId source : program.sources(local)) {
-          if (source != local.range.buffer) touch(program, local.range, source, id, false);
+          if (source != local.range.buffer) access(program, local.range, source, id, false);
         }
         flow_.operations[id].added =
             share_of(program, local.range) *
             (local.combine == Combine::Reduce ? local.source_count - 1 : 1);
-        touch(program, local.range, local.range.buffer, id, true);
+        access(program, local.range, local.range.buffer, id, true);
       }
     }
   }
@@ -76,15 +76,15 @@ class Builder {
     return static_cast<std::uint32_t>(flow_.operations.size() - 1);
   }
 
-  void touch(const Program& program, const Range& range, BufferId buffer, std::uint32_t id,
-             bool writes) {
+  void access(const Program& program, const Range& range, BufferId buffer, std::uint32_t id,
+              bool writes) {
     const int count = program.chunking().chunks();
     const std::size_t base = static_cast<std::size_t>(buffer) * static_cast<std::size_t>(count);
     for (int i = 0; i < range.count; ++i) {
       Chunk& chunk = chunks_[base + static_cast<std::size_t>((range.first + i) % count)];
-      if (chunk.writer != kNone) follow(chunk.writer, id);
+      if (chunk.writer != kNone) add_edge(chunk.writer, id);
       if (writes) {
-        for (const std::uint32_t reader : chunk.readers) follow(reader, id);
+        for (const std::uint32_t reader : chunk.readers) add_edge(reader, id);
         chunk.readers.clear();
         chunk.writer = id;
       } else {
@@ -93,8 +93,8 @@ class Builder {
     }
   }
 
-  // Ranges of many chunks repeat the same edge, mostly in a row.
-  void follow(std::uint32_t first, std::uint32_t then) {
+  // A range of many chunks adds the same edge many times, mostly in a row.
+  void add_edge(std::uint32_t first, std::uint32_t then) {
     if (first == then) return;
     if (!edges_.empty() && edges_.back() == std::pair{first, then}) return;
     edges_.emplace_back(first, then);
@@ -140,8 +140,8 @@ class Builder {
   Dataflow flow_;
   std::vector<Chunk> chunks_;  // of the current rank
   std::vector<std::pair<std::uint32_t, std::uint32_t>> edges_;
-  std::map<std::pair<Rank, Rank>, std::vector<Half>> sent_;
-  std::map<std::pair<Rank, Rank>, std::vector<Half>> received_;
+  std::map<std::pair<Rank, Rank>, std::vector<MessageEnd>> sent_;
+  std::map<std::pair<Rank, Rank>, std::vector<MessageEnd>> received_;
 };
 
 }  // namespace

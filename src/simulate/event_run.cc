@@ -31,7 +31,7 @@ class EventRun {
       const DataflowOperation& operation = flow_.operations[i % flow_.operations.size()];
       operations_[i] = {operation.waits_for + 1, operation.messages};
       const auto rank = static_cast<std::size_t>(operation.rank);
-      at(options_.starts_s.empty() ? 0 : options_.starts_s[rank], Kind::Enabled, i);
+      add_event(options_.starts_s.empty() ? 0 : options_.starts_s[rank], Kind::Enabled, i);
     }
     for (std::size_t rank = 0; rank < options_.starts_s.size(); ++rank)
       done_[rank] = options_.starts_s[rank];
@@ -54,15 +54,15 @@ class EventRun {
     bool ready = false;
   };
   struct Message {
-    std::size_t next = 0;  // the next message of these two ranks; itself: none
-    bool first = false;    // all messages before it have left
+    std::size_t next = 0;  // the next message of these two ranks; its own index: none
+    bool is_next = false;  // all earlier messages of these two ranks have left
     double latency_s = 0;
     double left = 0;  // bytes to send
     double ends = 0;
     double rate = 0;
   };
 
-  void at(double time, Kind kind, std::size_t which) { events_.push({time, kind, which}); }
+  void add_event(double time, Kind kind, std::size_t which) { events_.push({time, kind, which}); }
 
   // Lists the messages of each operation and their order between two ranks.
   void list_messages() {
@@ -89,7 +89,7 @@ class EventRun {
       };
       links.clear();
       messages_[m] = {.next = i + 1 < count && same_pair(flow_.messages[i + 1]) ? m + 1 : m,
-                      .first = i == 0 || !same_pair(flow_.messages[i - 1]),
+                      .is_next = i == 0 || !same_pair(flow_.messages[i - 1]),
                       .latency_s = network_.route(message.from, message.to, links),
                       .left = message.share * lane_bytes_};
     }
@@ -158,9 +158,9 @@ class EventRun {
 
   void start_if_ready(std::size_t m) {
     const DataflowMessage& message = flow_.messages[m % flow_.messages.size()];
-    const std::size_t first = m / flow_.messages.size() * flow_.operations.size();
-    if (!messages_[m].first || !operations_[first + message.send].ready ||
-        !operations_[first + message.receive].ready)
+    const std::size_t lane_begin = m / flow_.messages.size() * flow_.operations.size();
+    if (!messages_[m].is_next || !operations_[lane_begin + message.send].ready ||
+        !operations_[lane_begin + message.receive].ready)
       return;
     if (messages_[m].left > 0) {
       starting_.push_back(m);
@@ -171,20 +171,20 @@ class EventRun {
 
   void leave(std::size_t m) {
     const DataflowMessage& message = flow_.messages[m % flow_.messages.size()];
-    const std::size_t first = m / flow_.messages.size() * flow_.operations.size();
-    at(now_ + messages_[m].latency_s, Kind::Arrived, first + message.receive);
+    const std::size_t lane_begin = m / flow_.messages.size() * flow_.operations.size();
+    add_event(now_ + messages_[m].latency_s, Kind::Arrived, lane_begin + message.receive);
     const std::size_t next = messages_[m].next;
-    messages_[m].first = false;
-    finish(first + message.send);
+    messages_[m].is_next = false;
+    finish(lane_begin + message.send);
     if (next != m) {
-      messages_[next].first = true;
+      messages_[next].is_next = true;
       start_if_ready(next);
     }
   }
 
   void finish_after(std::size_t id) {
     const double bytes = flow_.operations[id % flow_.operations.size()].added * lane_bytes_;
-    at(now_ + bytes * network_.reduce_s_per_byte(), Kind::Finished, id);
+    add_event(now_ + bytes * network_.reduce_s_per_byte(), Kind::Finished, id);
   }
 
   void finish(std::size_t id) {

@@ -11,7 +11,7 @@
 // last byte has left. A receive reduces once all its messages have arrived. Lanes run the same
 // schedule on their parts of the buffer and share nothing but the links.
 //
-// This is the exact reference; its time grows with the number of events. step_run.h handles
+// This is the exact reference. Its run time grows with the number of events; step_run.h is for
 // thousands of ranks.
 #pragma once
 
@@ -37,12 +37,12 @@ struct DataflowOperation {
   Rank rank = 0;
   std::uint32_t waits_for = 0;  // number of predecessors
   std::uint32_t messages = 0;   // messages that a receive waits for
-  double added = 0;             // share of the buffer that it reduces afterwards
+  double added = 0;  // share of the buffer that it reduces once its messages have arrived
 };
 
 struct Dataflow {
   std::vector<DataflowOperation> operations;
-  std::vector<DataflowMessage> messages;  // those of a pair of ranks in order
+  std::vector<DataflowMessage> messages;  // pair by pair of ranks, in order within a pair
   std::vector<std::uint32_t> followers;
   std::vector<std::uint32_t> follower_ends;  // end of each operation's part of `followers`
 
@@ -61,7 +61,7 @@ struct RunOptions {
   std::vector<double> starts_s;  // when each rank starts; empty: all at 0
 };
 
-// When each rank is done.
+// The time at which each rank is done.
 std::vector<double> run_events(const Dataflow& flow, const FlowNetwork& network,
                                const RunOptions& options);
 

@@ -13,7 +13,7 @@ namespace {
 
 // The rate of a flow that is not fixed yet.
 constexpr double kOpen = -1;
-// Links that fill up this close together fill up at once, because sums of rates round.
+// Links whose fair rates differ by at most this factor count as full at once: sums of rates round.
 constexpr double kTie = 1 + 1e-12;
 
 int ceil_div(int a, int b) { return (a + b - 1) / b; }
@@ -87,7 +87,7 @@ void FlowNetwork::add_switched(const cluster::Cluster& cluster, const Conditions
 }
 
 void FlowNetwork::add_torus(const cluster::Cluster& cluster, const Conditions& conditions) {
-  // Part of the machine is assumed to be as square as possible.
+  // If the ranks use only a part of the machine, assume that it is as square as possible.
   std::vector<int>& torus = shape_.torus;
   if (std::accumulate(torus.begin(), torus.end(), 1, std::multiplies<>{}) != ranks_) {
     const std::vector<int> rows = most_square_grid(ranks_);

@@ -5,9 +5,9 @@
 // the uplinks between them; in a torus it takes the shorter way round in each dimension. Latency
 // belongs to a route, not to a link: it occupies no link.
 //
-// Flows share links max-min fairly: no flow can get more without taking it from a flow that has no
-// more than itself. The rates are found by raising all flows alike until a link is full, fixing the
-// flows that cross it, and continuing with the others.
+// Flows share links max-min fairly: to give a flow more, one would have to take it from a flow that
+// has the same rate or less. To find the rates, all flows are raised alike until a link is full.
+// The flows that cross it are fixed, and the others continue.
 //
 // Thread-safety: a FlowNetwork is immutable once built; a FairShare belongs to one thread.
 #pragma once
@@ -25,7 +25,7 @@ namespace sluice::simulate {
 // How the network differs from the cluster's file during a run. Nodes are numbered from 0.
 struct Conditions {
   double background = 0;  // fraction of every link between nodes that other jobs use
-  int slow_node = -1;     // its links to other nodes have `slow_part` of their rate; -1: none
+  int slow_node = -1;  // node whose links to other nodes have `slow_part` of their rate; -1: none
   double slow_part = 1;
 };
 
@@ -66,13 +66,13 @@ class FlowNetwork {
   double between_latency_s_ = 0;
   double node_bytes_per_s_ = 0;
 
-  // The first link of each kind: the outgoing links, then the incoming ones; -1: none.
+  // The first link of each kind; -1: none. The outgoing links come first, then the incoming ones.
   LinkId ports_ = -1;
   LinkId nics_ = -1;
-  LinkId staging_ = -1;          // one a node, for both directions
-  LinkId bridge_ = -1;           // one a node, for both directions
+  LinkId staging_ = -1;          // one per node, for both directions
+  LinkId bridge_ = -1;           // one per node, for both directions
   std::vector<LinkId> uplinks_;  // by level
-  LinkId torus_ = -1;            // two a node and dimension: up, then down
+  LinkId torus_ = -1;            // two per node and dimension: up, then down
 };
 
 // The routes of a set of flows, one after the other.
@@ -91,7 +91,7 @@ struct FlowSet {
   }
 };
 
-// Reuses its memory from one call to the next.
+// Computes the max-min fair rates of flows. Reuses its memory from one call to the next.
 class FairShare {
  public:
   explicit FairShare(std::span<const double> bytes_per_s);

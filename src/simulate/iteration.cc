@@ -8,7 +8,7 @@
 namespace sluice::simulate {
 namespace {
 
-// Adding to the residual and choosing chunks: 0.5 to 2 ms [M?].
+// Seconds to add to the residual and to choose chunks: 0.5 to 2 ms, from memory and unsure.
 constexpr double kSparseSelection = 1e-3;
 
 double latest(const std::vector<double>& times) {
@@ -23,7 +23,7 @@ struct Gradient {
 
 double wire_bytes(const recipe::Recipe& recipe) { return recipe.wire == WireType::F32 ? 4 : 2; }
 
-// In order of backward: the last layer first, and in a layer the last parameter first.
+// In the order of backward: the last layer first, and within a layer the last parameter first.
 std::vector<Gradient> gradients_of(const recipe::ModelTable& model, const recipe::Recipe& recipe) {
   std::vector<Gradient> gradients;
   const double flops = model.forward_flops();
@@ -84,24 +84,24 @@ double norm_bytes(const recipe::ModelTable& model, const recipe::Recipe& recipe)
   return kBytesOfANorm * chunks;
 }
 
-IterationSimulator::IterationSimulator(const WhatIf& world, recipe::Recipe recipe,
+IterationSimulator::IterationSimulator(const ClusterScenario& scenario, recipe::Recipe recipe,
                                        recipe::ModelTable model, CollectiveSimulator collectives,
                                        int ranks)
-    : world_{world},
+    : scenario_{scenario},
       recipe_{std::move(recipe)},
       model_{std::move(model)},
       collectives_{std::move(collectives)},
       ranks_{ranks} {}
 
-Result<IterationSimulator> IterationSimulator::of(const WhatIf& world, const recipe::Recipe& recipe,
-                                                  int ranks) {
+Result<IterationSimulator> IterationSimulator::of(const ClusterScenario& scenario,
+                                                  const recipe::Recipe& recipe, int ranks) {
   Result<recipe::ModelTable> model = recipe::model_table(recipe.model, {.image = recipe.image});
   if (!model.ok()) return model.status();
   Result<CollectiveSimulator> collectives =
-      CollectiveSimulator::on(world.cluster, ranks, world.conditions);
+      CollectiveSimulator::on(scenario.cluster, ranks, scenario.conditions);
   if (!collectives.ok()) return collectives.status();
-  return IterationSimulator{world, recipe, std::move(model).value(), std::move(collectives).value(),
-                            ranks};
+  return IterationSimulator{scenario, recipe, std::move(model).value(),
+                            std::move(collectives).value(), ranks};
 }
 
 Result<IterationSimulator::Choice> IterationSimulator::choice_for(double bytes) {
@@ -115,18 +115,18 @@ Result<IterationSimulator::Choice> IterationSimulator::choice_for(double bytes) 
   }
   if (choice.algorithm == nullptr || choice.algorithm->uses_segments) {
     const Selector selector{
-        Collective::AllReduce, topology, world_.cluster.constants, {.lanes = false}};
+        Collective::AllReduce, topology, scenario_.cluster.constants, {.lanes = false}};
     for (const Candidate& candidate : selector.candidates(std::llround(bytes))) {
       if (choice.algorithm != nullptr && candidate.algorithm != choice.algorithm) continue;
       choice = {candidate.algorithm, candidate.shape};
       break;
     }
     if (choice.shape.ranks != ranks_) {
-      return no_candidate(recipe_.algorithm, world_.cluster);
+      return no_candidate(recipe_.algorithm, scenario_.cluster);
     }
   } else {
     Shape asked{.ranks = ranks_};
-    const Result<std::vector<int>> grid = grid_of(world_, ranks_);
+    const Result<std::vector<int>> grid = grid_of(scenario_, ranks_);
     if (!grid.ok()) return grid.status();
     asked.grid = grid.value();
     Result<Shape> shape = asked.grid.empty() ? shape_on(*choice.algorithm, asked, topology)
@@ -149,35 +149,35 @@ Result<std::vector<double>> IterationSimulator::all_reduce(double bytes,
                                     [&](double start) { return start == starts_s.front(); });
   if (!together) {
     return collectives_.run(*what, shape,
-                            {.bytes = bytes, .lanes = world_.lanes, .starts_s = starts_s});
+                            {.bytes = bytes, .lanes = scenario_.lanes, .starts_s = starts_s});
   }
   const auto known = durations_.find(bytes);
   if (known == durations_.end()) {
     const Result<std::vector<double>> done =
-        collectives_.run(*what, shape, {.bytes = bytes, .lanes = world_.lanes});
+        collectives_.run(*what, shape, {.bytes = bytes, .lanes = scenario_.lanes});
     if (!done.ok()) return done.status();
     durations_[bytes] = latest(done.value());
   }
   return std::vector<double>(starts_s.size(), starts_s.front() + durations_[bytes]);
 }
 
-Result<std::vector<double>> IterationSimulator::send_buckets(const IterationKind& kind,
-                                                             const std::vector<double>& late,
+Result<std::vector<double>> IterationSimulator::send_buckets(const IterationWork& work,
+                                                             const std::vector<double>& delays_s,
                                                              std::vector<BucketTime>& times) {
-  Result<std::vector<ReadyBucket>> buckets = ready_buckets(model_, recipe_, kind.sparsity);
+  Result<std::vector<ReadyBucket>> buckets = ready_buckets(model_, recipe_, work.sparsity);
   if (!buckets.ok()) return buckets.status();
-  const double last_pass = kind.pass_s * (kind.accumulate - 1);
+  const double last_pass = work.pass_s * (work.accumulate - 1);
   std::vector<double> free(static_cast<std::size_t>(ranks_), 0);
   for (std::size_t k = 0; k < buckets.value().size(); ++k) {
     const ReadyBucket& ready = buckets.value()[k];
     BucketTime& bucket = times.emplace_back();
-    bucket.bytes = ready.bytes(kind.sparsity);
-    if (kind.sparsity > 0 && k + 1 == buckets.value().size())
+    bucket.bytes = ready.bytes(work.sparsity);
+    if (work.sparsity > 0 && k + 1 == buckets.value().size())
       bucket.bytes += norm_bytes(model_, recipe_);
-    bucket.ready_s = recipe_.double_buffering ? 0 : last_pass + ready.ready * kind.pass_s;
+    bucket.ready_s = recipe_.double_buffering ? 0 : last_pass + ready.ready * work.pass_s;
     std::vector<double> starts;
     for (std::size_t r = 0; r < free.size(); ++r)
-      starts.push_back(std::max(free[r], bucket.ready_s + late[r]));
+      starts.push_back(std::max(free[r], bucket.ready_s + delays_s[r]));
     bucket.begin_s = *std::min_element(starts.begin(), starts.end());
     Result<std::vector<double>> done = all_reduce(bucket.bytes, starts, bucket.algorithm);
     if (!done.ok()) return done.status();
@@ -187,29 +187,30 @@ Result<std::vector<double>> IterationSimulator::send_buckets(const IterationKind
   return free;
 }
 
-Result<IterationTime> IterationSimulator::step(const IterationKind& kind) {
-  IterationTime time{.kind = kind};
-  const double passes = kind.pass_s * kind.accumulate + (kind.sparsity > 0 ? kSparseSelection : 0);
-  time.compute_s = passes + kind.optimizer_s;
-  time.straggler_s = straggler_seconds(kind.spread, time.compute_s, ranks_);
-  const std::vector<double> late = jitter(ranks_ > 1 ? world_.jitter_s : 0, world_.seed, ranks_);
+Result<IterationTime> IterationSimulator::step(const IterationWork& work) {
+  IterationTime time{.work = work};
+  const double passes = work.pass_s * work.accumulate + (work.sparsity > 0 ? kSparseSelection : 0);
+  time.compute_s = passes + work.optimizer_s;
+  time.straggler_s = straggler_seconds(work.spread, time.compute_s, ranks_);
+  const std::vector<double> delays_s =
+      jitter(ranks_ > 1 ? scenario_.jitter_s : 0, scenario_.seed, ranks_);
   double sent = 0;
   if (ranks_ > 1) {
-    const Result<std::vector<double>> done = send_buckets(kind, late, time.buckets);
+    const Result<std::vector<double>> done = send_buckets(work, delays_s, time.buckets);
     if (!done.ok()) return done.status();
     sent = latest(done.value());
   }
   if (recipe_.double_buffering) {
     // The slowest rank catches up while gradients are still in flight.
-    const double computed = time.compute_s + latest(late) + time.straggler_s;
+    const double computed = time.compute_s + latest(delays_s) + time.straggler_s;
     time.exposed_s = std::max(0.0, sent - computed);
     time.seconds = computed + time.exposed_s;
   } else {
-    const double computed = passes + latest(late);
+    const double computed = passes + latest(delays_s);
     time.exposed_s = std::max(0.0, sent - computed);
-    time.seconds = computed + time.exposed_s + kind.optimizer_s + time.straggler_s;
+    time.seconds = computed + time.exposed_s + work.optimizer_s + time.straggler_s;
   }
-  time.stall_s = std::max(0.0, kind.input_s - time.seconds);
+  time.stall_s = std::max(0.0, work.input_s - time.seconds);
   time.seconds += time.stall_s;
   return time;
 }

@@ -9,7 +9,7 @@ namespace sluice::simulate {
 namespace {
 
 constexpr std::uint32_t kNone = 0xFFFFFFFFU;
-constexpr double kPorts = -1;  // the message waits for its ports instead
+constexpr double kPorts = -1;  // instead of a time: the message waits for its ports
 
 // The rates and latencies of a step's messages, in order of receivers.
 struct Pattern {
@@ -17,7 +17,8 @@ struct Pattern {
   std::vector<double> latency_s;
   std::vector<Rank> from;
   std::vector<std::uint32_t> of_receiver;  // first message of each rank, and the end
-  // For each message, the previous one between the same two ranks in the step; empty: none has one.
+  // For each message, the previous one between the same two ranks in this step, or kNone. Empty if
+  // no message has one.
   std::vector<std::uint32_t> behind;
 };
 
@@ -47,7 +48,7 @@ std::vector<std::uint32_t> find_behind(const Pattern& pattern) {
   return any ? behind : std::vector<std::uint32_t>{};
 }
 
-// Messages between the same two ranks follow each other, each at the sum of their rates.
+// Messages between the same two ranks run one after the other, each at the sum of their rates.
 void join_shares(const std::vector<std::uint32_t>& behind, std::vector<double>& rates) {
   std::vector<std::uint32_t> first(behind.size());
   for (std::uint32_t m = 0; m < behind.size(); ++m) {
@@ -112,9 +113,9 @@ class StepRun {
     for (int step = 0; step < table_.steps; ++step) {
       const int number = table_.pattern[static_cast<std::size_t>(step)];
       Pattern& pattern = patterns_[static_cast<std::size_t>(number)];
-      if (pattern.of_receiver.empty()) solve(step, pattern);
+      if (pattern.of_receiver.empty()) solve_rates(step, pattern);
       for (Lane& lane : lanes_) {
-        follow(number);
+        find_earliest_starts(number);
         transfer(step, pattern, lane);
       }
     }
@@ -129,8 +130,8 @@ class StepRun {
   };
   using Lane = std::vector<ChunkTimes>;
 
-  // The index of a chunk in a Lane. In a ring, each step touches a different chunk of every rank;
-  // the skewed order puts these side by side, or cache misses would dominate.
+  // The index of a chunk in a Lane. In a ring, each step touches a different chunk of every rank.
+  // The skewed order puts these side by side; otherwise cache misses would dominate.
   std::size_t index_of(std::size_t rank, std::size_t buffer, std::size_t chunk) const {
     if (!skewed_)
       return (rank * static_cast<std::size_t>(table_.buffers) + buffer) * chunks_ + chunk;
@@ -146,7 +147,7 @@ class StepRun {
     }
   }
 
-  void solve(int step, Pattern& pattern) {
+  void solve_rates(int step, Pattern& pattern) {
     FlowSet routes;
     pattern.of_receiver.assign(ranks_ + 1, 0);
     for (const StepReceive& receive : table_.receives_of(step)) {
@@ -165,29 +166,30 @@ class StepRun {
     for (const double rate : rates) pattern.s_per_byte.push_back(1 / rate);
   }
 
-  // The earliest start of each message. Ranks that sent to each other in the step before continue
-  // as soon as that message has left, because the same messages shared the links all the time.
-  // Other messages wait until the ports of their ranks are done with the step.
-  void follow(int number) {
+  // Sets the earliest start of each message. If its sender sent to its receiver in the step before,
+  // it starts as soon as that message has left, because the same messages shared the links all the
+  // time. Other messages wait until the ports of their ranks are done with that step.
+  void find_earliest_starts(int number) {
     const Pattern& pattern = patterns_[static_cast<std::size_t>(number)];
     const std::size_t count = pattern.from.size();
-    if (before_ == number && pattern.behind.empty()) {
+    if (previous_pattern_ == number && pattern.behind.empty()) {
       earliest_.swap(left_);
       left_.resize(count);
       return;
     }
     earliest_.assign(count, kPorts);
-    if (before_ >= 0) {
-      const auto [known, is_new] = changes_.try_emplace({before_, number});
+    if (previous_pattern_ >= 0) {
+      const auto [known, is_new] = predecessors_.try_emplace({previous_pattern_, number});
       if (is_new)
-        known->second = predecessors(patterns_[static_cast<std::size_t>(before_)], pattern);
+        known->second =
+            predecessors(patterns_[static_cast<std::size_t>(previous_pattern_)], pattern);
       for (std::size_t m = 0; m < count; ++m) {
         const std::uint32_t earlier = known->second[m];
         if (earlier != kNone) earliest_[m] = left_[earlier];
       }
     }
     left_.resize(count);
-    before_ = number;
+    previous_pattern_ = number;
   }
 
   void transfer(int step, const Pattern& pattern, Lane& lane) {
@@ -278,10 +280,10 @@ class StepRun {
   std::vector<Lane> lanes_;
   std::vector<double> out_free_, in_free_, next_out_, next_in_;
   std::vector<Pattern> patterns_;
-  std::map<std::pair<int, int>, Predecessors> changes_;  // between two patterns
-  int before_ = -1;                                      // pattern of the messages in left_
-  std::vector<double> left_;                             // when each message has left its sender
-  std::vector<double> earliest_;                         // of the current step
+  std::map<std::pair<int, int>, Predecessors> predecessors_;  // between two patterns
+  int previous_pattern_ = -1;                                 // pattern of the messages in left_
+  std::vector<double> left_;      // when each message has left its sender
+  std::vector<double> earliest_;  // of the current step
   std::vector<double> done_;
 };
 

@@ -1,19 +1,19 @@
 // step_run.h - a schedule of thousands of ranks on a network, step by step.
 //
-// pack_steps() packs the Programs of all ranks into about two dozen bytes a message. It needs a
-// schedule that sends and receives each message in the same step; all built-in algorithms do. Every
-// message then depends on earlier steps alone, so a run needs no graph.
+// pack_steps() packs the Programs of all ranks into about two dozen bytes per message. In the
+// schedule, every message must be sent and received in the same step; all built-in algorithms do
+// that. Every message then depends only on earlier steps, so a run needs no graph.
 //
-// run_steps() gives a step's messages the max-min fair rates that they would have if all of them
-// started together; a set of senders and receivers that comes back is solved once. With these rates
-// the times follow the data as in event_run.h: a message starts once its chunks are ready on both
-// sides and the previous message between the same two ranks has left. If these ranks had none in
-// the step before, it starts once their ports are done with that step. So ranks run ahead of each
-// other, trees are pipelined, and each chunk pays the latency of its own route.
+// run_steps() gives the messages of a step the max-min fair rates that they would have if all of
+// them started together. Steps with the same senders and receivers share one solution. With these
+// rates, times follow the data as in event_run.h: a message starts once its chunks are ready on
+// both sides and the previous message between the same two ranks has left. If these ranks had no
+// message in the step before, it starts once their ports are done with that step. So ranks run
+// ahead of each other, trees are pipelined, and each chunk pays the latency of its own route.
 //
-// If messages do not share links, or all messages of a step start together, the result equals that
-// of event_run.h. On all cluster files tests hold it to 3%, except for short ring messages that
-// share host memory: there it is up to a third too slow.
+// If messages do not share links, or if all messages of a step start together, the result equals
+// that of event_run.h. Tests check that it is within 3% on all cluster files, except for short ring
+// messages that share host memory: there it is up to a third too slow.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +33,7 @@ struct StepReceive {
   std::int32_t first = 0;          // chunk
   std::int32_t count = 0;          // chunks
   std::uint32_t first_source = 0;  // in StepTable::sources
-  std::uint16_t source_count = 0;  // peers; the own value is not counted
+  std::uint16_t source_count = 0;  // peers, without kOwn
   std::uint16_t added = 0;         // values to add; 0: a copy
   std::uint8_t buffer = 0;
 };
@@ -55,7 +55,7 @@ struct StepTable {
   int buffers = 1;
   bool single_chunks = true;  // every receive has one chunk
   Chunking chunking{1};
-  // By step, and by rank within a step: a run reads them from front to back.
+  // By step, and by rank within a step, because a run reads them in this order.
   std::vector<StepReceive> receives;
   std::vector<std::size_t> receive_ends;  // of each step
   std::vector<StepLocal> locals;
@@ -88,10 +88,10 @@ struct StepTable {
   }
 };
 
-// Nothing if the schedule cannot be packed.
+// Returns nullopt if the schedule cannot be packed.
 std::optional<StepTable> pack_steps(const Algorithm& algorithm, const Shape& shape);
 
-// When each rank is done.
+// The time at which each rank is done.
 std::vector<double> run_steps(const StepTable& table, const FlowNetwork& network,
                               const RunOptions& options);
 

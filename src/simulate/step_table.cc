@@ -9,9 +9,9 @@
 namespace sluice::simulate {
 namespace {
 
-// Adds a rank's Program; false if it does not fit. Each send adds the hash of (sender, receiver,
-// step) to `balance` and each receive subtracts it. So `balance` ends at zero if every message is
-// sent and received in the same step.
+// Adds the Program of a rank. Returns false if it does not fit. Each send adds the hash of (sender,
+// receiver, step) to `balance`, and each receive subtracts it. So `balance` ends at zero if every
+// message is sent and received in the same step.
 bool pack(const Program& program, Rank rank, StepTable& table, std::uint64_t& balance) {
   for (int step = 0; step < program.steps(); ++step) {
     for (const Send& send : program.sends(step)) {

@@ -31,12 +31,12 @@ double straggler_seconds(const Spread& spread, double compute_s, int ranks) {
 
 std::vector<double> jitter(double most_s, std::uint64_t seed, int ranks) {
   constexpr double kBits = 1ULL << 53U;
-  std::vector<double> late;
+  std::vector<double> delays_s;
   for (int rank = 0; rank < ranks; ++rank) {
     base::Random random{base::mixed({seed, static_cast<std::uint64_t>(rank)})};
-    late.push_back(most_s * static_cast<double>(random.next() >> 11U) / kBits);
+    delays_s.push_back(most_s * static_cast<double>(random.next() >> 11U) / kBits);
   }
-  return late;
+  return delays_s;
 }
 
 }  // namespace sluice::simulate

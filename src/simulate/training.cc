@@ -20,7 +20,7 @@ std::string_view precision_of(const recipe::Recipe& recipe) {
   return "";
 }
 
-// Zero in the dense epochs, then rising linearly to the recipe's sparsity.
+// The sparsity is zero in the dense epochs, then rises linearly to that of the recipe.
 double sparsity_at(const recipe::Recipe& recipe, double epoch) {
   if (epoch < recipe.sparse_dense_epochs) return 0;
   const double into = epoch - recipe.sparse_dense_epochs;
@@ -42,56 +42,56 @@ std::int64_t evaluations_of(const recipe::Recipe& recipe, const recipe::EpochTab
   return count;
 }
 
-IterationKind kind_of(const recipe::EpochRow& epoch, const cluster::DeviceSpeed& speed,
+IterationWork work_of(const recipe::EpochRow& epoch, const cluster::DeviceSpeed& speed,
                       double sparsity, const Spread& spread) {
-  IterationKind kind{.pass_s = speed.pass_seconds(epoch.batch),
+  IterationWork work{.pass_s = speed.pass_seconds(epoch.batch),
                      .accumulate = epoch.accumulate,
                      .optimizer_s = speed.optimizer_s,
                      .sparsity = sparsity,
                      .spread = spread};
   if (speed.input_images_per_s > 0)
-    kind.input_s = epoch.batch * epoch.accumulate / speed.input_images_per_s;
-  return kind;
+    work.input_s = epoch.batch * epoch.accumulate / speed.input_images_per_s;
+  return work;
 }
 
 }  // namespace
 
-Result<cluster::DeviceSpeed> speed_of(const TrainingQuestion& question) {
-  const cluster::Cluster& cluster = question.world.cluster;
-  return cluster::find_speed(cluster.speeds, question.framework, precision_of(question.recipe),
-                             question.recipe.model, cluster.name);
+Result<cluster::DeviceSpeed> speed_of(const TrainingInput& input) {
+  const cluster::Cluster& cluster = input.scenario.cluster;
+  return cluster::find_speed(cluster.speeds, input.framework, precision_of(input.recipe),
+                             input.recipe.model, cluster.name);
 }
 
-TrainingSimulator::TrainingSimulator(TrainingQuestion question, cluster::DeviceSpeed speed,
+TrainingSimulator::TrainingSimulator(TrainingInput input, cluster::DeviceSpeed speed,
                                      recipe::EpochTable table, IterationSimulator iterations)
-    : question_{std::move(question)},
+    : input_{std::move(input)},
       speed_{std::move(speed)},
       table_{std::move(table)},
       iterations_{std::move(iterations)} {}
 
-Result<TrainingSimulator> TrainingSimulator::of(const TrainingQuestion& question) {
-  const recipe::Recipe& recipe = question.recipe;
-  Result<cluster::DeviceSpeed> speed = speed_of(question);
+Result<TrainingSimulator> TrainingSimulator::of(const TrainingInput& input) {
+  const recipe::Recipe& recipe = input.recipe;
+  Result<cluster::DeviceSpeed> speed = speed_of(input);
   if (!speed.ok()) return speed.status();
-  Result<recipe::EpochTable> table =
-      recipe::make_epoch_table(recipe, question.ranks, question.samples);
+  Result<recipe::EpochTable> table = recipe::make_epoch_table(recipe, input.ranks, input.samples);
   if (!table.ok()) return table.status();
   Result<IterationSimulator> iterations =
-      IterationSimulator::of(question.world, recipe, question.ranks);
+      IterationSimulator::of(input.scenario, recipe, input.ranks);
   if (!iterations.ok()) return iterations.status();
-  return TrainingSimulator{question, std::move(speed).value(), std::move(table).value(),
+  return TrainingSimulator{input, std::move(speed).value(), std::move(table).value(),
                            std::move(iterations).value()};
 }
 
 double TrainingSimulator::overhead_of(const cluster::DeviceSpeed& speed) const {
   return speed.startup_s + speed.first_epochs_s +
-         speed.evaluation_s * static_cast<double>(evaluations_of(question_.recipe, table_)) +
+         speed.evaluation_s * static_cast<double>(evaluations_of(input_.recipe, table_)) +
          speed.epoch_s * static_cast<double>(table_.epochs.size());
 }
 
-// The time that a single rank takes for the images that the speed-up counts.
-double TrainingSimulator::alone_s(const cluster::DeviceSpeed& speed) const {
-  const recipe::Recipe& recipe = question_.recipe;
+// The time of a single rank for one step: for the images of one rank, or for all of them if the
+// recipe has a global batch.
+double TrainingSimulator::single_rank_s(const cluster::DeviceSpeed& speed) const {
+  const recipe::Recipe& recipe = input_.recipe;
   const recipe::EpochRow& end = table_.epochs.back();
   if (recipe.global_batch == 0) {
     return speed.pass_seconds(end.batch) * end.accumulate + speed.optimizer_s;
@@ -103,7 +103,7 @@ double TrainingSimulator::alone_s(const cluster::DeviceSpeed& speed) const {
 
 Result<TrainingTime> TrainingSimulator::time(const cluster::DeviceSpeed& speed,
                                              const Spread& spread) {
-  const recipe::Recipe& recipe = question_.recipe;
+  const recipe::Recipe& recipe = input_.recipe;
   TrainingTime time{.steps = table_.steps};
   std::map<std::tuple<int, int, double>, double> known;  // seconds of a step
   for (std::size_t e = 0; e < table_.epochs.size(); ++e) {
@@ -112,7 +112,7 @@ Result<TrainingTime> TrainingSimulator::time(const cluster::DeviceSpeed& speed,
     const std::tuple key{epoch.batch, epoch.accumulate, sparsity};
     const bool last = e + 1 == table_.epochs.size();
     if (last || !known.contains(key)) {
-      Result<IterationTime> step = iterations_.step(kind_of(epoch, speed, sparsity, spread));
+      Result<IterationTime> step = iterations_.step(work_of(epoch, speed, sparsity, spread));
       if (!step.ok()) return step.status();
       known[key] = step.value().seconds;
       if (last) time.iteration = std::move(step).value();
@@ -120,15 +120,14 @@ Result<TrainingTime> TrainingSimulator::time(const cluster::DeviceSpeed& speed,
     time.steps_s += known[key] * static_cast<double>(epoch.steps);
     time.global_batch = epoch.global_batch;
   }
-  const double alone = alone_s(speed) / time.iteration.seconds;
+  const double ratio = single_rank_s(speed) / time.iteration.seconds;
   time.images_per_s = static_cast<double>(time.global_batch) / time.iteration.seconds;
-  time.speedup = recipe.global_batch == 0 ? alone * question_.ranks : alone;
-  time.efficiency = time.speedup / question_.ranks;
+  time.speedup = recipe.global_batch == 0 ? ratio * input_.ranks : ratio;
+  time.efficiency = time.speedup / input_.ranks;
   time.exposed_comm_fraction = time.iteration.exposed_s / time.iteration.seconds;
   time.overhead_s = overhead_of(speed);
   time.time_to_train_s = time.steps_s + time.overhead_s;
-  if (Status status = check_efficiency(question_.ranks, time.efficiency); !status.ok())
-    return status;
+  if (Status status = check_efficiency(input_.ranks, time.efficiency); !status.ok()) return status;
   return time;
 }
 
@@ -142,8 +141,8 @@ Status check_efficiency(int ranks, double efficiency) {
                    efficiency, ranks)};
 }
 
-Result<TrainingTime> simulate_training(const TrainingQuestion& question) {
-  Result<TrainingSimulator> simulator = TrainingSimulator::of(question);
+Result<TrainingTime> simulate_training(const TrainingInput& input) {
+  Result<TrainingSimulator> simulator = TrainingSimulator::of(input);
   if (!simulator.ok()) return simulator.status();
   return simulator.value().time(simulator.value().speed(), simulator.value().spread());
 }

@@ -12,24 +12,25 @@ namespace sluice::simulate {
 
 inline constexpr std::int64_t kImageNetSamples = 1281167;
 
-struct TrainingQuestion {
-  WhatIf world;
+struct TrainingInput {
+  ClusterScenario scenario;
   recipe::Recipe recipe;
   std::string framework;  // empty: the only framework with a matching speed
   int ranks = 1;
   std::int64_t samples = kImageNetSamples;
 };
 
-// The cluster's speed for the training.
-Result<cluster::DeviceSpeed> speed_of(const TrainingQuestion& question);
+// The speed in the cluster's file that fits the training.
+Result<cluster::DeviceSpeed> speed_of(const TrainingInput& input);
 
-// All simulated. `iteration` is a step of the last epoch, with the final batch and sparsity.
+// All values are simulated. `iteration` is a step of the last epoch, with the final batch and
+// sparsity.
 struct TrainingTime {
   IterationTime iteration;
   std::int64_t global_batch = 0;
   double images_per_s = 0;
-  // Against a single rank, with the batch of one of these ranks or, if the recipe has a global
-  // batch, with all of it.
+  // Relative to a single rank. It has the batch of one of these ranks or, if the recipe has a
+  // global batch, all of it.
   double speedup = 0;
   double efficiency = 0;  // speedup / ranks
   double exposed_comm_fraction = 0;
@@ -39,25 +40,25 @@ struct TrainingTime {
   std::int64_t steps = 0;
 };
 
-// One training with any speed of its devices. Collectives are simulated once.
+// Simulates one training with any speed of its devices. Collectives are simulated only once.
 // Thread-safety: one thread at a time.
 class TrainingSimulator {
  public:
-  static Result<TrainingSimulator> of(const TrainingQuestion& question);
+  static Result<TrainingSimulator> of(const TrainingInput& input);
 
   const cluster::DeviceSpeed& speed() const { return speed_; }
-  Spread spread() const { return spread_of(question_.world); }
+  Spread spread() const { return spread_of(input_.scenario); }
 
   // Fails if the efficiency is above 1.
   Result<TrainingTime> time(const cluster::DeviceSpeed& speed, const Spread& spread);
 
  private:
-  TrainingSimulator(TrainingQuestion question, cluster::DeviceSpeed speed, recipe::EpochTable table,
+  TrainingSimulator(TrainingInput input, cluster::DeviceSpeed speed, recipe::EpochTable table,
                     IterationSimulator iterations);
   double overhead_of(const cluster::DeviceSpeed& speed) const;
-  double alone_s(const cluster::DeviceSpeed& speed) const;
+  double single_rank_s(const cluster::DeviceSpeed& speed) const;
 
-  TrainingQuestion question_;
+  TrainingInput input_;
   cluster::DeviceSpeed speed_;
   recipe::EpochTable table_;
   IterationSimulator iterations_;
@@ -66,7 +67,7 @@ class TrainingSimulator {
 // A speed-up above the number of ranks is impossible.
 Status check_efficiency(int ranks, double efficiency);
 
-// With the cluster's own speed and spread.
-Result<TrainingTime> simulate_training(const TrainingQuestion& question);
+// Simulates a training with the speed and spread of its cluster.
+Result<TrainingTime> simulate_training(const TrainingInput& input);
 
 }  // namespace sluice::simulate

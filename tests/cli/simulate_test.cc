@@ -59,7 +59,7 @@ TEST(Simulate, AScalingTableHasARowForEachNumberOfRanksAndACurve) {
   const Outcome outcome = shell("SLUICE simulate " + kFujitsu + "--ranks 4,16,64");
   ASSERT_EQ(outcome.status, 0) << outcome.err;
   EXPECT_EQ(outcome.out.rfind("Simulated: ", 0), 0U) << outcome.out;
-  EXPECT_NE(outcome.out.find("None of it was measured"), std::string::npos);
+  EXPECT_NE(outcome.out.find("Nothing was measured"), std::string::npos);
   EXPECT_NE(outcome.out.find("efficiency over ranks, simulated"), std::string::npos);
   const auto json = simulated(kFujitsu + "--ranks 4,16,64");
   ASSERT_EQ(json["rows"].size(), 3U);

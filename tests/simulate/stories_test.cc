@@ -13,7 +13,7 @@ namespace {
 
 TrainingTime train(const char* cluster, int ranks, const char* recipe,
                    const std::vector<std::string>& settings) {
-  return simulate_training({.world = {.cluster = cluster::find_cluster(cluster).value()},
+  return simulate_training({.scenario = {.cluster = cluster::find_cluster(cluster).value()},
                             .recipe = recipe::load_recipe(recipe, settings).value(),
                             .ranks = ranks})
       .value();

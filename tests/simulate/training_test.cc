@@ -61,10 +61,10 @@ TEST(Backward, SparsityReducesAllButOneDimensionalGradients) {
 }
 
 TEST(Training, WithoutOverlapComputeAndCommunicationAddUp) {
-  const TrainingTime time =
-      simulate_training(
-          {.world = {.cluster = timed_fabric()}, .recipe = recipe_with({"theta=1G"}), .ranks = 4})
-          .value();
+  const TrainingTime time = simulate_training({.scenario = {.cluster = timed_fabric()},
+                                               .recipe = recipe_with({"theta=1G"}),
+                                               .ranks = 4})
+                                .value();
   // 32 images at 100 a second; a ring of 4 over 1 GB/s with 10 us a step, f16.
   const double bytes = 2 * 25557032.0;
   const double ring = 6 * (10e-6 + bytes / 4 / 1e9);
@@ -80,7 +80,7 @@ TEST(Training, WithoutOverlapComputeAndCommunicationAddUp) {
 TEST(Training, DoubleBufferingTakesTheLongerOfComputeAndCommunication) {
   cluster::Cluster cluster = timed_fabric();
   const auto iteration = [&](const cluster::Cluster& on) {
-    return simulate_training({.world = {.cluster = on},
+    return simulate_training({.scenario = {.cluster = on},
                               .recipe = recipe_with({"double_buffering=true"}),
                               .ranks = 4})
         .value()
@@ -95,8 +95,9 @@ TEST(Training, DoubleBufferingTakesTheLongerOfComputeAndCommunication) {
 
 TEST(Training, BucketsHideBehindBackward) {
   const auto exposed = [&](const char* theta) {
-    return simulate_training(
-               {.world = {.cluster = timed_fabric()}, .recipe = recipe_with({theta}), .ranks = 4})
+    return simulate_training({.scenario = {.cluster = timed_fabric()},
+                              .recipe = recipe_with({theta}),
+                              .ranks = 4})
         .value()
         .iteration.exposed_s;
   };
@@ -107,7 +108,7 @@ TEST(Training, SumsTheBatchPhases) {
   // 64 a rank to epoch 30, then 128: twice the compute a step, half the steps.
   cluster::Cluster cluster = timed_fabric();
   const TrainingTime time =
-      simulate_training({.world = {.cluster = cluster},
+      simulate_training({.scenario = {.cluster = cluster},
                          .recipe = recipe::load_recipe("chainermn-cloud").value(),
                          .ranks = 4})
           .value();
@@ -115,19 +116,19 @@ TEST(Training, SumsTheBatchPhases) {
 }
 
 TEST(Training, JitterCostsTimeAndRepeatsForTheSameSeed) {
-  WhatIf world{.cluster = timed_fabric()};
+  ClusterScenario scenario{.cluster = timed_fabric()};
   const auto seconds = [&] {
-    return simulate_training({.world = world, .recipe = recipe_with({}), .ranks = 4})
+    return simulate_training({.scenario = scenario, .recipe = recipe_with({}), .ranks = 4})
         .value()
         .iteration.seconds;
   };
   const double quiet = seconds();
-  world.jitter_s = 0.01;
+  scenario.jitter_s = 0.01;
   const double jittery = seconds();
   EXPECT_EQ(seconds(), jittery);
   EXPECT_GT(jittery, quiet);
   EXPECT_LE(jittery, quiet + 0.01 + 1e-9);
-  world.seed = 2;
+  scenario.seed = 2;
   EXPECT_NE(seconds(), jittery);
 }
 
@@ -135,7 +136,7 @@ TEST(Training, TheOptimizerRunsAfterCommunication) {
   cluster::Cluster cluster = timed_fabric();
   const auto iteration = [&] {
     return simulate_training(
-               {.world = {.cluster = cluster}, .recipe = recipe_with({"theta=1G"}), .ranks = 4})
+               {.scenario = {.cluster = cluster}, .recipe = recipe_with({"theta=1G"}), .ranks = 4})
         .value()
         .iteration;
   };
@@ -151,7 +152,7 @@ TEST(Training, WaitsForSlowInput) {
   cluster::Cluster cluster = timed_fabric();
   cluster.speeds[0].input_images_per_s = 50;
   const TrainingTime time =
-      simulate_training({.world = {.cluster = cluster}, .recipe = recipe_with({}), .ranks = 4})
+      simulate_training({.scenario = {.cluster = cluster}, .recipe = recipe_with({}), .ranks = 4})
           .value();
   EXPECT_NEAR(time.iteration.seconds, 32.0 / 50, 1e-9);
   EXPECT_GT(time.iteration.stall_s, 0.2);
@@ -163,7 +164,7 @@ TEST(Training, StrongScalingSharesTheGlobalBatch) {
   cluster::Cluster cluster = timed_fabric();
   cluster.speeds[0].curve = {{1, 1 / 0.015}, {101, 101 / 1.015}};
   const auto on = [&](int ranks) {
-    return simulate_training({.world = {.cluster = cluster},
+    return simulate_training({.scenario = {.cluster = cluster},
                               .recipe = recipe_with({"global_batch=64", "batch=64", "theta=1G"}),
                               .ranks = ranks})
         .value();
@@ -191,7 +192,7 @@ TEST(Training, CountsTheTrainersEvaluations) {
       evaluations += recipe::evaluates_after(recipe, table, step) ? 1 : 0;
     EXPECT_EQ(
         simulate_training(
-            {.world = {.cluster = cluster}, .recipe = recipe, .ranks = 4, .samples = kSamples})
+            {.scenario = {.cluster = cluster}, .recipe = recipe, .ranks = 4, .samples = kSamples})
             .value()
             .overhead_s,
         evaluations)
@@ -200,10 +201,10 @@ TEST(Training, CountsTheTrainersEvaluations) {
 }
 
 TEST(Training, AGivenSpreadReplacesTheClustersOwn) {
-  WhatIf world{.cluster = timed_fabric()};
-  ASSERT_TRUE(apply(world, {"straggler_ms=2", "straggler_part=0"}, true).ok());
+  ClusterScenario scenario{.cluster = timed_fabric()};
+  ASSERT_TRUE(apply(scenario, {"straggler_ms=2", "straggler_part=0"}, true).ok());
   const TrainingTime time =
-      simulate_training({.world = world, .recipe = recipe_with({}), .ranks = 32}).value();
+      simulate_training({.scenario = scenario, .recipe = recipe_with({}), .ranks = 32}).value();
   EXPECT_NEAR(time.iteration.straggler_s, 2.07 * 2e-3, 1e-4);
 }
 
@@ -213,7 +214,7 @@ TEST(Training, AnAlgorithmThatIsNotACandidateIsAnError) {
   cluster.ranks_per_node = 4;
   cluster.constants.measured = {{.algorithm = "ring", .inside = {1e-6, 1e9}}};
   const Result<TrainingTime> time =
-      simulate_training({.world = {.cluster = cluster},
+      simulate_training({.scenario = {.cluster = cluster},
                          .recipe = recipe_with({"algorithm=hierarchical:double_tree"}),
                          .ranks = 4});
   EXPECT_EQ(
@@ -224,7 +225,7 @@ TEST(Training, AnAlgorithmThatIsNotACandidateIsAnError) {
 
 TEST(Training, AMissingSpeedIsAnError) {
   const Result<TrainingTime> time = simulate_training(
-      {.world = {.cluster = flat_fabric()}, .recipe = recipe_with({}), .ranks = 4});
+      {.scenario = {.cluster = flat_fabric()}, .recipe = recipe_with({}), .ranks = 4});
   EXPECT_EQ(time.status().message(), "cluster flat has no speed for f32 resnet50: it has none");
 }
 

@@ -14,10 +14,10 @@ class RunCache {
   Result<simulate::TrainingTime> time(const PublishedRun& run, int ranks) {
     const std::pair key{run.row, ranks};
     if (const auto known = known_.find(key); known != known_.end()) return known->second;
-    Result<simulate::TrainingQuestion> question = question_of(run);
-    if (!question.ok()) return question.status();
-    question.value().ranks = ranks;
-    Result<simulate::TrainingTime> time = simulate::simulate_training(question.value());
+    Result<simulate::TrainingInput> input = input_of(run);
+    if (!input.ok()) return input.status();
+    input.value().ranks = ranks;
+    Result<simulate::TrainingTime> time = simulate::simulate_training(input.value());
     if (time.ok()) known_.emplace(key, time.value());
     return time;
   }
@@ -28,7 +28,7 @@ class RunCache {
 
 }  // namespace
 
-Result<simulate::TrainingQuestion> question_of(const PublishedRun& run) {
+Result<simulate::TrainingInput> input_of(const PublishedRun& run) {
   Result<cluster::Cluster> cluster = cluster::find_cluster(run.cluster);
   if (!cluster.ok()) return cluster.status();
   std::istringstream words{run.settings};
@@ -36,8 +36,8 @@ Result<simulate::TrainingQuestion> question_of(const PublishedRun& run) {
   for (std::string word; words >> word;) settings.push_back(word);
   Result<recipe::Recipe> recipe = recipe::load_recipe(run.recipe, settings);
   if (!recipe.ok()) return recipe.status();
-  return simulate::TrainingQuestion{
-      .world = {.cluster = std::move(cluster).value(), .grid_rows = run.grid_rows},
+  return simulate::TrainingInput{
+      .scenario = {.cluster = std::move(cluster).value(), .grid_rows = run.grid_rows},
       .recipe = std::move(recipe).value(),
       .framework = run.framework,
       .ranks = run.ranks};
@@ -85,14 +85,12 @@ Result<std::vector<Reproduction>> reproduce() {
 Result<std::vector<CrossChecked>> cross_checks() {
   std::vector<CrossChecked> all;
   for (const CrossCheck& check : published_trainings().cross_checks) {
-    Result<simulate::TrainingQuestion> question =
-        question_of(published_trainings().run_of(check.row));
-    if (!question.ok()) return question.status();
-    Result<simulate::TrainingSimulator> simulator =
-        simulate::TrainingSimulator::of(question.value());
+    Result<simulate::TrainingInput> input = input_of(published_trainings().run_of(check.row));
+    if (!input.ok()) return input.status();
+    Result<simulate::TrainingSimulator> simulator = simulate::TrainingSimulator::of(input.value());
     if (!simulator.ok()) return simulator.status();
-    question.value().framework = check.framework;
-    const Result<cluster::DeviceSpeed> other = simulate::speed_of(question.value());
+    input.value().framework = check.framework;
+    const Result<cluster::DeviceSpeed> other = simulate::speed_of(input.value());
     if (!other.ok()) return other.status();
     cluster::DeviceSpeed speed =
         simulator.value().speed();  // except for the curve, all times are its own
@@ -108,16 +106,17 @@ Result<std::vector<CrossChecked>> cross_checks() {
 
 namespace {
 
-double value_of(Constant kind, const cluster::DeviceSpeed& speed, const simulate::WhatIf& world) {
+double value_of(Constant kind, const cluster::DeviceSpeed& speed,
+                const simulate::ClusterScenario& scenario) {
   switch (kind) {
     case Constant::Speed:
       return speed.curve.front().images_per_s;
     case Constant::StartUp:
       return speed.startup_s;
     case Constant::LinkEfficiency:
-      return world.cluster.between_efficiency;
+      return scenario.cluster.between_efficiency;
     case Constant::Spread:
-      return simulate::spread_of(world).fixed_s;
+      return simulate::spread_of(scenario).fixed_s;
     case Constant::None:
       break;
   }
@@ -128,17 +127,15 @@ double value_of(Constant kind, const cluster::DeviceSpeed& speed, const simulate
 class Trial {
  public:
   static Result<Trial> of(const PublishedFigure& figure) {
-    Result<simulate::TrainingQuestion> question =
-        question_of(published_trainings().run_of(figure.row));
-    if (!question.ok()) return question.status();
-    Result<simulate::TrainingSimulator> simulator =
-        simulate::TrainingSimulator::of(question.value());
+    Result<simulate::TrainingInput> input = input_of(published_trainings().run_of(figure.row));
+    if (!input.ok()) return input.status();
+    Result<simulate::TrainingSimulator> simulator = simulate::TrainingSimulator::of(input.value());
     if (!simulator.ok()) return simulator.status();
-    return Trial{figure, std::move(question).value(), std::move(simulator).value()};
+    return Trial{figure, std::move(input).value(), std::move(simulator).value()};
   }
 
   double in_use() const {
-    return value_of(figure_.solved.kind, simulator_.speed(), question_.world);
+    return value_of(figure_.solved.kind, simulator_.speed(), input_.scenario);
   }
 
   Result<double> figure_with(double constant) {
@@ -158,9 +155,9 @@ class Trial {
         break;
       case Constant::LinkEfficiency: {
         const std::string setting = base::format("between.efficiency={}", constant);
-        if (Status status = simulate::apply(question_.world, {setting}, false); !status.ok())
+        if (Status status = simulate::apply(input_.scenario, {setting}, false); !status.ok())
           return status;
-        Result<simulate::TrainingSimulator> changed = simulate::TrainingSimulator::of(question_);
+        Result<simulate::TrainingSimulator> changed = simulate::TrainingSimulator::of(input_);
         if (!changed.ok()) return changed.status();
         simulator_ = std::move(changed).value();
         break;
@@ -174,12 +171,12 @@ class Trial {
   }
 
  private:
-  Trial(const PublishedFigure& figure, simulate::TrainingQuestion question,
+  Trial(const PublishedFigure& figure, simulate::TrainingInput input,
         simulate::TrainingSimulator simulator)
-      : figure_{figure}, question_{std::move(question)}, simulator_{std::move(simulator)} {}
+      : figure_{figure}, input_{std::move(input)}, simulator_{std::move(simulator)} {}
 
   PublishedFigure figure_;
-  simulate::TrainingQuestion question_;
+  simulate::TrainingInput input_;
   simulate::TrainingSimulator simulator_;
 };
 
@@ -228,12 +225,11 @@ Result<std::vector<Calibration>> calibrate() {
 }
 
 Result<double> constant_in_use(const PublishedFigure& figure) {
-  const Result<simulate::TrainingQuestion> question =
-      question_of(published_trainings().run_of(figure.row));
-  if (!question.ok()) return question.status();
-  const Result<cluster::DeviceSpeed> speed = simulate::speed_of(question.value());
+  const Result<simulate::TrainingInput> input = input_of(published_trainings().run_of(figure.row));
+  if (!input.ok()) return input.status();
+  const Result<cluster::DeviceSpeed> speed = simulate::speed_of(input.value());
   if (!speed.ok()) return speed.status();
-  return value_of(figure.solved.kind, speed.value(), question.value().world);
+  return value_of(figure.solved.kind, speed.value(), input.value().scenario);
 }
 
 }  // namespace sluice::cli

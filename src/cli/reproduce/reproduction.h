@@ -85,8 +85,8 @@ Result<PublishedTrainings> parse_published(std::string_view toml, const std::str
 // The built-in file. Throws Error.
 const PublishedTrainings& published_trainings();
 
-// The run as a question to the simulator, with the run's settings in its recipe.
-Result<simulate::TrainingQuestion> question_of(const PublishedRun& run);
+// The input of the simulator for a run. Its recipe has the run's settings.
+Result<simulate::TrainingInput> input_of(const PublishedRun& run);
 double figure_of(Metric metric, const simulate::TrainingTime& time);
 
 struct Reproduction {

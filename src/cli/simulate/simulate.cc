@@ -29,8 +29,9 @@ struct Options {
 
 constexpr const char* kThisMachine = "this-machine";
 
-void run_all_reduce(const Options& options, simulate::WhatIf world, const std::vector<int>& ranks) {
-  AllReduceSweep sweep{.world = std::move(world),
+void run_all_reduce(const Options& options, simulate::ClusterScenario scenario,
+                    const std::vector<int>& ranks) {
+  AllReduceSweep sweep{.scenario = std::move(scenario),
                        .ranks = ranks,
                        .options = {.bytes = base::parse_bytes(options.bytes).value(),
                                    .algorithm = options.algorithm},
@@ -40,16 +41,17 @@ void run_all_reduce(const Options& options, simulate::WhatIf world, const std::v
   simulate_all_reduces(sweep);
 }
 
-void run_training(const Options& options, simulate::WhatIf world, const std::vector<int>& ranks) {
-  std::vector<std::string> settings = world.recipe;
+void run_training(const Options& options, simulate::ClusterScenario scenario,
+                  const std::vector<int>& ranks) {
+  std::vector<std::string> settings = scenario.recipe;
   if (!options.algorithm.empty()) settings.push_back("algorithm=" + options.algorithm);
   recipe::Recipe recipe = recipe::load_recipe(options.recipe, settings).value();
   if (options.scaling == "weak") recipe.global_batch = 0;
   const bool strong = options.scaling == "strong" || recipe.global_batch > 0;
-  simulate_trainings({.question = {.world = std::move(world),
-                                   .recipe = std::move(recipe),
-                                   .framework = options.framework,
-                                   .samples = options.samples},
+  simulate_trainings({.input = {.scenario = std::move(scenario),
+                                .recipe = std::move(recipe),
+                                .framework = options.framework,
+                                .samples = options.samples},
                       .ranks = ranks,
                       .strong = strong,
                       .plot = options.plot,
@@ -96,14 +98,14 @@ void run(const Options& options) {
   check(options);
   const std::vector<int> ranks =
       base::parse_list(options.ranks, 1, simulate::kMostRanks, "--ranks").value();
-  simulate::WhatIf world{.cluster = cluster_of(options.cluster, ranks.back())};
+  simulate::ClusterScenario scenario{.cluster = cluster_of(options.cluster, ranks.back())};
   const bool training = !options.recipe.empty();
-  if (const Status status = simulate::apply(world, options.what_if, training); !status.ok())
+  if (const Status status = simulate::apply(scenario, options.what_if, training); !status.ok())
     throw Error{status};
   if (training) {
-    run_training(options, std::move(world), ranks);
+    run_training(options, std::move(scenario), ranks);
   } else {
-    run_all_reduce(options, std::move(world), ranks);
+    run_all_reduce(options, std::move(scenario), ranks);
   }
 }
 
@@ -121,10 +123,10 @@ void add_simulate(CLI::App& app, int& exit_status) {
   command->add_option("--recipe", options->recipe,
                       "Simulate a training: a built-in recipe, or a TOML file");
   command->add_option("--framework", options->framework,
-                      "The framework, if the cluster's file has speeds of several");
+                      "The framework, if the cluster's file has speeds of several frameworks");
   command->add_option("--algorithm", options->algorithm,
                       "An algorithm, or all (default: the engine's choice)");
-  command->add_option("--segments", options->segments, "Segments of a tree");
+  command->add_option("--segments", options->segments, "Number of segments of a tree");
   command->add_option("--scaling", options->scaling,
                       "weak (the default): every rank keeps the recipe's batch; strong: all ranks "
                       "share the recipe's global_batch, or else the batch of the fewest ranks");
@@ -132,13 +134,13 @@ void add_simulate(CLI::App& app, int& exit_status) {
       "--what-if", options->what_if,
       base::format("Changes, key=value: {}; with --recipe also any key of a recipe: theta=1M",
                    base::join(simulate::what_if_keys(), ", ")));
-  command->add_option("--samples", options->samples, "Images of an epoch")
+  command->add_option("--samples", options->samples, "Number of images in an epoch")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   command->add_option("--plot", options->plot, "Write the scaling curve to this file, as SVG");
   command->add_option("--trace", options->trace,
                       "Write a step on the most ranks to this file, as a Chrome trace");
-  command->add_flag("--json", options->json, "One JSON document");
+  command->add_flag("--json", options->json, "Print one JSON document");
   command->footer(
       "All results are simulated. docs/simulation.md describes the model and its limits.\n\n"
       "Examples:\n"

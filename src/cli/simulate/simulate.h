@@ -1,4 +1,4 @@
-// simulate.h - `sluice simulate`: one collective, or a training, on growing numbers of ranks.
+// simulate.h - `sluice simulate`: an all_reduce or a training on one or more numbers of ranks.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 namespace sluice::cli {
 
 struct AllReduceSweep {
-  simulate::WhatIf world;
+  simulate::ClusterScenario scenario;
   std::vector<int> ranks;
   simulate::AllReduceOptions options;
   bool json = false;
@@ -22,11 +22,11 @@ struct AllReduceSweep {
 void simulate_all_reduces(const AllReduceSweep& sweep);
 
 struct TrainingSweep {
-  simulate::TrainingQuestion question;  // except for its ranks
-  std::vector<int> ranks;               // rising
-  bool strong = false;                  // all ranks share one global batch
-  std::string plot;                     // file for the scaling curve; empty: none
-  std::string trace;                    // file for a step on the most ranks; empty: none
+  simulate::TrainingInput input;  // except for its ranks
+  std::vector<int> ranks;         // rising
+  bool strong = false;            // all ranks share one global batch
+  std::string plot;               // file for the scaling curve; empty: none
+  std::string trace;              // file for a step on the most ranks; empty: none
   bool json = false;
 };
 

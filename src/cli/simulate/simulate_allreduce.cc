@@ -25,14 +25,14 @@ void simulate_all_reduces(const AllReduceSweep& sweep) {
   std::vector<AllReduceTime> rows;
   for (const int ranks : sweep.ranks) {
     const std::vector<AllReduceTime> times =
-        simulate::simulate_all_reduce(sweep.world, ranks, sweep.options).value();
+        simulate::simulate_all_reduce(sweep.scenario, ranks, sweep.options).value();
     rows.insert(rows.end(), times.begin(), times.end());
   }
-  if (sweep.world.jitter_s == 0) check(rows);
+  if (sweep.scenario.jitter_s == 0) check(rows);
   const auto bytes = static_cast<double>(sweep.options.bytes);
   if (sweep.json) {
     nlohmann::ordered_json json{{"simulated", true},
-                                {"cluster", sweep.world.cluster.name},
+                                {"cluster", sweep.scenario.cluster.name},
                                 {"collective", "all_reduce"},
                                 {"bytes", sweep.options.bytes},
                                 {"rows", nlohmann::ordered_json::array()}};
@@ -41,7 +41,7 @@ void simulate_all_reduces(const AllReduceSweep& sweep) {
                               {"nodes", row.nodes},
                               {"algorithm", row.candidate.algorithm->name},
                               {"segments", row.candidate.shape.segments},
-                              {"lanes", sweep.world.lanes},
+                              {"lanes", sweep.scenario.lanes},
                               {"simulated_us", row.seconds * 1e6},
                               {"alpha_beta_us", row.candidate.seconds * 1e6},
                               {"algbw_gbps", row.seconds > 0 ? bytes / row.seconds / 1e9 : 0},
@@ -50,8 +50,8 @@ void simulate_all_reduces(const AllReduceSweep& sweep) {
     base::print("{}\n", json.dump(2));
     return;
   }
-  base::print("Simulated: all_reduce of {} on cluster {}. None of it was measured.\n\n",
-              base::format_bytes(bytes), sweep.world.cluster.name);
+  base::print("Simulated: all_reduce of {} on cluster {}. Nothing was measured.\n\n",
+              base::format_bytes(bytes), sweep.scenario.cluster.name);
   base::print("{:>7} {:>6}  {:<34} {:>10} {:>11} {:>11}\n", "ranks", "nodes", "algorithm",
               "simulated", "algbw GB/s", "busbw GB/s");
   for (const AllReduceTime& row : rows) {

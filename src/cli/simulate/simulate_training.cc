@@ -17,22 +17,22 @@ std::int64_t to_ns(double seconds) { return std::llround(seconds * 1e9); }
 
 // A Chrome trace in the format of a run's timeline.json. Its process is "rank 0, simulated".
 std::string simulated_trace(const simulate::IterationTime& time) {
-  const simulate::IterationKind& kind = time.kind;
-  // Two events a pass, three events after the passes, and two events a bucket.
-  Timeline timeline{2 * static_cast<std::size_t>(kind.accumulate) + 3 + 2 * time.buckets.size()};
+  const simulate::IterationWork& work = time.work;
+  // Two events per pass, three after the passes, and two per bucket.
+  Timeline timeline{2 * static_cast<std::size_t>(work.accumulate) + 3 + 2 * time.buckets.size()};
   double at = 0;
   const auto compute = [&](const char* name, double seconds) {
     if (seconds <= 0) return;
     timeline.add({.name = name, .begin_ns = to_ns(at), .end_ns = to_ns(at + seconds)});
     at += seconds;
   };
-  for (int pass = 0; pass < kind.accumulate; ++pass) {
-    compute("forward", simulate::kForwardPart * kind.pass_s);
-    compute("backward", (1 - simulate::kForwardPart) * kind.pass_s);
+  for (int pass = 0; pass < work.accumulate; ++pass) {
+    compute("forward", simulate::kForwardPart * work.pass_s);
+    compute("backward", (1 - simulate::kForwardPart) * work.pass_s);
   }
   // The rest of the step: sparse selection and the waits for gradients and ranks.
-  compute("finish", time.seconds - kind.optimizer_s - time.stall_s - at);
-  compute("optimizer", kind.optimizer_s);
+  compute("finish", time.seconds - work.optimizer_s - time.stall_s - at);
+  compute("optimizer", work.optimizer_s);
   compute("input", time.stall_s);
   for (std::size_t k = 0; k < time.buckets.size(); ++k) {
     const simulate::BucketTime& bucket = time.buckets[k];
@@ -76,8 +76,8 @@ nlohmann::ordered_json to_json(int ranks, const simulate::TrainingTime& time) {
 
 void print_json(const TrainingSweep& sweep, const std::vector<simulate::TrainingTime>& times) {
   nlohmann::ordered_json document{{"simulated", true},
-                                  {"cluster", sweep.question.world.cluster.name},
-                                  {"recipe", sweep.question.recipe.name},
+                                  {"cluster", sweep.input.scenario.cluster.name},
+                                  {"recipe", sweep.input.recipe.name},
                                   {"scaling", sweep.strong ? "strong" : "weak"}};
   if (times.size() == 1) document.update(to_json(sweep.ranks.front(), times.front()));
   document["rows"] = nlohmann::ordered_json::array();
@@ -88,17 +88,17 @@ void print_json(const TrainingSweep& sweep, const std::vector<simulate::Training
 
 ScalingCurve curve_of(const TrainingSweep& sweep,
                       const std::vector<simulate::TrainingTime>& times) {
-  ScalingCurve curve{.title = base::format("{} on {}", sweep.question.recipe.name,
-                                           sweep.question.world.cluster.name)};
+  ScalingCurve curve{.title = base::format("{} on {}", sweep.input.recipe.name,
+                                           sweep.input.scenario.cluster.name)};
   for (std::size_t i = 0; i < times.size(); ++i)
     curve.points.push_back({sweep.ranks[i], times[i].efficiency, times[i].images_per_s});
   return curve;
 }
 
 void print_text(const TrainingSweep& sweep, const std::vector<simulate::TrainingTime>& times) {
-  const cluster::Cluster& cluster = sweep.question.world.cluster;
-  base::print("Simulated: recipe {} on cluster {} ({}), {} scaling. None of it was measured.\n\n",
-              sweep.question.recipe.name, cluster.name, cluster.device,
+  const cluster::Cluster& cluster = sweep.input.scenario.cluster;
+  base::print("Simulated: recipe {} on cluster {} ({}), {} scaling. Nothing was measured.\n\n",
+              sweep.input.recipe.name, cluster.name, cluster.device,
               sweep.strong ? "strong" : "weak");
   base::print("{:>7} {:>8} {:>10} {:>10} {:>10} {:>11} {:>10} {:>9} {:>13}\n", "ranks", "batch",
               "iteration", "exposed", "stragglers", "images/s", "efficiency", "speed-up",
@@ -131,7 +131,7 @@ void check(const TrainingSweep& sweep, const std::vector<simulate::TrainingTime>
           {sweep.ranks[i], bucket.end_s - bucket.begin_s});
     }
   }
-  for (const auto& [kind, points] : buckets) {
+  for (const auto& [bucket, points] : buckets) {
     if (const Status status = simulate::check_scaling(points); !status.ok()) throw Error{status};
   }
 }
@@ -139,15 +139,15 @@ void check(const TrainingSweep& sweep, const std::vector<simulate::TrainingTime>
 }  // namespace
 
 void simulate_trainings(TrainingSweep sweep) {
-  recipe::Recipe& recipe = sweep.question.recipe;
+  recipe::Recipe& recipe = sweep.input.recipe;
   if (sweep.strong && recipe.global_batch == 0)
     recipe.global_batch = static_cast<std::int64_t>(recipe.batch) * sweep.ranks.front();
   std::vector<simulate::TrainingTime> times;
   for (const int n : sweep.ranks) {
-    sweep.question.ranks = n;
-    times.push_back(simulate::simulate_training(sweep.question).value());
+    sweep.input.ranks = n;
+    times.push_back(simulate::simulate_training(sweep.input).value());
   }
-  if (sweep.question.world.jitter_s == 0) check(sweep, times);
+  if (sweep.input.scenario.jitter_s == 0) check(sweep, times);
   if (!sweep.plot.empty()) write_file(sweep.plot, plot_svg(curve_of(sweep, times)));
   if (!sweep.trace.empty()) write_file(sweep.trace, simulated_trace(times.back().iteration));
   if (sweep.json) {

@@ -1,4 +1,4 @@
-#include "simulate/what_if.h"
+#include "simulate/scenario.h"
 
 #include <algorithm>
 #include <array>
@@ -18,74 +18,79 @@ struct Key {
   std::string_view name;
   double least;
   double most;
-  void (*set)(WhatIf& what_if, double value);
+  void (*set)(ClusterScenario& scenario, double value);
   bool whole = false;
 };
 
-void set_levels(WhatIf& what_if, double oversubscription) {
-  for (cluster::SwitchLevel& level : what_if.cluster.network.levels)
+void set_levels(ClusterScenario& scenario, double oversubscription) {
+  for (cluster::SwitchLevel& level : scenario.cluster.network.levels)
     level.oversubscription = oversubscription;
 }
 
-void set_compute_speed(WhatIf& what_if, double times) {
-  for (cluster::DeviceSpeed& speed : what_if.cluster.speeds) {
+void set_compute_speed(ClusterScenario& scenario, double times) {
+  for (cluster::DeviceSpeed& speed : scenario.cluster.speeds) {
     for (cluster::SpeedPoint& point : speed.curve) point.images_per_s *= times;
     speed.optimizer_s /= times;
   }
 }
 
-void set_input(WhatIf& what_if, double images_per_s) {
-  for (cluster::DeviceSpeed& speed : what_if.cluster.speeds)
+void set_input(ClusterScenario& scenario, double images_per_s) {
+  for (cluster::DeviceSpeed& speed : scenario.cluster.speeds)
     speed.input_images_per_s = images_per_s;
 }
 
-void set_spread(WhatIf& what_if, double Spread::*field, double value) {
-  Spread spread = spread_of(what_if);
+void set_spread(ClusterScenario& scenario, double Spread::*field, double value) {
+  Spread spread = spread_of(scenario);
   spread.*field = value;
-  what_if.spread = spread;
+  scenario.spread = spread;
 }
 
 constexpr std::array kKeys{
     Key{"between.gbit_per_s", kLeast, kMost,
-        [](WhatIf& w, double v) {
-          w.cluster.constants.between.bandwidth_bytes_per_s =
-              v * 1e9 / 8 * w.cluster.between_efficiency;
+        [](ClusterScenario& s, double v) {
+          s.cluster.constants.between.bandwidth_bytes_per_s =
+              v * 1e9 / 8 * s.cluster.between_efficiency;
         }},
     Key{"between.efficiency", kLeast, 1,
-        [](WhatIf& w, double v) {
-          w.cluster.constants.between.bandwidth_bytes_per_s *= v / w.cluster.between_efficiency;
-          w.cluster.between_efficiency = v;
+        [](ClusterScenario& s, double v) {
+          s.cluster.constants.between.bandwidth_bytes_per_s *= v / s.cluster.between_efficiency;
+          s.cluster.between_efficiency = v;
         }},
     Key{"between.latency_us", 0, kMost,
-        [](WhatIf& w, double v) { w.cluster.constants.between.latency_s = v * 1e-6; }},
+        [](ClusterScenario& s, double v) { s.cluster.constants.between.latency_s = v * 1e-6; }},
     Key{"inside.gbyte_per_s", kLeast, kMost,
-        [](WhatIf& w, double v) { w.cluster.constants.inside.bandwidth_bytes_per_s = v * 1e9; }},
+        [](ClusterScenario& s, double v) {
+          s.cluster.constants.inside.bandwidth_bytes_per_s = v * 1e9;
+        }},
     Key{"inside.latency_us", 0, kMost,
-        [](WhatIf& w, double v) { w.cluster.constants.inside.latency_s = v * 1e-6; }},
+        [](ClusterScenario& s, double v) { s.cluster.constants.inside.latency_s = v * 1e-6; }},
     Key{"reduce.gbyte_per_s", kLeast, kMost,
-        [](WhatIf& w, double v) { w.cluster.constants.reduce_s_per_byte = 1 / (v * 1e9); }},
+        [](ClusterScenario& s, double v) {
+          s.cluster.constants.reduce_s_per_byte = 1 / (v * 1e9);
+        }},
     Key{"oversubscription", 1, kMost, set_levels},
-    Key{"striped", 0, 1, [](WhatIf& w, double v) { w.cluster.network.striped = v != 0; }},
+    Key{"striped", 0, 1, [](ClusterScenario& s, double v) { s.cluster.network.striped = v != 0; }},
     Key{"staging_gbyte_per_s", 0, kMost,
-        [](WhatIf& w, double v) { w.cluster.network.staging_bytes_per_s = v * 1e9; }},
-    Key{"background", 0, 1, [](WhatIf& w, double v) { w.conditions.background = v; }},
+        [](ClusterScenario& s, double v) { s.cluster.network.staging_bytes_per_s = v * 1e9; }},
+    Key{"background", 0, 1, [](ClusterScenario& s, double v) { s.conditions.background = v; }},
     Key{"slow_node", 0, kMost,
-        [](WhatIf& w, double v) { w.conditions.slow_node = static_cast<int>(v); }, true},
-    Key{"slow_part", 0, 1, [](WhatIf& w, double v) { w.conditions.slow_part = v; }},
-    Key{"lanes", 1, 64, [](WhatIf& w, double v) { w.lanes = static_cast<int>(v); }, true},
-    Key{"grid_rows", 1, kMost, [](WhatIf& w, double v) { w.grid_rows = static_cast<int>(v); },
-        true},
+        [](ClusterScenario& s, double v) { s.conditions.slow_node = static_cast<int>(v); }, true},
+    Key{"slow_part", 0, 1, [](ClusterScenario& s, double v) { s.conditions.slow_part = v; }},
+    Key{"lanes", 1, 64, [](ClusterScenario& s, double v) { s.lanes = static_cast<int>(v); }, true},
+    Key{"grid_rows", 1, kMost,
+        [](ClusterScenario& s, double v) { s.grid_rows = static_cast<int>(v); }, true},
     Key{"compute_speed", kLeast, kMost, set_compute_speed},
     Key{"input_images_per_s", kLeast, kMost, set_input},
     Key{"straggler_ms", 0, kMost,
-        [](WhatIf& w, double v) { set_spread(w, &Spread::fixed_s, v * 1e-3); }},
-    Key{"straggler_part", 0, 1, [](WhatIf& w, double v) { set_spread(w, &Spread::part, v); }},
-    Key{"jitter_us", 0, kMost, [](WhatIf& w, double v) { w.jitter_s = v * 1e-6; }},
+        [](ClusterScenario& s, double v) { set_spread(s, &Spread::fixed_s, v * 1e-3); }},
+    Key{"straggler_part", 0, 1,
+        [](ClusterScenario& s, double v) { set_spread(s, &Spread::part, v); }},
+    Key{"jitter_us", 0, kMost, [](ClusterScenario& s, double v) { s.jitter_s = v * 1e-6; }},
     Key{"jitter_seed", 0, kMost,
-        [](WhatIf& w, double v) { w.seed = static_cast<std::uint64_t>(v); }, true},
+        [](ClusterScenario& s, double v) { s.seed = static_cast<std::uint64_t>(v); }, true},
 };
 
-Status set(WhatIf& what_if, const Key& key, std::string_view text) {
+Status set(ClusterScenario& scenario, const Key& key, std::string_view text) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc{} || end != text.data() + text.size() || !(value >= key.least) ||
@@ -95,18 +100,18 @@ Status set(WhatIf& what_if, const Key& key, std::string_view text) {
         base::format("--what-if {}: {} must be a {}number from {} to {}, not {}", key.name,
                      key.name, key.whole ? "whole " : "", key.least, key.most, base::quote(text))};
   }
-  key.set(what_if, value);
+  key.set(scenario, value);
   return {};
 }
 
 }  // namespace
 
-Spread spread_of(const WhatIf& what_if) {
-  return what_if.spread.value_or(what_if.cluster.steady ? kSteadySpread : kGpuSpread);
+Spread spread_of(const ClusterScenario& scenario) {
+  return scenario.spread.value_or(scenario.cluster.steady ? kSteadySpread : kGpuSpread);
 }
 
-Result<std::vector<int>> grid_of(const WhatIf& what_if, int ranks) {
-  const int rows = what_if.grid_rows;
+Result<std::vector<int>> grid_of(const ClusterScenario& scenario, int ranks) {
+  const int rows = scenario.grid_rows;
   if (rows == 0) return std::vector<int>{};
   if (ranks % rows != 0) {
     return Status{
@@ -122,7 +127,8 @@ std::vector<std::string_view> what_if_keys() {
   return names;
 }
 
-Status apply(WhatIf& what_if, const std::vector<std::string>& settings, bool with_recipe) {
+Status apply(ClusterScenario& scenario, const std::vector<std::string>& settings,
+             bool with_recipe) {
   for (const std::string& setting : settings) {
     const std::size_t equals = setting.find('=');
     if (equals == std::string::npos || equals == 0) {
@@ -135,9 +141,9 @@ Status apply(WhatIf& what_if, const std::vector<std::string>& settings, bool wit
     const auto* const found =
         std::find_if(kKeys.begin(), kKeys.end(), [&](const Key& key) { return key.name == name; });
     if (found != kKeys.end()) {
-      if (Status status = set(what_if, *found, value); !status.ok()) return status;
+      if (Status status = set(scenario, *found, value); !status.ok()) return status;
     } else if (with_recipe) {
-      what_if.recipe.push_back(setting);
+      scenario.recipe.push_back(setting);
     } else {
       const std::vector<std::string_view> names = what_if_keys();
       const std::string_view nearest = base::nearest_name(name, names);
