@@ -1,4 +1,4 @@
-// bucket.h - one bucket of a step: how it is prepared for its sum, and what happens to the sum.
+// bucket.h - one bucket of a step: load() prepares the data to send, unload() processes the sum.
 //
 // Thread-safety: load() and unload() run on the progress thread, one at a time for all buckets of a
 // step. Their results in StepContext belong to the caller after InFlightStep::wait().
@@ -21,12 +21,12 @@ struct StepContext {
   std::byte* pool = nullptr;
   WireConversion conversion;
   Timeline* timeline = nullptr;
-  std::span<const float> norms;  // of this rank's residual, by gradient chunk, for the trailer
+  std::span<const float> norms;  // this rank's norms for the trailer, by gradient chunk
 
   // Results of the buckets.
-  OverflowCounts counts;  // of this rank
+  OverflowCounts counts;  // of this rank's gradients
   OverflowedSums sums;
-  float largest = 0;  // magnitude of the sums in f16
+  float largest = 0;  // largest magnitude of the sums in f16
 };
 
 struct BucketSpec {
@@ -34,7 +34,7 @@ struct BucketSpec {
   const PoolLayout& layout;
   buckets::BucketRange range;
   std::size_t number = 0;
-  std::byte* wire = nullptr;  // the memory it is sent from; null: the pool
+  std::byte* wire = nullptr;  // memory that it is sent from; null: the pool
 };
 
 class Bucket : public engine::ProgressHooks {
@@ -45,13 +45,13 @@ class Bucket : public engine::ProgressHooks {
   virtual DataType type() const = 0;
   virtual ReduceOp op() const = 0;
 
-  // Its last gradient is ready. Only the first call of a step counts.
+  // Call it when the last gradient is ready. Only the first call of a step counts.
   void set_ready();
   void load() final;
   void unload() final;
   // Replaces load() and unload() for a bucket that sends nothing.
   void process_unsent();
-  // After wait(), unless the step is skipped. Runs on the caller's thread.
+  // Called after wait(), unless the step is skipped. Runs on the caller's thread.
   virtual void deliver() {}
 
  protected:
@@ -65,22 +65,21 @@ class Bucket : public engine::ProgressHooks {
   std::byte* in_pool() const { return step_->pool + spec_.layout.begin(spec_.range.first); }
 
  private:
-  // Before the sum: writes data(). After the sum: reads it.
-  virtual void fill() = 0;
-  virtual void drain() = 0;
+  virtual void fill() = 0;   // writes data() before the all_reduce
+  virtual void drain() = 0;  // reads data() after it
   // Adds an event that ends now to the timeline, and returns the time.
   std::int64_t record(const char* name, std::int64_t begin_ns) const;
 
   static constexpr std::int64_t kNever = -1;
   BucketSpec spec_;
   StepContext* step_;
-  std::int64_t last_ns_ = kNever;  // when it became ready, or its last event ended
+  std::int64_t last_ns_ = kNever;  // the time when it became ready, or when its last event ended
 };
 
 // A bucket that sends all its gradients, in the order of the pool.
 class DenseBucket final : public Bucket {
  public:
-  // Gradients are narrowed if `spec.wire` is given.
+  // Gradients are narrowed if `spec.wire` is not null.
   DenseBucket(const BucketSpec& spec, StepContext& step);
 
   std::byte* data() const override { return narrowed() ? spec().wire : in_pool(); }

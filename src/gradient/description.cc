@@ -53,7 +53,7 @@ std::size_t first_difference(const std::vector<std::string>& a, const std::vecto
   return static_cast<std::size_t>(at - a.begin());
 }
 
-std::int64_t least(Communicator& communicator, std::int64_t own) {
+std::int64_t minimum_over_ranks(Communicator& communicator, std::int64_t own) {
   communicator.all_reduce(&own, 1, {.type = DataType::I64, .op = ReduceOp::Min}).wait();
   return own;
 }
@@ -134,18 +134,18 @@ std::optional<Difference> difference_between_ranks(Communicator& communicator,
                                                    const std::vector<std::string>& lines) {
   if (engine::same_everywhere(communicator, layout_hash(lines, {}))) return std::nullopt;
 
-  const auto none = static_cast<std::int64_t>(communicator.size());
   const std::vector<std::string> expected =
       split_lines(broadcast_text(communicator, join_lines(lines), 0));
-  // A rank with rank 0's lines gets a number larger than any line.
+  // A rank whose lines equal rank 0's takes a number larger than any line.
   const std::size_t own = lines == expected ? SIZE_MAX >> 1U : first_difference(lines, expected);
-  const auto line = static_cast<std::size_t>(least(communicator, static_cast<std::int64_t>(own)));
-  const std::int64_t rank = communicator.rank();
-  const auto odd = static_cast<Rank>(least(communicator, own == line ? rank : none));
+  const auto line =
+      static_cast<std::size_t>(minimum_over_ranks(communicator, static_cast<std::int64_t>(own)));
+  const auto rank = static_cast<Rank>(
+      minimum_over_ranks(communicator, own == line ? communicator.rank() : communicator.size()));
   return Difference{.line = line,
                     .expected = line_or_none(expected, line),
-                    .rank = odd,
-                    .theirs = broadcast_text(communicator, line_or_none(lines, line), odd)};
+                    .rank = rank,
+                    .theirs = broadcast_text(communicator, line_or_none(lines, line), rank)};
 }
 
 void require_same(Communicator& communicator, const std::vector<std::string>& description) {

@@ -19,11 +19,12 @@ namespace sluice::gradient {
 std::vector<std::string> describe(const std::vector<GradientSpec>& gradients,
                                   const GradientOptions& options);
 
-// One text of all lines, each followed by a zero byte; and the lines of such a text.
+// Joins lines into one text, in which a zero byte follows each line; and splits such a text.
 std::string join_lines(const std::vector<std::string>& lines);
 std::vector<std::string> split_lines(std::string_view text);
 
-// Equal hashes mean equal buckets: it covers everything that decides which bytes are sent when.
+// Ranks with equal hashes have equal buckets: the hash covers everything that decides which bytes
+// are sent, and in which order.
 std::uint64_t layout_hash(const std::vector<std::string>& description,
                           const std::vector<std::size_t>& order);
 
@@ -40,12 +41,12 @@ struct Difference {
   std::string theirs;    // its line, or "none"
 };
 
-// Every rank must call it, and all get the same result. Without a difference it costs a collective
-// of 16 bytes.
+// Every rank must call it, and all get the same result. If there is no difference, it costs one
+// collective of 16 bytes.
 SLUICE_API std::optional<Difference> difference_between_ranks(
     Communicator& communicator, const std::vector<std::string>& lines);
 
-// Every rank must call it. If any description differs from rank 0's, every rank throws Error
+// Every rank must call it. If any description differs from rank 0's, every rank throws an Error
 // (Mismatch) that names the first difference and its rank.
 void require_same(Communicator& communicator, const std::vector<std::string>& description);
 

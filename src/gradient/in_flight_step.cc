@@ -7,7 +7,7 @@
 namespace sluice::gradient {
 namespace {
 
-// With double buffering all gradients are ready when they are sent, so more than one bucket would
+// With double buffering all gradients are ready before any is sent, so more than one bucket would
 // only add latency.
 std::size_t theta_of(const GradientOptions& options) {
   return options.double_buffering ? SIZE_MAX : options.theta;
@@ -15,11 +15,11 @@ std::size_t theta_of(const GradientOptions& options) {
 
 }  // namespace
 
-BucketList::BucketList(const Plan& plan, StepContext& step) : plan_{plan}, step_{&step} {
-  const std::vector<buckets::GradientSize>& sizes = plan.layout.sizes();
-  dense_ranges_ = plan.options.groups.empty()
-                      ? buckets::lazy_buckets(sizes, theta_of(plan.options))
-                      : buckets::grouped_buckets(sizes, plan.options.groups).value();
+BucketList::BucketList(const Inputs& inputs, StepContext& step) : inputs_{inputs}, step_{&step} {
+  const std::vector<buckets::GradientSize>& sizes = inputs.layout.sizes();
+  dense_ranges_ = inputs.options.groups.empty()
+                      ? buckets::lazy_buckets(sizes, theta_of(inputs.options))
+                      : buckets::grouped_buckets(sizes, inputs.options.groups).value();
   sent_ = sizes;
   ranges_.reserve(sizes.size());
   dense_.reserve(sizes.size());
@@ -35,17 +35,17 @@ void BucketList::clear() {
 }
 
 BucketSpec BucketList::spec(const buckets::BucketRange& range, const WireBuffer* wire) const {
-  return {.gradients = plan_.gradients,
-          .layout = plan_.layout,
+  return {.gradients = inputs_.gradients,
+          .layout = inputs_.layout,
           .range = range,
           .number = buckets_.size(),
           .wire = wire != nullptr && range.type == DataType::F32
-                      ? wire->at(plan_.layout.begin(range.first))
+                      ? wire->at(inputs_.layout.begin(range.first))
                       : nullptr};
 }
 
 void BucketList::add_dense(const buckets::BucketRange& range) {
-  dense_.emplace_back(spec(range, plan_.wire), *step_);
+  dense_.emplace_back(spec(range, inputs_.wire), *step_);
   buckets_.push_back(&dense_.back());
 }
 
@@ -57,16 +57,16 @@ void BucketList::set_dense() {
 
 void BucketList::set_sparse(const SparseContext& context) {
   clear();
-  if (plan_.options.groups.empty()) {
+  if (inputs_.options.groups.empty()) {
     const SparseChunks& chunks = *context.chunks;
     for (std::size_t position = 0; position < sent_.size(); ++position) {
-      const std::size_t i = plan_.layout.order()[position];
+      const std::size_t i = inputs_.layout.order()[position];
       if (chunks.whole(i)) continue;
-      // At least 1: gradients without bytes join buckets of other types.
+      // At least 1, because a gradient of 0 bytes would join a bucket of another type.
       sent_[position].bytes = std::max<std::size_t>(
           1, selected_elements(chunks, i, context.step.selected) * sizeof(float));
     }
-    buckets::lazy_buckets(sent_, theta_of(plan_.options), ranges_);
+    buckets::lazy_buckets(sent_, theta_of(inputs_.options), ranges_);
   } else {
     ranges_ = dense_ranges_;
   }
@@ -75,7 +75,7 @@ void BucketList::set_sparse(const SparseContext& context) {
       add_dense(range);
       continue;
     }
-    sparse_.emplace_back(spec(range, plan_.packed), context, *step_);
+    sparse_.emplace_back(spec(range, inputs_.packed), context, *step_);
     buckets_.push_back(&sparse_.back());
   }
 }
@@ -113,12 +113,12 @@ OverflowCounts StepTrailer::counts(Rank rank) const {
           .in_first = static_cast<std::uint64_t>(theirs[3])};
 }
 
-InFlightStep::InFlightStep(Communicator communicator, StepContext& step, Plan plan)
+InFlightStep::InFlightStep(Communicator communicator, StepContext& step, Options options)
     : step_{&step},
       communicator_{std::move(communicator)},
-      trailer_{communicator_, plan.gradients, plan.chunks} {
-  options_.algorithm = std::move(plan.algorithm);
-  works_.reserve(plan.gradients + 1);
+      trailer_{communicator_, options.gradients, options.chunks} {
+  collective_options_.algorithm = std::move(options.algorithm);
+  works_.reserve(options.gradients + 1);
 }
 
 void InFlightStep::begin(const StepContext& step, std::span<Bucket* const> buckets) {
@@ -133,9 +133,9 @@ void InFlightStep::send(std::size_t end) {
     Bucket& bucket = *buckets_[sent_];
     if (bucket.count() == 0) continue;
     bucket.set_ready();
-    options_.type = bucket.type();
-    options_.op = bucket.op();
-    issue(bucket.data(), bucket.count(), options_, bucket);
+    collective_options_.type = bucket.type();
+    collective_options_.op = bucket.op();
+    issue(bucket.data(), bucket.count(), collective_options_, bucket);
   }
 }
 

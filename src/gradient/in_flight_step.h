@@ -1,5 +1,4 @@
-// in_flight_step.h - the buckets of one step and its trailer, from the first that is sent to the
-// last that arrives.
+// in_flight_step.h - makes the buckets and the trailer of a step, sends them and waits for them.
 #pragma once
 
 #include <cstddef>
@@ -15,22 +14,22 @@
 
 namespace sluice::gradient {
 
-// The buckets of a step, made anew for every step that sends different gradient chunks. Theta
-// counts the bytes that are sent, so sparse steps have fewer buckets of more gradients each. It
-// allocates nothing in the steady state. Thread-safety: one thread at a time. REQUIRES: it does not
-// change while its buckets are in flight.
+// The buckets of a step, made anew for every step that sends other gradient chunks. Theta counts
+// the bytes that are sent, so sparse steps have fewer buckets, each of more gradients. It allocates
+// nothing in the steady state. Thread-safety: one thread at a time. REQUIRES: set_dense() and
+// set_sparse() are not called while its buckets are in flight.
 class BucketList {
  public:
   // Everything that it refers to must outlive the list.
-  struct Plan {
+  struct Inputs {
     const std::vector<GradientSpec>& gradients;
     const PoolLayout& layout;
     const GradientOptions& options;
-    const WireBuffer* wire = nullptr;    // for narrowed f32 gradients; null: they are not narrowed
+    const WireBuffer* wire = nullptr;    // for narrowed f32 gradients; null: not narrowed
     const WireBuffer* packed = nullptr;  // for sparse gradients; null: packed in the pool
   };
   // Makes dense buckets.
-  BucketList(const Plan& plan, StepContext& step);
+  BucketList(const Inputs& inputs, StepContext& step);
   BucketList(const BucketList&) = delete;
   BucketList& operator=(const BucketList&) = delete;
 
@@ -45,12 +44,12 @@ class BucketList {
   void add_dense(const buckets::BucketRange& range);
   BucketSpec spec(const buckets::BucketRange& range, const WireBuffer* wire) const;
 
-  Plan plan_;
+  Inputs inputs_;
   StepContext* step_;
   std::vector<buckets::BucketRange> dense_ranges_;
   std::vector<buckets::BucketRange> ranges_;
-  std::vector<buckets::GradientSize> sent_;  // by position
-  // Never more than reserved, so the addresses stay valid.
+  std::vector<buckets::GradientSize> sent_;  // the part that a sparse step sends, by position
+  // Filled up to the reserved capacity at most, so addresses stay valid.
   std::vector<DenseBucket> dense_;
   std::vector<SparseBucket> sparse_;
   std::vector<Bucket*> buckets_;
@@ -58,7 +57,7 @@ class BucketList {
 
 // The small sum behind the last bucket of a step:
 //
-//   users     for each gradient, the number of ranks that have one
+//   users     for each gradient, the number of ranks that have it
 //   counts    for each rank, the OverflowCounts of its gradients
 //   norms     the sum over the ranks of the norm of each gradient chunk
 //
@@ -70,13 +69,13 @@ class StepTrailer {
   float* data() const { return numbers_.data(); }
   std::size_t count() const { return numbers_.size(); }
 
-  // Before the sum, at each rank; clear() comes first.
+  // To call at each rank before the sum; clear() comes first.
   void clear();
   void set_used(std::size_t i) { numbers_[i] = 1; }
   void set_counts(const OverflowCounts& counts);
   std::span<float> norms() const { return numbers_.subspan(counts_ + kCountNumbers * ranks_); }
 
-  // After the sum. set_users() is for a restored step.
+  // To call after the sum. set_users() is for a restored step.
   int users(std::size_t i) const { return static_cast<int>(numbers_[i]); }
   void set_users(std::size_t i, int users) { numbers_[i] = static_cast<float>(users); }
   OverflowCounts counts(Rank rank) const;
@@ -100,13 +99,13 @@ class StepTrailer {
 // Thread-safety: one thread at a time; the hooks run on the progress thread.
 class InFlightStep {
  public:
-  struct Plan {
+  struct Options {
     std::size_t gradients = 0;
     std::size_t chunks = 0;
     std::string algorithm;
   };
   // `step` must outlive it.
-  InFlightStep(Communicator communicator, StepContext& step, Plan plan);
+  InFlightStep(Communicator communicator, StepContext& step, Options options);
   InFlightStep(const InFlightStep&) = delete;
   InFlightStep& operator=(const InFlightStep&) = delete;
 
@@ -114,13 +113,14 @@ class InFlightStep {
 
   // `buckets` must exist until wait() returns. REQUIRES: not begun.
   void begin(const StepContext& step, std::span<Bucket* const> buckets);
-  // All gradients of a bucket are ready.
+  // Call it when all gradients of a bucket are ready.
   void set_ready(std::size_t bucket) { buckets_[bucket]->set_ready(); }
   // Sends the next buckets, up to but not including bucket `end`. REQUIRES: begun.
   void send(std::size_t end);
   // REQUIRES: all buckets have been sent.
   void send_trailer(const std::vector<std::size_t>& used);
-  // Blocks until all results are there; then it is not begun. Throws as Work::wait() does.
+  // Blocks until all results have arrived. Afterwards begun() is false. Throws Error, as
+  // Work::wait() does.
   void wait();
 
   // The results of the last step that was waited for, until the next step begins.
@@ -149,7 +149,7 @@ class InFlightStep {
   Communicator communicator_;
   StepTrailer trailer_;
   std::vector<Work> works_;
-  CollectiveOptions options_;
+  CollectiveOptions collective_options_;
   std::size_t sent_ = 0;
   bool begun_ = false;
 };

@@ -1,4 +1,4 @@
-// layout.h - where each gradient is in the pool, and which gradients of a step are ready.
+// layout.h - the place of each gradient in the pool, and the gradients of a step that are ready.
 #pragma once
 
 #include <cstddef>
@@ -16,8 +16,8 @@ struct GradientSpec {
   std::string name;
   std::size_t count = 0;  // elements
   DataType type = DataType::F32;
-  bool may_be_sparse = true;  // false: always sent whole, such as a bias
-  std::string strides = {};   // empty: the elements are in order
+  bool may_be_sparse = true;  // false: always sent whole, as biases are
+  std::string strides = {};   // in memory; empty: contiguous
   bool operator==(const GradientSpec&) const = default;
 };
 
@@ -31,9 +31,9 @@ struct GradientPart {
 
 inline constexpr std::size_t kSlotAlignment = 64;
 
-// Slots are in `order`; each begins at a multiple of 64 bytes, so consecutive slots of one type are
-// one array. The bytes between slots are zero and are sent too. Thread-safety: immutable once
-// built.
+// Slots are in `order`. Each begins at a multiple of 64 bytes, so the gaps between slots are whole
+// elements, and consecutive slots of one type are one array. Gaps are zero and are sent too.
+// Thread-safety: immutable once built.
 class PoolLayout {
  public:
   // REQUIRES: order is a permutation of the gradients' numbers.
@@ -64,8 +64,8 @@ class PoolLayout {
 std::vector<std::size_t> observed_order(const std::vector<std::size_t>& seen,
                                         std::size_t gradients);
 
-// Which gradients of the step under way are ready, and how many buckets may be sent. A bucket may
-// be sent once all its gradients are ready and all buckets before it may be sent. It allocates
+// The ready gradients of the step under way, and the number of buckets that may be sent. A bucket
+// may be sent once all its gradients are ready and all buckets before it may be sent. It allocates
 // nothing in the steady state. Thread-safety: one thread at a time.
 class Readiness {
  public:
@@ -81,7 +81,7 @@ class Readiness {
   // The ready gradients, in the order in which they were marked.
   const std::vector<std::size_t>& marked() const { return marked_; }
 
-  // The next step begins: nothing is ready.
+  // Begins the next step: nothing is ready.
   void clear();
   // REQUIRES: nothing is ready.
   void set_buckets(const std::vector<buckets::BucketRange>& buckets);
@@ -89,11 +89,11 @@ class Readiness {
  private:
   const PoolLayout* layout_;
   std::vector<std::size_t> bucket_of_;  // by position
-  std::vector<std::size_t> sizes_;      // gradients, by bucket
+  std::vector<std::size_t> sizes_;      // number of gradients, by bucket
   std::vector<std::size_t> missing_;    // gradients that are not ready, by bucket
   std::vector<bool> ready_;             // by gradient
   std::vector<std::size_t> marked_;
-  std::size_t sendable_ = 0;  // buckets
+  std::size_t sendable_ = 0;  // number of buckets
 };
 
 }  // namespace sluice::gradient

@@ -29,13 +29,14 @@ void require_usable(const std::vector<GradientSpec>& gradients, const GradientOp
   const SparseOptions& sparse = options.sparse;
   if (!(sparse.sparsity >= 0 && sparse.sparsity < 1 && sparse.chunk >= 1 &&
         sparse.dense_steps >= 0 && sparse.ramp_steps >= 0))
-    base::refuse(
-        base::format("sparsity {} in chunks of {} after {} dense and {} ramp steps; sparsity must "
-                     "be at least 0 and below 1, a chunk at least 1 element, steps not negative",
-                     sparse.sparsity, sparse.chunk, sparse.dense_steps, sparse.ramp_steps));
+    base::refuse(base::format(
+        "sparsity {} in chunks of {} elements, with {} dense and {} ramp steps, is not "
+        "possible; use a sparsity of at least 0 and below 1, chunks of at least 1 "
+        "element, and no negative number of steps",
+        sparse.sparsity, sparse.chunk, sparse.dense_steps, sparse.ramp_steps));
 }
 
-// The order of rank 0, at every rank.
+// Returns rank 0's order at every rank.
 std::vector<std::size_t> agreed_order(Communicator& communicator,
                                       const std::vector<std::size_t>& own) {
   std::vector<std::int64_t> numbers(own.begin(), own.end());
@@ -72,13 +73,13 @@ Reducer::Reducer(Communicator communicator, std::vector<GradientSpec> gradients,
       warned_(gradients_.size(), false),
       ever_used_(gradients_.size(), false),
       counts_(static_cast<std::size_t>(communicator_.size())) {
-  // Compared before they are checked, so that all ranks report the same error.
+  // The ranks compare before each one checks, so that all ranks report the same error.
   require_same(communicator_, description_);
   require_usable(gradients_, options_);
   wire_ = agreed_wire(communicator_, options_);
   std::vector<std::size_t> order = observed_order({}, gradients_.size());
   const std::size_t bytes = PoolLayout{gradients_, order}.bytes();
-  // A sparse step that may be skipped must not pack in place.
+  // Packing in place overwrites the gradients, so a step that may be skipped needs separate memory.
   const bool separate = options_.sparse.sparsity > 0 && options_.loss_scale.enabled;
   if (wire_ != WireType::F32 || separate) wire_buffer_.emplace(communicator_, bytes, wire_);
   bucketing_ = std::make_unique<Bucketing>(*this, std::move(order));
@@ -108,7 +109,7 @@ void Reducer::begin_step(double loss_scale) {
 
 // Makes the buckets of the step that was planned last. REQUIRES: no bucket is in flight.
 void Reducer::make_buckets() {
-  if (!sparse_.possible()) return;  // they never change
+  if (!sparse_.possible()) return;  // the buckets never change
   if (sparse_.sparsity().sparse()) {
     bucketing_->list.set_sparse(sparse_.context());
   } else {
@@ -128,7 +129,7 @@ void Reducer::mark_ready(std::size_t i) {
   Readiness& readiness = bucketing_->readiness;
   if (readiness.is_ready(i))
     base::refuse(
-        base::format("gradient \"{}\" was made ready twice in one step; call finish() after each "
+        base::format("gradient \"{}\" was marked ready twice in one step; call finish() after each "
                      "backward that sends gradients",
                      gradients_[i].name));
   const std::size_t sendable = readiness.mark(i);
@@ -142,7 +143,7 @@ void Reducer::mark_ready(std::size_t i) {
 }
 
 // Waits for the step in flight, because peers may still need this rank's part of it. If this rank
-// fails, they get its error instead.
+// fails, its peers get an error instead.
 Reducer::~Reducer() {
   const bool fails = std::uncaught_exceptions() > exceptions_;
   if (fails || !options_.double_buffering || !bucketing_->in_flight.begun()) return;
@@ -169,10 +170,10 @@ FinishedStep Reducer::finish_step() {
   clear_unmarked();
   FinishedStep finished{.empty = true};
   if (options_.double_buffering) {
-    const double used_scale = loss_scale_.value();
+    const double step_scale = loss_scale_.value();
     if (in_flight()) finished = complete_step();
     if (!observed_) reorder_slots(bucketing_->readiness.marked());
-    begin_step(used_scale);
+    begin_step(step_scale);
     send_rest();
     current_ = 1 - current_;
   } else {
@@ -190,7 +191,7 @@ FinishedStep Reducer::flush() {
   return complete_step();
 }
 
-// A gradient that this rank does not have counts as zero.
+// Gradients that this rank does not have count as zero.
 void Reducer::clear_unmarked() {
   for (std::size_t i = 0; i < gradients_.size(); ++i) {
     if (!bucketing_->readiness.is_ready(i)) std::memset(slot(i), 0, bucketing_->layout.bytes_of(i));
@@ -202,13 +203,13 @@ void Reducer::send_rest() {
   bucketing_->in_flight.send_trailer(bucketing_->readiness.marked());
 }
 
-// Waits for the step in flight and delivers its means. `waiting`: the name of the timeline's event.
-void Reducer::await_step(const char* waiting) {
+// Waits for the step in flight and delivers its means. `event`: the wait's name in the timeline.
+void Reducer::await_step(const char* event) {
   if (decision_) return;
   InFlightStep& in_flight = bucketing_->in_flight;
   const std::int64_t begin_ns = timeline_ != nullptr ? timeline_->now_ns() : 0;
   in_flight.wait();
-  if (timeline_ != nullptr) timeline_->add_wait(waiting, begin_ns, timeline_->now_ns());
+  if (timeline_ != nullptr) timeline_->add_wait(event, begin_ns, timeline_->now_ns());
 
   for (std::size_t r = 0; r < counts_.size(); ++r)
     counts_[r] = in_flight.trailer().counts(static_cast<Rank>(r));
@@ -226,7 +227,7 @@ FinishedStep Reducer::complete_step() {
   for (std::size_t i = 0; i < used_.size(); ++i) record_users(i, trailer.users(i));
   const StepContext& step = bucketing_->in_flight.step();
   const bool skipped = decision.finished.skipped;
-  // A step that is skipped because of the wire alone does not change the loss scale.
+  // If only the wire scale caused the skip, the loss scale does not change.
   if (decision.lower_loss_scale || !skipped)
     loss_scale_.update(step.conversion.loss_scale, decision.lower_loss_scale);
   if (decision.lower_wire_scale) {
@@ -235,7 +236,7 @@ FinishedStep Reducer::complete_step() {
     wire_scale_.update(step.conversion.wire_scale, step.largest);
   }
   sparse_.sparsity().complete(skipped, trailer.norms());
-  // Chunks that arrived may sum up earlier steps, in which some rank had the gradient.
+  // Chunks that arrived may sum up earlier steps in which some rank had the gradient.
   for (std::size_t i = 0; i < used_.size() && sparse_.sparsity().was_sparse(); ++i) {
     if (sparse_.sparsity().chunks().whole(i)) continue;
     used_[i] = used_[i] || (ever_used_[i] && !received(i).empty());

@@ -78,7 +78,7 @@ void Reducer::restore(const ReducerState& from) {
       options_.double_buffering && mean.used.size() == size() &&
       mean.norms.size() == chunks.size() &&
       (mean.decision.finished.skipped || mean.pool.size() == bucketing_->layout.bytes());
-  // The planned steps are the next one and the one in flight.
+  // The planned steps are the next step and, if there is one, the step in flight.
   const std::size_t planned = from.in_flight ? 2 : 1;
   if (!is_order(from.order, size()) || from.ever_used.size() != size() ||
       !fits(from.sparsity, planned, chunks.size()) || from.residual.size() != chunks.elements() ||

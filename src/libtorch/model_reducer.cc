@@ -33,7 +33,7 @@ class ModelReducer::Hook final : public torch::autograd::FunctionPostHook {
   std::size_t number_;
 };
 
-// It may outlive the ModelReducer; then all gradients are whole.
+// May outlive the ModelReducer; after detach() it reports all gradients as whole.
 class ModelReducer::Source final : public GradientSource {
  public:
   explicit Source(const ModelReducer& owner) : owner_{&owner} {}
@@ -47,7 +47,8 @@ class ModelReducer::Source final : public GradientSource {
 };
 
 bool ModelReducer::Parameter::holds_mean() const {
-  return version && shares_memory(tensor.grad(), own_grad) && own_grad._version() == *version;
+  return mean_version && shares_memory(tensor.grad(), own_grad) &&
+         own_grad._version() == *mean_version;
 }
 
 ModelReducer::ModelReducer(torch::nn::Module& module, const Communicator& communicator,
@@ -93,7 +94,7 @@ ModelReducer::~ModelReducer() {
   }
 }
 
-// The slot of the step under way.
+// Returns the slot of the step under way.
 const Tensor& ModelReducer::slot(std::size_t i) {
   Parameter& parameter = parameters_[i];
   std::byte* const memory = reducer_.slot(i);
@@ -113,14 +114,15 @@ void ModelReducer::on_gradient(std::size_t i, const Tensor& added) {
   if (parameter.ready)
     base::refuse(base::format(
         "parameter '{}' got a second gradient before finish(); call finish() after each "
-        "backward(), or hold no_sync() during all but the last",
+        "backward(), or hold no_sync() during all backward() but the last",
         parameter.name));
-  if (parameter.version) ++*parameter.version;
-  // Clearing through .data() keeps the version; then the sum equals the added gradient.
+  if (parameter.mean_version) ++*parameter.mean_version;
+  // Clearing .grad through .data() does not change its version. It was cleared if the sum in .grad
+  // equals the added gradient.
   if (parameter.holds_mean() &&
       torch::allclose(gradient, added.layout() == torch::kStrided ? added : added.to_dense(), 0, 0,
                       /*equal_nan=*/true))
-    parameter.version.reset();
+    parameter.mean_version.reset();
   if (pauses_ > 0) {
     parameter.paused = true;
   } else {
@@ -138,7 +140,7 @@ void ModelReducer::require_cleared(const Parameter& parameter) {
     base::refuse(base::format(
         "parameter '{}' got a gradient on top of the mean that finish() handed out; clear it with "
         "zero_grad() before the next backward(), freeze it if no optimizer updates it, or hold "
-        "no_sync() to add up",
+        "no_sync() to add up gradients",
         parameter.name));
 }
 
@@ -156,7 +158,7 @@ void ModelReducer::send(std::size_t i) {
     }
   }
   if (!gradient.is_same(own)) gradient = parameter.own_grad = own;
-  parameter.version.reset();
+  parameter.mean_version.reset();
   parameter.ready = true;
   if (sparse_ && parameter.decay != 0)
     reducer_.set_decay(i, parameter.tensor.data_ptr<float>(), parameter.decay);
@@ -195,14 +197,14 @@ void ModelReducer::require_same_parameters() const {
 }
 
 void ModelReducer::require_attached() const {
-  constexpr const char* kNeed =
+  constexpr const char* kNeedsAttach =
       "sparse gradients need an optimizer that updates only the elements that arrive: use a "
       "sluice::Sgd or sluice::Lars, and pass it to attach() of this DataParallel";
-  if (source_.use_count() == 1) base::refuse(kNeed);  // no optimizer shares it
+  if (source_.use_count() == 1) base::refuse(kNeedsAttach);  // no optimizer shares it
   for (const Parameter& parameter : parameters_) {
     if (!parameter.attached && has_chunks(parameter.tensor) && parameter.tensor.requires_grad())
-      base::refuse(
-          base::format("{}; no attached optimizer has parameter '{}'", kNeed, parameter.name));
+      base::refuse(base::format("{}; no attached optimizer has parameter '{}'", kNeedsAttach,
+                                parameter.name));
   }
 }
 
@@ -250,8 +252,8 @@ void ModelReducer::hand_out(const FinishedStep& finished) {
   }
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     Parameter& parameter = parameters_[i];
-    parameter.version.reset();
-    // A parameter that was frozen since must not change when an older gradient arrives.
+    parameter.mean_version.reset();
+    // A gradient may arrive after its parameter was frozen; the parameter must not change then.
     if (finished.empty || finished.skipped || !parameter.tensor.requires_grad()) {
       parameter.tensor.mutable_grad().reset();
     } else {
@@ -266,31 +268,32 @@ void ModelReducer::hand_out(std::size_t i) {
   Tensor& gradient = parameter.tensor.mutable_grad();
   if (reducer_.used(i)) {
     gradient = parameter.own_grad = slot(i);
-    parameter.version = gradient._version();
+    parameter.mean_version = gradient._version();
   } else if (parameter.ready && parameter.was_undefined) {
     gradient.reset();
   } else if (shares_memory(gradient, parameter.own_grad)) {
-    // With double buffering .grad is being sent, and no rank had a gradient the step before.
+    // No rank had a gradient. With double buffering, the memory behind .grad is being sent.
     gradient = parameter.own_grad = slot(i);
     gradient.zero_();
   }
 }
 
-// A sparse step that received every chunk, each of one step, counts as a whole gradient.
+// If every chunk arrived and each covers one step, the gradient counts as whole.
 ReceivedGradient ModelReducer::received(const Tensor& parameter) const {
   const auto found = numbers_.find(parameter.unsafeGetTensorImpl());
   if (!sparse_ || found == numbers_.end() || !may_be_sparse(parameter)) return {};
   const std::size_t i = found->second;
   const std::span<const gradient::GradientPart> parts = reducer_.received(i);
-  std::size_t fresh = 0;
-  for (const gradient::GradientPart& part : parts) fresh += part.steps == 1 ? part.count : 0;
-  return {.whole = fresh == static_cast<std::size_t>(parameter.numel()),
+  std::size_t from_one_step = 0;  // elements
+  for (const gradient::GradientPart& part : parts)
+    from_one_step += part.steps == 1 ? part.count : 0;
+  return {.whole = from_one_step == static_cast<std::size_t>(parameter.numel()),
           .parts = parts,
-          .decayed = reducer_.holds_decay(i)};
+          .decayed = reducer_.includes_decay(i)};
 }
 
 void ModelReducer::attach(MomentumOptimizer& optimizer) {
-  if (source_.use_count() == 1) {  // the optimizers attached before are gone
+  if (source_.use_count() == 1) {  // no optimizer that was attached before still exists
     for (Parameter& parameter : parameters_) parameter.attached = false;
   }
   MomentumOptions& options = options_of(optimizer);

@@ -2,15 +2,16 @@
 // own training loop uses it directly, because it needs the Reducer for checkpoints.
 //
 // libtorch adds a gradient to .grad in a node of the graph, AccumulateGrad; our hook runs right
-// afterwards. There .grad is either the parameter's slot in the reducer's pool, or, after a
-// zero_grad() that made it undefined, a tensor of libtorch's, which the hook copies into the slot.
-// In both cases .grad is the slot when the hook returns, and the reducer may send it.
+// afterwards. At that time .grad is either the parameter's slot in the reducer's pool, or, if
+// zero_grad() made it undefined, a tensor that libtorch allocated. The hook copies such a tensor
+// into the slot. In both cases .grad is the slot when the hook returns, and the reducer may send
+// it.
 //
 // Slots are tensors over the pool's memory with the parameter's own strides, so nothing has to be
 // packed. They move when the reducer changes the order of its pool. With double buffering each
-// parameter has two.
+// parameter has two slots.
 //
-// The members of the same names in sluice/torch/data_parallel.h describe what they do.
+// sluice/torch/data_parallel.h describes the members that have the same names there.
 // Thread-safety: one thread at a time; the same thread calls backward().
 #pragma once
 
@@ -67,11 +68,11 @@ class ModelReducer {
   int& pauses() { return pauses_; }
 
   gradient::Reducer& reducer() { return reducer_; }
-  // The elements of a parameter's gradient that the last finish() or flush() handed out.
+  // The elements of a parameter's gradient that arrived with the last finish() or flush().
   ReceivedGradient received(const torch::Tensor& parameter) const;
 
  private:
-  // A pointer whose type changed between versions of libtorch.
+  // A pointer; its type differs between versions of libtorch.
   using Accumulator = decltype(torch::autograd::impl::grad_accumulator(torch::Tensor{}));
 
   struct Parameter {
@@ -81,14 +82,16 @@ class ModelReducer {
     Accumulator accumulator = {};  // the tensor itself holds only a weak reference
     std::uintptr_t hook = 0;
     float decay = 0;
-    std::array<torch::Tensor, 2> slots = {};  // those seen so far
+    std::array<torch::Tensor, 2> slots = {};  // the slots used so far in this layout
     torch::Tensor own_grad = {};              // the slot that .grad was last set to
-    // The version of own_grad if nothing but backward() has changed it since finish().
-    std::optional<std::int64_t> version = {};
+    // The version of own_grad as finish() handed it out, plus 1 for each backward() since. It
+    // equals the current version only if nothing but backward() has changed own_grad. None: no mean
+    // there.
+    std::optional<std::int64_t> mean_version = {};
     bool ready = false;          // in this step
-    bool paused = false;         // it got a gradient while backward() was not to send
-    bool was_undefined = false;  // .grad, before this step's backward
-    bool attached = false;       // an attached optimizer has it
+    bool paused = false;         // it got a gradient while a NoSync object existed
+    bool was_undefined = false;  // .grad was undefined before this step's backward
+    bool attached = false;       // an attached optimizer updates it
 
     // Whether .grad still contains the mean that finish() handed out.
     bool holds_mean() const;
@@ -108,7 +111,7 @@ class ModelReducer {
   void hand_out(const FinishedStep& finished);
   void hand_out(std::size_t i);
 
-  torch::nn::Module* module_;  // null: `named_` has the parameters
+  torch::nn::Module* module_;  // null: the parameters are in `named_`
   NamedTensors named_;
   std::vector<Parameter> parameters_;
   std::unordered_map<const c10::TensorImpl*, std::size_t> numbers_;  // indices in parameters_

@@ -16,8 +16,8 @@ namespace {
 
 using torch::Tensor;
 
-// Ranks must not add up gradients of different strides. The stride of a dimension of one element
-// does not matter.
+// Returns the strides as text, for ranks to compare: they must not add up gradients of different
+// strides. Leaves out dimensions of one element, whose stride does not matter.
 std::string strides_of(const Tensor& parameter) {
   if (parameter.is_contiguous() || !parameter.is_non_overlapping_and_dense()) return "";
   std::vector<std::int64_t> strides;
@@ -30,7 +30,7 @@ std::string strides_of(const Tensor& parameter) {
 void broadcast(const Tensor& tensor, Communicator& communicator) {
   const Tensor flat = tensor.contiguous();
   const std::size_t bytes = flat.nbytes();
-  // Sent as i64 words, since collectives do not support all types.
+  // The tensor is sent as i64 words, because collectives do not support all types.
   std::vector<std::int64_t> words((bytes + 7) / 8);
   std::memcpy(words.data(), flat.data_ptr(), bytes);
   communicator.broadcast(words.data(), words.size(), {.type = DataType::I64}).wait();

@@ -1,5 +1,5 @@
-// parameters.h - the parameters of a model: which are trained, how gradient/ sees them, and how all
-// ranks start with the same values.
+// parameters.h - the parameters of a model: selects those that are trained, describes them for
+// gradient/, and gives all ranks the same initial values.
 #pragma once
 
 #include <torch/torch.h>
@@ -19,7 +19,7 @@ namespace sluice::libtorch {
 
 using NamedTensors = std::vector<std::pair<std::string, torch::Tensor>>;
 
-// Sluice's name of an element type; none if collectives do not support the type.
+// The DataType of a libtorch type; none if collectives do not support it.
 std::optional<DataType> data_type(torch::ScalarType type);
 
 // Drops repeated tensors; the first name stays.
@@ -28,10 +28,11 @@ NamedTensors unique_tensors(const torch::OrderedDict<std::string, torch::Tensor>
 // Whether backward() computes a gradient for it.
 bool is_trained(const torch::Tensor& parameter);
 
-// Throws Error if a trained parameter cannot be averaged, or if there is none.
+// Returns the parameters that are trained. Throws Error if one of them cannot be averaged, or if
+// there is none.
 NamedTensors trained_parameters(NamedTensors parameters);
 
-// Two or more dimensions, and no gaps between its elements in memory.
+// Whether it has two or more dimensions, and no gaps between its elements in memory.
 bool may_be_sparse(const torch::Tensor& parameter);
 // Whether a sparse step may send only a part of its gradient.
 bool has_chunks(const torch::Tensor& parameter);
@@ -39,10 +40,10 @@ bool has_chunks(const torch::Tensor& parameter);
 // REQUIRES: `parameters` is a result of trained_parameters().
 std::vector<gradient::GradientSpec> gradient_specs(const NamedTensors& parameters);
 
-// A tensor like `parameter` over `memory`, which it does not own.
+// Returns a tensor like `parameter` over `memory`, which it does not own.
 torch::Tensor tensor_over(std::byte* memory, const torch::Tensor& parameter);
 
-// A hash of names, shapes, types and values; strides do not matter.
+// Returns a hash of names, shapes, types and values. Strides do not change it.
 std::uint64_t hash_of(const NamedTensors& tensors);
 
 // If the ranks' hashes differ, copies rank 0's values to all ranks and returns true. Skips tensors

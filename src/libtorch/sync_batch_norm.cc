@@ -1,9 +1,9 @@
 // sync_batch_norm.cc - forward gathers each rank's count, mean and sum of squared deviations, and
 // combines them in rank order (Chan, Golub and LeVeque, 1983), so all ranks get the same bits.
-// Backward sums the two sums over the batch that the gradient needs over all ranks.
+// Backward needs two sums over the batch, and adds them up over all ranks.
 //
-// All passes over a batch use libtorch's own kernels in inference mode with our statistics: they
-// normalise a batch, or scale a gradient, with given values.
+// All passes over a batch use libtorch's own kernels in inference mode, with our statistics as
+// given values: they normalise a batch, or scale a gradient.
 #include "sluice/torch/sync_batch_norm.h"
 
 #include <array>
@@ -15,12 +15,14 @@
 namespace sluice {
 namespace {
 
-// The statistics of a batch over all ranks. A layer shares them with the graphs that it has made.
+// The statistics of a batch over all ranks. A layer shares them with the autograd graphs of its
+// calls.
 struct BatchStatistics {
   BatchStatistics(const Communicator& among, std::int64_t features)
-      : communicator{among}, gathered(static_cast<std::size_t>(among.size() * part(features))) {}
+      : communicator{among},
+        gathered(static_cast<std::size_t>(among.size() * row_size(features))) {}
 
-  static std::int64_t part(std::int64_t features) { return 1 + 2 * features; }
+  static std::int64_t row_size(std::int64_t features) { return 1 + 2 * features; }
 
   Communicator communicator;
   std::vector<double> gathered;  // by rank: count, means, sums of squared deviations
@@ -35,7 +37,7 @@ struct BatchStatistics {
 
 using torch::Tensor;
 
-// The statistics in a form that a graph can store.
+// Wraps the statistics so that an autograd graph can store them.
 struct StatisticsHolder : torch::CustomClassHolder {
   explicit StatisticsHolder(std::shared_ptr<BatchStatistics> held) : statistics{std::move(held)} {}
   std::shared_ptr<BatchStatistics> statistics;
@@ -47,7 +49,7 @@ struct Moments {
   Tensor variance;  // f64, biased
 };
 
-// The type in which a batch is normalised; at least f32.
+// The type in which a batch is normalised: f64 for f64 batches, f32 for all others.
 torch::ScalarType working_type(const Tensor& input) {
   return input.scalar_type() == torch::kDouble ? torch::kDouble : torch::kFloat;
 }
@@ -75,10 +77,10 @@ Tensor normalised(const Tensor& input, const Tensor& weight, const Tensor& bias,
 
 Moments moments_of_all(const Tensor& input, BatchStatistics& statistics) {
   const std::int64_t features = input.size(1);
-  const std::int64_t part = BatchStatistics::part(features);
+  const std::int64_t row_size = BatchStatistics::row_size(features);
   Communicator& communicator = statistics.communicator;
   const Tensor gathered =
-      torch::from_blob(statistics.gathered.data(), {communicator.size(), part}, torch::kDouble);
+      torch::from_blob(statistics.gathered.data(), {communicator.size(), row_size}, torch::kDouble);
   const Tensor own = gathered[communicator.rank()].zero_();
   const std::int64_t count = input.numel() / features;
   if (count > 0) {
@@ -94,11 +96,11 @@ Moments moments_of_all(const Tensor& input, BatchStatistics& statistics) {
               torch::zeros({features}, torch::kDouble)};
   for (int rank = 0; rank < communicator.size(); ++rank) {
     const Tensor row = gathered[rank];
-    const auto more =
-        static_cast<std::int64_t>(statistics.gathered[static_cast<std::size_t>(rank * part)]);
-    if (more == 0) continue;
-    const std::int64_t total = all.count + more;
-    const double share = static_cast<double>(more) / static_cast<double>(total);
+    const auto row_count =
+        static_cast<std::int64_t>(statistics.gathered[static_cast<std::size_t>(rank * row_size)]);
+    if (row_count == 0) continue;
+    const std::int64_t total = all.count + row_count;
+    const double share = static_cast<double>(row_count) / static_cast<double>(total);
     const Tensor delta = row.narrow(0, 1, features) - all.mean;
     all.variance.add_(row.narrow(0, 1 + features, features))
         .addcmul_(delta, delta, static_cast<double>(all.count) * share);
@@ -127,8 +129,8 @@ struct SyncBatchNormFunction : torch::autograd::Function<SyncBatchNormFunction> 
         .to(input.scalar_type());
   }
 
-  // With s = 1 / sqrt(variance + epsilon) and x^ = (x - mean) s; sums and `count` are over the
-  // batches of all ranks:
+  // With s = 1 / sqrt(variance + epsilon) and x^ = (x - mean) s, where sums and `count` are over
+  // the batches of all ranks:
   //   dx = weight s (dy - sum(dy) / count - x^ sum(dy x^) / count)
   static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
                                                  torch::autograd::variable_list outputs) {
@@ -150,35 +152,36 @@ struct SyncBatchNormFunction : torch::autograd::Function<SyncBatchNormFunction> 
     const torch::ScalarType type = mean.scalar_type();
     const std::int64_t features = mean.numel();
     const Tensor batch = input.to(type);
-    const Tensor slope = outputs[0].to(type, false, false, batch.suggest_memory_format());
-    Tensor bias_slope = torch::zeros({features}, type);
-    Tensor weight_slope = torch::zeros({features}, type);
+    const Tensor grad_output = outputs[0].to(type, false, false, batch.suggest_memory_format());
+    Tensor grad_bias = torch::zeros({features}, type);
+    Tensor grad_weight = torch::zeros({features}, type);
     if (batch.numel() > 0) {
-      std::tie(std::ignore, weight_slope, bias_slope) =
-          torch::native_batch_norm_backward(slope, batch, torch::ones({features}, type), mean,
+      std::tie(std::ignore, grad_weight, grad_bias) =
+          torch::native_batch_norm_backward(grad_output, batch, torch::ones({features}, type), mean,
                                             variance, {}, {}, false, epsilon, {false, true, true});
     }
-    Tensor sums = torch::stack({bias_slope, weight_slope}).to(torch::kDouble);
+    Tensor sums = torch::stack({grad_bias, grad_weight}).to(torch::kDouble);
     statistics.wait(statistics.communicator.all_reduce(
         sums.data_ptr(), static_cast<std::size_t>(sums.numel()), {.type = DataType::F64}));
 
-    Tensor input_slope;
+    Tensor grad_input;
     if (context->needs_input_grad(0)) {
       if (batch.numel() == 0) {
-        input_slope = torch::zeros_like(input);
+        grad_input = torch::zeros_like(input);
       } else {
         const Tensor scale = (variance.to(torch::kDouble) + epsilon).rsqrt();
         const Tensor factor = weight.to(torch::kDouble) * scale;
-        const Tensor shift = (sums[0] * factor).div_(-count);
-        const Tensor tilt = (sums[1] * factor).div_(-count);
-        input_slope = normalised(batch, tilt.to(type), shift.to(type), mean, variance, epsilon)
-                          .addcmul_(slope, along_features(factor.to(type), slope))
-                          .to(input.scalar_type());
+        const Tensor constant = (sums[0] * factor).div_(-count);
+        const Tensor factor_of_x = (sums[1] * factor).div_(-count);
+        grad_input =
+            normalised(batch, factor_of_x.to(type), constant.to(type), mean, variance, epsilon)
+                .addcmul_(grad_output, along_features(factor.to(type), grad_output))
+                .to(input.scalar_type());
       }
     }
-    return {input_slope,
-            weight_slope.to(weight.scalar_type()),
-            bias_slope.to(weight.scalar_type()),
+    return {grad_input,
+            grad_weight.to(weight.scalar_type()),
+            grad_bias.to(weight.scalar_type()),
             {},
             {},
             {}};

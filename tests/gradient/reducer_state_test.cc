@@ -67,7 +67,7 @@ class Steps {
       seen.results.push_back(result_of(reducer_, model_, i));
       seen.used.push_back(reducer_.used(i));
       seen.arrived.emplace_back(reducer_.received(i).begin(), reducer_.received(i).end());
-      seen.decayed.push_back(reducer_.holds_decay(i));
+      seen.decayed.push_back(reducer_.includes_decay(i));
     }
     return seen;
   }

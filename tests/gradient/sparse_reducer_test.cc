@@ -36,7 +36,7 @@ void expect_step(Reducer& reducer, const ToyModel& model, const NaiveSparse::Ste
     SCOPED_TRACE(spec.name);
     if (!has_chunks(model, i)) {
       ASSERT_TRUE(result_of(reducer, model, i) == dense[i]);
-      ASSERT_FALSE(reducer.holds_decay(i));
+      ASSERT_FALSE(reducer.includes_decay(i));
       ASSERT_EQ(reducer.received(i).size(), 1U);
       ASSERT_EQ(reducer.received(i)[0], (GradientPart{0, spec.count, 1}));
       continue;
@@ -45,7 +45,7 @@ void expect_step(Reducer& reducer, const ToyModel& model, const NaiveSparse::Ste
       ASSERT_EQ(floats(reducer, i)[e], expected.means[i][e]) << "element " << e;
     const std::vector<GradientPart> arrived{reducer.received(i).begin(), reducer.received(i).end()};
     ASSERT_EQ(arrived, expected.arrived[i]);
-    ASSERT_EQ(reducer.holds_decay(i), expected.sparse);
+    ASSERT_EQ(reducer.includes_decay(i), expected.sparse);
   }
 }
 
@@ -182,7 +182,7 @@ void expect_nothing_lost(int ranks, const GradientOptions& options, double toler
         if (!has_chunks(model, i)) continue;
         for (std::size_t e = 0; e < model.gradients()[i].count; ++e, ++place) {
           received[place] += static_cast<double>(floats(reducer, i)[e]);
-          if (!reducer.holds_decay(i))
+          if (!reducer.includes_decay(i))
             received[place] += static_cast<double>(kDecay * weights[i][e]);
         }
       }
@@ -337,11 +337,11 @@ TEST(SparseReducer, WarmUpHasTheBitsOfDenseSteps) {
       model.write_all(reducer, comm.rank(), step);
       reducer.finish();
       expect_results(reducer, model, reference.average(step).means);
-      for (std::size_t i = 0; i < model.size(); ++i) EXPECT_FALSE(reducer.holds_decay(i));
+      for (std::size_t i = 0; i < model.size(); ++i) EXPECT_FALSE(reducer.includes_decay(i));
     }
     model.write_all(reducer, comm.rank(), 4);
     reducer.finish();
-    EXPECT_TRUE(reducer.holds_decay(0));
+    EXPECT_TRUE(reducer.includes_decay(0));
   });
 }
 

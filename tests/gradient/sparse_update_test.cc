@@ -96,7 +96,7 @@ class Sparse {
     reducer_.finish();
     kernels::MomentumStep step = training_.step;
     if (training_.eta != 0) step.ratio = ratio();
-    if (reducer_.holds_decay(0)) step.decay = 0;
+    if (reducer_.includes_decay(0)) step.decay = 0;
     std::vector<std::uint32_t> steps(kCount, 0);
     for (const GradientPart& part : reducer_.received(0)) {
       kernels::momentum_update(DataType::F32, w.data() + part.first, u_.data() + part.first,

@@ -137,7 +137,7 @@ TEST(Wire, OfSeveralGradientsTheFirstInThePoolIsNamed) {
   for (const std::size_t theta : {std::size_t{1}, std::size_t{1} << 40U}) {
     expect_as_reference(
         model, 2, forced(WireType::F16, theta), 3,
-        {"", "1 value of \"" + first + "\" and 1 of others were not finite at rank 1"});
+        {"", "1 value of \"" + first + "\" and 1 of other gradients were not finite at rank 1"});
   }
 }
 
@@ -298,7 +298,7 @@ TEST(DecideOverflow, AnOverflowOnTheWireLowersTheWireScaleAlone) {
   EXPECT_TRUE(decision.lower_wire_scale);
   EXPECT_FALSE(decision.lower_loss_scale);
   EXPECT_EQ(decision.finished.warning,
-            "1 value of \"w\" and 2 of others overflowed at rank 1 (f16 wire, scale 2^3)");
+            "1 value of \"w\" and 2 of other gradients overflowed at rank 1 (f16 wire, scale 2^3)");
 }
 
 TEST(DecideOverflow, ANonFiniteGradientLowersTheLossScaleAlone) {

@@ -1,13 +1,13 @@
-// timeline.h - records when one rank computed, waited and sent.
+// timeline.h - records when a rank computes, waits and sends.
 //
 //   sluice::Timeline timeline{100'000};
 //   parallel.set_timeline(&timeline);                     // a DataParallel adds its events
 //   ...                                                   // training steps
 //   file << timeline.chrome_trace(comm.rank());
 //
-// The number of events is fixed at the start; further events are counted, but not kept.
-// Thread-safety: any thread may call add(). All other functions are for the compute thread; call
-// those that read events only while no bucket is in flight.
+// The capacity is fixed at the start; further events are counted, but not kept.
+// Thread-safety: any thread may call add(). Only the compute thread may call the other functions;
+// it may call events(), dropped() and chrome_trace() only while no bucket is in flight.
 #pragma once
 
 #include <atomic>
@@ -26,17 +26,18 @@ namespace sluice {
 class SLUICE_API Timeline {
  public:
   enum class Thread : std::uint8_t {
-    Compute,   // the thread that computes
-    Progress,  // a bucket, by its number
+    Compute,   // the compute thread
+    Progress,  // the progress thread; the event belongs to a bucket
   };
   struct Event {
     const char* name = nullptr;  // must outlive the timeline; use a literal
     Thread thread = Thread::Compute;
-    std::int64_t number = -1;  // of the bucket; -1: none
+    std::int64_t number = -1;  // the bucket's number; -1: no bucket
     std::int64_t begin_ns = 0;
     std::int64_t end_ns = 0;
   };
 
+  // `capacity`: the number of events that it keeps.
   explicit Timeline(std::size_t capacity);
 
   // The time since the timeline was made.
@@ -45,22 +46,23 @@ class SLUICE_API Timeline {
   void add(const Event& event) noexcept;
   // Adds an event in which the compute thread waited for communication.
   void add_wait(const char* name, std::int64_t begin_ns, std::int64_t end_ns) noexcept;
-  // Ends a training step and begins the next. The first call only begins one.
+  // Ends a training step and begins the next one. The first call only begins a step.
   void end_step() noexcept;
 
   std::span<const Event> events() const;
+  // The number of events beyond the capacity.
   std::size_t dropped() const;
 
-  // The part of the time of all ended steps in which the compute thread waited for communication. 0
-  // before the first step has ended.
+  // The time that the compute thread waited for communication, divided by the time of all ended
+  // steps; 0 before the first step has ended.
   double exposed_comm_fraction() const;
-  // The time waited for communication in all steps, including the step under way.
+  // The time that the compute thread waited for communication, including the step under way.
   double waited_s() const { return static_cast<double>(all_waited_ns_) * 1e-9; }
   // Discards the steps so far (for example a warm-up), but keeps the events.
   void restart_steps();
 
-  // All events as text for chrome://tracing or Perfetto. The process is named "rank 3", or with a
-  // `kind` "rank 3, simulated".
+  // All events as JSON text for chrome://tracing or Perfetto. The process is named "rank 3", or
+  // with the kind "simulated" it is named "rank 3, simulated".
   std::string chrome_trace(int rank, std::string_view kind = {}) const;
 
  private:

@@ -9,7 +9,7 @@
 //     optimizer.step();
 //   }
 //
-// Any module and any optimizer will do; sparse gradients need attach(). DataParallel owns the
+// Works with any module and any optimizer; sparse gradients need attach(). DataParallel owns the
 // memory of the gradients: backward() writes there, and finish() makes .grad point there. The mean
 // stays in .grad until the next backward() or until DataParallel is destroyed. Clear it with
 // zero_grad() before the next backward(); otherwise backward() or finish() throws.
@@ -36,7 +36,7 @@ class MomentumOptimizer;
 class SLUICE_API DataParallel {
  public:
   // Every rank must call it with the same parameters and options; otherwise every rank throws an
-  // Error that names the first difference. Where values differ, all ranks get the parameters and
+  // Error that names the first difference. If values differ, all ranks get the parameters and
   // buffers of rank 0. `module` must outlive it.
   DataParallel(torch::nn::Module& module, const Communicator& communicator,
                GradientOptions options = {});
@@ -51,17 +51,18 @@ class SLUICE_API DataParallel {
   double loss_scale() const;
 
   // Blocks until .grad of every parameter is the mean over all ranks; with double buffering, the
-  // mean of the step before. A rank without a gradient counts as zero. If no rank has a gradient,
-  // .grad stays as zero_grad() left it. If the step is `empty` or `skipped`, .grad becomes
+  // mean of the step before. If a rank has no gradient, zero counts in its place. If no rank has
+  // one, .grad stays as zero_grad() left it. If the step is `empty` or `skipped`, .grad becomes
   // undefined, so that an optimizer's step does nothing. Throws Error, as Work::wait() does.
   FinishedStep finish();
-  // Double buffering: hands out the last step, which finish() only started.
+  // With double buffering, waits for the last step, which finish() only started, and puts its mean
+  // into .grad. Returns `empty` if there is no such step.
   FinishedStep flush();
 
-  // Sparse gradients: call it once for each optimizer before the first finish(), and again after
-  // adding parameter groups. The optimizer then updates only the elements that arrived, and its
-  // weight decay is added to gradients before they are sent. Without sparse gradients attach() has
-  // no effect. The optimizer may outlive DataParallel.
+  // With sparse gradients, call it once for each optimizer before the first finish(), and again
+  // after adding parameter groups. The optimizer then updates only the elements that arrived, and
+  // its weight decay is added to the gradients before they are sent. Without sparse gradients
+  // attach() has no effect. The optimizer may outlive DataParallel.
   void attach(MomentumOptimizer& optimizer);
 
   // While a NoSync object exists, backward() only adds to .grad and sends nothing:

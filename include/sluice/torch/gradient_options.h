@@ -13,9 +13,9 @@ namespace sluice {
 enum class WireType : std::uint8_t { F32, F16, BF16 };
 
 // A step sends only the gradient chunks with the largest mean absolute value over all ranks. Each
-// rank keeps the rest in its residual and adds it to the next step's gradient.
+// rank keeps the other chunks in its residual and adds them to the next step's gradient.
 struct SparseOptions {
-  double sparsity = 0;            // the share of all elements that is not sent; 0: dense steps
+  double sparsity = 0;            // the part of all elements that is not sent; 0: dense steps
   std::size_t chunk = 32 * 1024;  // elements of a gradient chunk
   std::int64_t dense_steps = 0;   // the first steps send everything
   std::int64_t ramp_steps = 0;    // then sparsity rises to its value over these steps
@@ -41,14 +41,14 @@ struct GradientOptions {
   bool double_buffering = false;
   SparseOptions sparse;
   LossScaleOptions loss_scale;
-  std::string algorithm;  // its name; empty: chosen by size
+  std::string algorithm;  // the name of an all_reduce algorithm; empty: chosen by size
 };
 
 // The result of a training step's communication.
 struct FinishedStep {
   bool empty = false;    // double buffering: there is no step before this one
   bool skipped = false;  // a rank had an overflow: no rank may use the gradients
-  std::string warning;   // names the ranks and gradients of an overflow; else empty
+  std::string warning;   // names ranks and gradients with an overflow; empty: no overflow
 };
 
 }  // namespace sluice

@@ -5,8 +5,8 @@
 // Other parameters (biases and scales) have no scaling and no weight decay. By default the learning
 // rate is folded into the velocity, as in Fujitsu's record runs.
 //
-// With sparse gradients, ||g|| combines the latest value of each gradient chunk, divided by the
-// number of steps that this value sums up.
+// With sparse gradients, ||g|| is the norm over the latest received value of each gradient chunk; a
+// value that sums up several steps is divided by their number.
 #pragma once
 
 #include <torch/types.h>

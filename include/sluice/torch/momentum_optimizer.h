@@ -7,12 +7,12 @@
 //   LearningRateMode::Outside  u = m u + d          w -= lr u           Nesterov: w -= lr (d + m u)
 //   LearningRateMode::Folded   u = m u + lr d       w -= u              Nesterov: w -= lr d + m u
 //
-// The two differ only when lr changes. A parameter without a gradient keeps its value and velocity.
-// Updates are made in place. Once all velocities exist, steps allocate no memory if the parameters
-// are f32 or f64 on the CPU.
+// The two modes differ only when lr changes. A parameter without a gradient keeps its value and
+// velocity. Updates are made in place. Once all velocities exist, steps allocate no memory if the
+// parameters are f32 or f64 on the CPU.
 //
-// torch's learning rate schedulers work on it. Parameter groups may differ in their learning rate
-// only. With sparse gradients, pass the optimizer to DataParallel::attach().
+// torch's learning rate schedulers work with it. Parameter groups may differ only in their learning
+// rate. With sparse gradients, pass the optimizer to DataParallel::attach().
 //
 // Thread-safety: one thread at a time.
 #pragma once
@@ -35,18 +35,20 @@ class SLUICE_API MomentumOptimizer : public torch::optim::Optimizer {
   ~MomentumOptimizer() override;
 
   torch::Tensor step(LossClosure closure = nullptr) override;
-  // Same behaviour with every version of libtorch. Undefined gradients are faster than zeroed ones.
+  // Behaves the same with every version of libtorch. Undefined gradients are faster than zeroed
+  // ones.
   void zero_grad(bool set_to_none = true);
 
   // Sets the learning rate of all groups.
   void set_lr(double lr);
 
-  // In the order of the parameters, group by group; zero at first. They have the shapes and strides
-  // of the parameters.
+  // The velocities, in the order of the parameters, group by group; zero at first. They have the
+  // shapes and strides of the parameters.
   const std::vector<torch::Tensor>& velocities();
 
-  // The tensors that save() writes, by name: all state besides weights and learning rate. They are
-  // not copies; later steps change them. Parameters that were never updated have zeros.
+  // The tensors that save() writes, by name: all state besides weights and learning rate.
+  // Velocities are not copied, so later steps change them. Parameters that were never updated have
+  // zeros.
   std::vector<std::pair<std::string, torch::Tensor>> state_tensors() const;
   void save(torch::serialize::OutputArchive& archive) const final;
   void load(torch::serialize::InputArchive& archive) final;

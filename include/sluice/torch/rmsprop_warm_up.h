@@ -6,15 +6,15 @@
 //   q = rms_decay q + (1 - rms_decay) g^2
 //   u = m u + (a + (1 - a) rms_lr / lr / (sqrt(q) + eps)) g          w -= lr u
 //
-// a, the share of SGD, rises with the epoch e. Its slope rises too, until it is 1 / period:
+// a, the weight of SGD, rises with the epoch e. Its slope rises too, until it is 1 / period:
 //
 //   exp(2 (e - center) / period) / 2    e < center
 //   1/2 + (e - center) / period         e < center + period / 2
-//   1                                   later: it is Sgd, and q is discarded
+//   1                                   later: the update is that of Sgd, and q is discarded
 //
-// Some copies of the paper print the slope 2 / period; with it a would jump and exceed 1.
+// Some copies of the paper print the slope 2 / period; then a would jump and exceed 1.
 //
-// Until a is 1 it needs whole gradients; sparse gradients are an error.
+// While a < 1 it needs whole gradients; sparse gradients are an error.
 #pragma once
 
 #include <torch/types.h>
@@ -43,10 +43,11 @@ class SLUICE_API RmspropWarmUp final : public MomentumOptimizer {
   explicit RmspropWarmUp(std::vector<torch::Tensor> parameters,
                          const RmspropWarmUpOptions& options = {});
 
-  // The epoch of the next steps, as a fraction; 0 at first. save() does not write it.
+  // Sets the epoch of the next steps, which may be a fraction; 0 at first. save() does not write
+  // it.
   void set_epoch(double epoch);
 
-  // Returns a at that epoch.
+  // Returns a at an epoch.
   double sgd_part(double epoch) const;
 
  private:

@@ -17,13 +17,13 @@ struct SgdOptions {
   double weight_decay = 0;
   bool decay_one_dimensional = true;  // false: no weight decay for biases and scales
   LearningRateMode rate_place = LearningRateMode::Outside;
-  // With the folded learning rate, rescales the velocity whenever the rate changes (Goyal et al.
-  // 2017). That equals the mode Outside in other units, and is computed that way.
+  // In the mode Folded, rescales the velocity whenever the learning rate changes (Goyal et al.
+  // 2017). The result is that of the mode Outside, and it is computed that way.
   bool momentum_correction = true;
 };
 
-// With the learning rate outside it equals torch::optim::SGD, which cannot update parameters in
-// part.
+// In the mode Outside it computes the same as torch::optim::SGD. Only Sgd can update a part of a
+// parameter, as sparse gradients need.
 class SLUICE_API Sgd final : public MomentumOptimizer {
  public:
   explicit Sgd(std::vector<torch::Tensor> parameters, const SgdOptions& options = {});

@@ -1,12 +1,12 @@
 // sync_batch_norm.h - batch normalisation over the batches of all ranks.
 //
-//   sluice::Communicator group = comm.split(0);  // shared by all such layers of a model only
+//   sluice::Communicator group = comm.split(0);  // only for such layers; all layers may share it
 //   sluice::SyncBatchNorm norm{torch::nn::BatchNormOptions{64}, group};
 //
-// Means and variances are computed over the batches of all ranks as one batch; gradients are exact.
-// Batches may differ in size and may be empty. Every rank must call forward(), and backward()
-// through it, equally often and in the same order. Parameters, buffers, their names and eval()
-// equal those of torch::nn::BatchNorm1d to 3d; with one rank the results have the same bits.
+// The batches of all ranks are normalised as one batch, and gradients are exact. Batches may differ
+// in size and may be empty. Every rank must call forward(), and backward() through it, equally
+// often and in the same order. Parameters, buffers, their names and eval() are those of
+// torch::nn::BatchNorm1d to 3d; with one rank the results have the same bits.
 #pragma once
 
 #include <torch/torch.h>
@@ -42,9 +42,10 @@ class SLUICE_API SyncBatchNormImpl
 };
 TORCH_MODULE(SyncBatchNorm);
 
-// The running statistics of plain batch normalisation cover only the batches of their own rank.
-// This replaces each running mean and variance in `module` by its average over all ranks. Every
-// rank must call it, before evaluation and before a checkpoint. Throws Error, as Work::wait() does.
+// Replaces each running mean and variance in `module` by its average over all ranks. Plain batch
+// normalisation needs this before an evaluation or a checkpoint, because its running statistics
+// cover only the batches of their own rank. Every rank must call it. Throws Error, as Work::wait()
+// does.
 SLUICE_API void average_running_statistics(torch::nn::Module& module, Communicator& communicator);
 
 }  // namespace sluice

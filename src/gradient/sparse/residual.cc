@@ -16,7 +16,8 @@ float mean_of(double sum, std::size_t count) {
   return static_cast<float>(sum / static_cast<double>(count));
 }
 
-// At least 1, because a sum of finite values may be infinite.
+// The sum of these values is not finite. Returns at least 1, because finite values may have an
+// infinite sum.
 std::uint64_t not_finite(const float* from, std::size_t count) {
   return std::max<std::uint64_t>(1, kernels::count_not_finite(DataType::F32, from, count));
 }

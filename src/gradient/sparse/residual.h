@@ -23,7 +23,7 @@ struct SparseChunk {
 };
 
 // The gradient chunks of a model, numbered gradient by gradient. Each f32 gradient that may be
-// sparse is cut into chunks of one size; its last chunk has the rest. No chunk belongs to two
+// sparse is cut into chunks of one size; its last chunk may be smaller. No chunk belongs to two
 // gradients. All other gradients (mostly 1-D tensors) have no chunks and are always sent whole.
 //
 // Thread-safety: immutable once built.
@@ -31,7 +31,7 @@ class SparseChunks {
  public:
   // REQUIRES: size is at least 1.
   SparseChunks(std::span<const GradientSpec> gradients, std::size_t size);
-  // All gradients are whole.
+  // Without chunks: all gradients are always sent whole.
   explicit SparseChunks(std::size_t gradients) : begins_(gradients + 1) {}
 
   std::size_t size() const { return chunks_.size(); }
@@ -55,10 +55,10 @@ class SparseChunks {
   std::vector<std::size_t> begins_;  // by gradient, and the end
 };
 
-// What a step sends and what remains, by gradient chunk.
+// The chunks that a step sends, and the norms of those that remain; both by gradient chunk.
 struct SparseStep {
-  std::span<const std::uint8_t> selected;
-  std::span<float> norms;  // the mean |r| after the step at this rank; 0 for sent chunks
+  std::span<const std::uint8_t> selected;  // 1: sent
+  std::span<float> norms;  // the mean |r| at this rank after the step; 0 for sent chunks
 };
 
 // How packed chunks are stored: as f32, or narrowed with a factor.
@@ -72,12 +72,12 @@ struct PackedType {
 //
 //     v = r + (scale * gradient + decay * weights)
 //
-// A selected chunk sends v and sets r = 0; all other chunks set r = v. So everything that was sent
-// plus r equals the sum of all gradients, up to rounding. There are two ways:
+// A selected chunk sends v and sets r = 0; every other chunk sets r = v. So the values sent so far
+// plus r equal the sum of all gradients, up to rounding. There are two ways:
 //
 //  compact(), expand()         in place: moves the selected chunks to the front of the gradients'
-//                              memory, and updates r at once. Needs no memory but r. For steps that
-//                              are never skipped.
+//                              memory, and updates r at once. Needs no memory besides r. For steps
+//                              that are never skipped.
 //  pack(), commit(), expand()  into separate memory, narrowed or not. Gradient and r do not change
 //                              until commit(), which is not called for a skipped step.
 //
@@ -97,11 +97,11 @@ class Residual {
   float* compact(std::size_t i, const kernels::Addend& addend, const SparseStep& step, float* to);
 
   // Writes the selected chunks into separate memory, and returns the end. Values are multiplied by
-  // the factor only if they are narrowed. Adds to `counts`; for chunks that are not selected only
-  // values that are not finite are counted.
+  // the factor only if they are narrowed. Adds to `counts`: in selected chunks, all values that
+  // overflow or are not finite; in the other chunks, only values that are not finite.
   std::byte* pack(std::size_t i, const kernels::Addend& addend, const SparseStep& step,
                   const PackedType& type, std::byte* to, OverflowCounts& counts) const;
-  // REQUIRES: the addend and step of the last pack().
+  // Updates r. REQUIRES: the addend and step of the last pack().
   void commit(std::size_t i, const kernels::Addend& addend, const SparseStep& step);
 
  private:

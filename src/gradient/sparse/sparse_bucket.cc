@@ -107,7 +107,7 @@ void SparseBucket::pack() {
 }
 
 void SparseBucket::check_sums() {
-  constexpr std::size_t kBlock = 4096;
+  constexpr std::size_t kBlock = 4096;  // elements; widened while in the cache
   std::array<float, kBlock> widened;
   const std::byte* from = data();
   for (std::size_t k = 0; k < spec().range.count; ++k) {

@@ -1,8 +1,9 @@
 // sparse_bucket.h - a bucket of f32 gradients that sends only their selected chunks, packed.
 //
-// If no step is ever skipped, it packs to the front of its part of the pool, and load() updates the
-// residual. Otherwise it packs into separate memory, and pool and residual stay unchanged until
-// deliver(). In both cases the gradients then have the mean of the sent chunks, and zero elsewhere.
+// If no step can be skipped, load() packs to the front of the bucket's part of the pool and updates
+// the residual. Otherwise load() packs into separate memory, and pool and residual stay unchanged
+// until deliver(). In both cases the gradients end up with the mean in the sent chunks, and zero
+// elsewhere.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +15,7 @@
 
 namespace sluice::gradient {
 
-// Is added to a gradient together with the residual.
+// Weight decay is added to a gradient together with the residual.
 struct WeightDecay {
   const float* weights = nullptr;  // null: no decay
   float factor = 0;
@@ -30,7 +31,7 @@ struct SparseContext {
 
 class SparseBucket final : public Bucket {
  public:
-  // It packs into `spec.wire` if that is given.
+  // It packs into `spec.wire` if that is not null.
   SparseBucket(const BucketSpec& spec, const SparseContext& context, StepContext& step);
 
   std::byte* data() const override { return in_place() ? in_pool() : spec().wire; }

@@ -30,7 +30,7 @@ std::size_t select_chunks(const SparseChunks& chunks, std::span<const float> nor
   std::make_heap(order.begin(), order.end(), comes_after);
   std::fill(selected.begin(), selected.end(), std::uint8_t{0});
 
-  // A heap, because only a few of many are selected.
+  // A heap, because only a few of many chunks are selected.
   const double limit = sparsity * static_cast<double>(chunks.elements());
   std::size_t left = chunks.elements();
   auto end = order.end();
@@ -102,7 +102,7 @@ void Sparsity::restore(const SparsityState& state) {
   assert(state.norms.size() == norms_.size() && state.ages.size() == ages_.size() &&
          state.planned.size() <= steps_.size());
   completed_ = planned_ = state.steps;
-  has_norms_ = state.arrived;
+  has_norms_ = state.has_norms;
   norms_ = state.norms;
   ages_ = state.ages;
   for (const SparsityState::Planned& step : state.planned)
@@ -138,7 +138,7 @@ SparseGradients::SparseGradients(const std::vector<GradientSpec>& gradients,
 }
 
 void SparseGradients::plan() {
-  // Otherwise they are always empty, and buckets in flight may be reading them.
+  // With decay_before_sending they are always empty, and buckets in flight may be reading them.
   if (!decay_before_sending_) std::fill(step_decays_.begin(), step_decays_.end(), WeightDecay{});
   sparsity_.plan();
 }
@@ -158,7 +158,7 @@ void SparseGradients::set_decay(std::size_t i, const float* weights, float facto
   decays_[i] = {factor == 0 ? nullptr : weights, factor};
 }
 
-bool SparseGradients::holds_decay(std::size_t i) const {
+bool SparseGradients::includes_decay(std::size_t i) const {
   return sparsity_.was_sparse() && !sparsity_.chunks().whole(i) && decays_[i].weights != nullptr;
 }
 

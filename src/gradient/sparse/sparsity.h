@@ -1,8 +1,8 @@
-// sparsity.h - which gradient chunks a step sends, how many steps each has waited, and the residual
-// and weight decay of one rank.
+// sparsity.h - selects the gradient chunks that a step sends; one rank's residual and weight decay.
 //
-// Every rank computes the selection by itself, from numbers that are the same at all ranks and in
-// arithmetic that is the same on every machine. So all ranks send the same chunks without asking.
+// Every rank computes the selection by itself, from numbers that are the same at all ranks, with
+// arithmetic that gives the same bits on every machine. So all ranks send the same chunks, and no
+// message is needed to agree on them.
 #pragma once
 
 #include <array>
@@ -19,15 +19,16 @@
 
 namespace sluice::gradient {
 
-// The sparsity of a step, counted from 0. It is 0 for `dense_steps`. Over the next `ramp_steps` it
-// rises by equal parts, the first of them above 0 and the last below `sparsity`. Then it is
-// `sparsity`. (The ramp is linear and not geometric as in some papers, because pow() does not give
-// the same bits in every C library.)
+// The sparsity of a step; steps count from 0. It is 0 for the first `dense_steps` steps. Over the
+// next `ramp_steps` steps it rises by equal parts: the first of these steps is above 0, the last is
+// below `sparsity`. Then it is `sparsity`. The ramp is linear; some papers use a geometric one, but
+// pow() does not give the same bits in every C library.
 double sparsity_at(const SparseOptions& options, std::int64_t step);
 
-// Selects chunks in falling order of their norms, ties by chunk number, until the elements of the
-// other chunks are at most `sparsity` times all elements. The last chunk is selected whole, so the
-// selection exceeds its share by less than one chunk. NaN counts as infinity.
+// Selects chunks from the largest norm to the smallest; of equal norms, the lower chunk number
+// comes first. Stops when the other chunks have at most `sparsity` times all elements. The last
+// chunk is selected whole, so the selection exceeds its share by less than one chunk. NaN counts as
+// infinity.
 //
 // Sets selected[c] to 1 if chunk c is sent, else to 0. Returns the number of selected elements.
 // Allocates nothing. REQUIRES: norms, order (scratch) and selected have an entry for each chunk.
@@ -40,8 +41,8 @@ struct SparsityState {
     bool sparse = false;
     std::vector<std::uint8_t> selected;  // by chunk
   };
-  std::int64_t steps = 0;           // complete ones
-  bool arrived = false;             // norms have arrived
+  std::int64_t steps = 0;           // complete steps
+  bool has_norms = false;           // norms have arrived
   std::vector<float> norms;         // by chunk
   std::vector<std::uint32_t> ages;  // by chunk: complete steps since it was sent
   std::vector<Planned> planned;     // steps that are not complete, the oldest first
@@ -49,12 +50,12 @@ struct SparsityState {
 
 // The selection of each step.
 //
-// A step is planned as soon as the step before has been started, from the newest norms: those of
-// the step before, or with double buffering of the step before that. A chunk that was sent after
-// its norm was computed counts as 0. Until norms have arrived, everything is sent.
+// A step is planned as soon as the step before it has started. It uses the newest norms: those of
+// the step before, or with double buffering those of the step before that. If a chunk was sent
+// after its norm was computed, its norm counts as 0. Until norms have arrived, everything is sent.
 //
-// A skipped step changes nothing: its norms are ignored, and no chunk gets older. All of this is
-// the same at all ranks.
+// A skipped step changes nothing: its norms are ignored, and no chunk gets older. This state is the
+// same at all ranks.
 //
 //   plan(), [plan(),] complete(), plan(), complete() ...        at most two steps are not complete
 //
@@ -69,7 +70,7 @@ class Sparsity {
 
   // Selects the chunks of the next step.
   void plan();
-  // The step that was planned last: whether it may leave out chunks, and which it sends.
+  // The step that was planned last: whether it may leave out chunks, and which chunks it sends.
   bool sparse() const { return steps_[last()].sparse; }
   std::span<const std::uint8_t> selected() const { return steps_[last()].selected; }
 
@@ -96,7 +97,7 @@ class Sparsity {
   std::vector<std::size_t> counts_;  // elements, by gradient
   std::int64_t planned_ = 0;
   std::int64_t completed_ = 0;
-  std::array<SparsityState::Planned, 2> steps_;  // by number, modulo 2
+  std::array<SparsityState::Planned, 2> steps_;  // by step number modulo 2
   bool has_norms_ = false;
   bool was_sparse_ = false;
   std::vector<float> norms_;
@@ -110,13 +111,13 @@ class Sparsity {
 // One rank's part of sparse steps: its residual, and the weight decay, which is added to a gradient
 // before it is sent.
 //
-// Thread-safety: one thread at a time. A SparseContext is for the hooks of the step that was
-// planned last, until that step is complete. REQUIRES: unless `decay_before_sending`, a step is
+// Thread-safety: one thread at a time. The hooks of the step that was planned last use a
+// SparseContext until that step is complete. REQUIRES: unless `decay_before_sending`, a step is
 // complete before the next plan().
 class SLUICE_API SparseGradients {
  public:
-  // `decay_before_sending`: the weights may change while a gradient is in flight, so add_decay()
-  // must add the decay to the slot.
+  // `decay_before_sending`: add_decay() adds the decay to the slot, because the weights may change
+  // while a gradient is in flight.
   SparseGradients(const std::vector<GradientSpec>& gradients, const SparseOptions& options,
                   bool decay_before_sending);
 
@@ -125,16 +126,17 @@ class SLUICE_API SparseGradients {
   std::span<float> residual() { return residual_.values(); }
   bool possible() const { return sparsity_.chunks().size() > 0; }
 
-  // Plans the next step, which has no gradients yet.
+  // Plans the next step. REQUIRES: no gradient of that step has been marked.
   void plan();
   SparseContext context();
-  // By chunk, as the buckets of the step compute them; empty in a dense step.
+  // The norms that the buckets of the step compute, by chunk; empty in a dense step.
   std::span<const float> norms() const;
 
   void set_decay(std::size_t i, const float* weights, float factor);
   // Whether the mean of the step that was completed last includes decay.
-  bool holds_decay(std::size_t i) const;
-  // Gradient i exists in this step, so its decay counts. `loss_scale`: of the gradient.
+  bool includes_decay(std::size_t i) const;
+  // Call it when gradient i is marked: only then does its decay count in this step. `loss_scale` is
+  // the loss scale of the gradient.
   void add_decay(std::size_t i, std::byte* slot, double loss_scale);
 
  private:

@@ -11,6 +11,7 @@
 namespace sluice::gradient {
 namespace {
 
+// The wire scale brings the largest sum to at least this value, and below twice this value.
 constexpr float kTarget = 0x1p11F;
 
 // " (f16 wire, scale 2^4)", or "" if the gradient is sent unchanged.
@@ -27,11 +28,12 @@ std::string describe(const OverflowCounts& counts, std::size_t rank,
   const bool one = counts.values() == 1;
   std::string text = base::format("{} value{} of \"{}\"", counts.in_first,
                                   counts.in_first == 1 ? "" : "s", first.name);
-  if (others > 0) text += base::format(" and {} of others", others);
-  const std::string_view what = counts.not_finite == 0 ? "overflowed"
-                                : one                  ? "was not finite"
-                                                       : "were not finite";
-  return base::format("{} {} at rank {}{}", text, what, rank, wire_description(first, conversion));
+  if (others > 0) text += base::format(" and {} of other gradients", others);
+  const std::string_view problem = counts.not_finite == 0 ? "overflowed"
+                                   : one                  ? "was not finite"
+                                                          : "were not finite";
+  return base::format("{} {} at rank {}{}", text, problem, rank,
+                      wire_description(first, conversion));
 }
 
 std::string warning_of(const std::vector<OverflowCounts>& ranks, const OverflowedSums& sums,

@@ -1,16 +1,17 @@
-// wire.h - the types and scales in which the gradients of a step are sent, and what an overflow
-// does.
+// wire.h - the types and scales in which the gradients of a step are sent, and the effect of an
+// overflow.
 //
 // f32 gradients are sent as f16 or bf16 if the options ask for it and either the ranks are on
-// several nodes or it is forced. All other gradients are sent unchanged. Narrowed gradients are
-// added in the wire type (each sum in f32, rounded once a hop). They are divided by the number of
-// ranks only after they are widened, because dividing first would lose small values.
+// several nodes or `force_wire` is set. All other gradients are sent unchanged. Narrowed gradients
+// are added in the wire type (each sum is computed in f32 and rounded once per hop). They are
+// divided by the number of ranks only after they are widened, because dividing first would lose
+// small values.
 //
 // The loss scale multiplies the loss, so all gradients in the pool carry it. On an f16 wire the
 // wire scale replaces it: a gradient is sent as g times the wire scale, whatever the loss scale is.
-// Both are powers of two (the loss scale if it starts as one). All ranks compute the same scales
-// from the same numbers. A scale belongs to a step: the result of a step with an older scale does
-// not lower the current one.
+// The wire scale is a power of two, and so is the loss scale if its initial value is one. All ranks
+// compute the same scales from the same numbers. A scale belongs to a step: the result of a step
+// that used an older scale does not lower the current scale.
 #pragma once
 
 #include <cstddef>
@@ -25,7 +26,7 @@
 namespace sluice::gradient {
 
 struct WireConversion {
-  WireType wire = WireType::F32;  // of f32 gradients
+  WireType wire = WireType::F32;  // for f32 gradients
   int ranks = 1;
   float wire_scale = 1;
   double loss_scale = 1;
@@ -39,11 +40,12 @@ struct WireConversion {
   float widen_factor() const { return static_cast<float>(1 / (double{wire_scale} * ranks)); }
 };
 
-// The wire type of the options, or F32 if all ranks share a node. Every rank must call it.
+// Returns the wire type of the options; F32 if all ranks share a node and `force_wire` is not set.
+// Every rank must call it.
 WireType agreed_wire(Communicator& communicator, const GradientOptions& options);
 
-// Memory from which all f32 gradients of a pool are sent. Offsets are those of the pool, halved if
-// gradients are narrowed.
+// Memory that the f32 gradients of a pool are sent from. Its offsets are the pool's offsets, halved
+// if gradients are narrowed.
 class WireBuffer {
  public:
   WireBuffer(Communicator& communicator, std::size_t pool_bytes, WireType wire)
@@ -56,7 +58,7 @@ class WireBuffer {
   Pool memory_;
 };
 
-// Products and quotients of both scales stay normal numbers of f32.
+// Within these bounds, products and quotients of the two scales are normal f32 numbers.
 inline constexpr double kSmallestScale = 0x1p-48;
 inline constexpr double kLargestScale = 0x1p48;
 
@@ -68,7 +70,7 @@ class LossScale {
   double value() const { return value_; }
   int clean_steps() const { return clean_steps_; }  // since the scale changed
 
-  // A step that used the scale `used` is complete.
+  // Call it when a step that used the scale `used` is complete.
   void update(double used, bool overflow);
   void restore(double value, int clean_steps) {
     value_ = value;
@@ -85,10 +87,11 @@ class WireScale {
  public:
   float value() const { return value_; }
 
-  // A step that used the scale `used` is complete. `largest`: the largest magnitude of its sums in
-  // the wire type. The new scale would have put it into [2^11, 2^12): far from overflow, farther
-  // from underflow.
+  // Call it when a step that used the scale `used` is complete. `largest`: the largest magnitude of
+  // its sums in the wire type. The new scale would have put it into [2^11, 2^12): far from
+  // overflow, and even farther from underflow.
   void update(float used, float largest);
+  // Halves the scale if `used` is the current one.
   void lower(float used);
   void restore(float value) { value_ = value; }
 
@@ -101,15 +104,16 @@ inline constexpr std::size_t kNoGradient = std::numeric_limits<std::size_t>::max
 // Values of one rank's gradients in one step, before the sum.
 struct OverflowCounts {
   std::uint64_t overflowed = 0;     // finite, but too large for the wire type
-  std::uint64_t not_finite = 0;     // before they were narrowed
+  std::uint64_t not_finite = 0;     // infinite or NaN before narrowing
   std::size_t first = kNoGradient;  // the first gradient that has such values
-  std::uint64_t in_first = 0;       // such values in that gradient
+  std::uint64_t in_first = 0;       // the number of such values in that gradient
 
   std::uint64_t values() const { return overflowed + not_finite; }
   bool operator==(const OverflowCounts&) const = default;
 };
 
-// The first gradient of each kind whose sum is not finite; the same at every rank.
+// The first gradient whose sum over the ranks is not finite, for each way of sending; the same at
+// every rank.
 struct OverflowedSums {
   std::size_t on_wire = kNoGradient;  // sent in the wire type
   std::size_t in_pool = kNoGradient;  // sent unchanged
@@ -122,9 +126,9 @@ struct OverflowDecision {
   bool lower_loss_scale = false;
 };
 
-// A pure function of numbers that all ranks share. `ranks`: the counts of each rank. An infinity or
-// NaN in a gradient lowers the loss scale. A value or a sum that is too large for f16 alone lowers
-// the wire scale. Allocates only if there is an overflow.
+// A pure function of numbers that are the same at all ranks. `ranks`: the counts of each rank. An
+// infinity or NaN in a gradient lowers the loss scale. A finite value that is too large for f16, or
+// a sum that overflows only in f16, lowers the wire scale. Allocates only if there is an overflow.
 OverflowDecision decide_overflow(const std::vector<OverflowCounts>& ranks,
                                  const OverflowedSums& sums, const WireConversion& conversion,
                                  const std::vector<GradientSpec>& gradients);

@@ -24,7 +24,8 @@ double squared_norm(DataType type, const void* from, std::size_t count) {
   return squared;
 }
 
-// The squared norm of each part of a gradient, as it was last received, for one step.
+// The squared norm of the latest received value of each part of a gradient, divided by the square
+// of the number of steps in it.
 class PartNorms {
  public:
   struct Part {
@@ -56,7 +57,7 @@ class PartNorms {
   auto end() const { return parts_.end(); }
 
  private:
-  std::vector<Part> parts_;  // by first
+  std::vector<Part> parts_;  // sorted by `first`
 };
 
 }  // namespace
@@ -122,7 +123,7 @@ void Lars::Impl::scale() {
   scale_other_tensors();
 }
 
-// Tensors of other types or devices: all norms are copied to the CPU at once.
+// For tensors of other types or on other devices. All norms are copied to the CPU at once.
 void Lars::Impl::scale_other_tensors() {
   const auto is_other = [](const ParameterUpdate& update) {
     return !update.flat && update.parameter.dim() > 1;

@@ -25,7 +25,7 @@ using libtorch::ReceivedGradient;
 // Below this number of elements a second thread costs more than it saves.
 constexpr std::int64_t kGrain = 1 << 16;
 
-// The type of a tensor that the kernels can update.
+// The type of the tensor if the kernels can update it.
 std::optional<DataType> flat_type(const torch::Tensor& tensor) {
   if (!tensor.is_cpu() || tensor.layout() != torch::kStrided ||
       !tensor.is_non_overlapping_and_dense()) {
@@ -51,7 +51,7 @@ void update_tensors(torch::Tensor parameter, torch::Tensor velocity, const torch
   parameter.add_(step.nesterov ? change.add_(velocity, step.momentum) : velocity, -outside);
 }
 
-// Completes an update: the gradient becomes a copy if its strides differ from the parameter's.
+// Completes an update. If the gradient's strides differ from the parameter's, uses a copy of it.
 ParameterUpdate update_of(ParameterUpdate update, torch::Tensor& copy) {
   const torch::Tensor& parameter = update.parameter;
   if (!same_format(update.gradient, parameter)) {
@@ -192,7 +192,7 @@ torch::Tensor MomentumOptimizer::step(LossClosure closure) {
   }
   impl_->scale();
   for (ParameterUpdate& update : updates) apply(update, options.rule);
-  updates.clear();  // holds no tensor until the next step
+  updates.clear();  // releases the tensors
   return loss;
 }
 

@@ -1,4 +1,4 @@
-// momentum_update.h - what happens inside a MomentumOptimizer, for its subclasses and ModelReducer.
+// momentum_update.h - the inside of a MomentumOptimizer, for its subclasses and ModelReducer.
 #pragma once
 
 #include <torch/torch.h>
@@ -22,10 +22,10 @@ namespace libtorch {
 struct ReceivedGradient {
   bool whole = true;
   // The received elements in memory order, as disjoint parts. A part covers the same elements
-  // whenever it arrives. If `whole`: all parts, or none if the gradient is never sent in part.
-  // Valid until the next step.
+  // whenever it arrives. If `whole`: all parts, or an empty span if the gradient is never sent in
+  // parts. Valid until the next step.
   std::span<const gradient::GradientPart> parts;
-  // The gradient already includes weight decay, which was added before it was sent.
+  // The gradient already includes weight decay, which was added before sending.
   bool decayed = false;
 };
 
@@ -58,7 +58,8 @@ struct MomentumRule {
   }
 };
 
-// The defaults() of a MomentumOptimizer. Each group gets a clone, which is a plain GroupOptions.
+// The defaults() of a MomentumOptimizer. Each parameter group gets a clone of the GroupOptions
+// part.
 struct MomentumOptions final : GroupOptions {
   MomentumOptions(double lr, const MomentumRule& its_rule) : GroupOptions{lr}, rule{its_rule} {}
   MomentumRule rule;
@@ -79,11 +80,11 @@ struct ParameterUpdate {
   double lr = 0;
   double weight_decay = 0;  // 0 if the gradient already includes it
   double scale = 1;         // of the gradient and its decay
-  // The type of all three if they are on the CPU, of the same strides and without gaps.
+  // The type of the three tensors if all are on the CPU, with the same strides and without gaps.
   std::optional<DataType> flat;
 };
 
-// A part of a tensor without gaps.
+// Returns a part of a tensor. REQUIRES: the tensor has no gaps between its elements in memory.
 torch::Tensor part_of(const torch::Tensor& tensor, const gradient::GradientPart& part);
 
 }  // namespace libtorch
@@ -100,7 +101,7 @@ struct MomentumOptimizer::Impl {
   virtual void load(torch::serialize::InputArchive& /*archive*/) {}
 
   std::vector<torch::Tensor> velocities;  // by parameter
-  std::vector<torch::Tensor> gradients;   // copies of those whose strides their parameter lacks
+  std::vector<torch::Tensor> gradients;   // copies, where strides differ from the parameter's
   std::vector<libtorch::ParameterUpdate> updates;  // of the step under way
 };
 

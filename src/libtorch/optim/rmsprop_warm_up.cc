@@ -58,7 +58,7 @@ void RmspropWarmUp::Impl::scale() {
   for (libtorch::ParameterUpdate& update : updates) scale(update, sgd);
 }
 
-// Replaces the gradient so that the update by momentum alone gives the formula.
+// Replaces the gradient so that the plain momentum update computes the formula of the header.
 void RmspropWarmUp::Impl::scale(libtorch::ParameterUpdate& update, double sgd) {
   if (!update.received.whole) {
     throw Error{Status{Code::InvalidArgument,

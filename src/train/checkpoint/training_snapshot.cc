@@ -30,7 +30,7 @@ std::span<const std::byte> bytes_of(const Tensor& tensor) {
   return {static_cast<const std::byte*>(tensor.data_ptr()), tensor.nbytes()};
 }
 
-// Keys and values are alternating lines.
+// Writes keys and values as alternating lines.
 std::string join_pairs(const std::map<std::string, std::string>& pairs) {
   std::vector<std::string> lines;
   for (const auto& [key, value] : pairs) lines.insert(lines.end(), {key, value});
@@ -66,7 +66,7 @@ torch::ScalarType scalar_type(DataType type) {
   return torch::kByte;
 }
 
-// The memory of one of Sluice's optimizers, as an archive for load().
+// Returns the state of one of Sluice's optimizers as an archive for load().
 std::vector<std::byte> archive_of(const CheckpointPart& part) {
   torch::serialize::OutputArchive archive;
   for (const Section& section : part.sections()) {
@@ -100,16 +100,17 @@ Status restore(const CheckpointPart& part, const char* prefix, const NamedDict& 
     if (section == nullptr)
       return {Code::InvalidInput, base::format("the checkpoint has no '{}'", item.key())};
     if (section->type != libtorch::data_type(own.scalar_type()) || own.sizes() != section->shape)
-      return {
-          Code::InvalidInput,
-          base::format("the checkpoint's '{}' is {} of shape {}, this network's is {} of shape {}",
-                       item.key(), section->type ? name(*section->type) : "bytes",
-                       c10::str(torch::IntArrayRef{section->shape}),
-                       c10::toString(own.scalar_type()), c10::str(own.sizes()))};
+      return {Code::InvalidInput,
+              base::format(
+                  "the checkpoint's '{}' is {} of shape {}, but this network's is {} of shape {}",
+                  item.key(), section->type ? name(*section->type) : "bytes",
+                  c10::str(torch::IntArrayRef{section->shape}), c10::toString(own.scalar_type()),
+                  c10::str(own.sizes()))};
   }
   if (stored != tensors.size())
     return {Code::InvalidInput,
-            base::format("the checkpoint has {} tensors, this network {}", stored, tensors.size())};
+            base::format("the checkpoint has {} tensors, but this network has {}", stored,
+                         tensors.size())};
   for (const auto& item : tensors) {
     Tensor own = item.value();
     const Section& section = *part.find(prefix + item.key());
@@ -161,7 +162,7 @@ void add_common(const gradient::ReducerState& state, SectionWriter& to) {
 
   const gradient::SparsityState& sparsity = state.sparsity;
   to.add_value("sparsity/steps", sparsity.steps);
-  to.add_value("sparsity/has_norms", flag(sparsity.arrived));
+  to.add_value("sparsity/has_norms", flag(sparsity.has_norms));
   to.add_view<float>("sparsity/norms", sparsity.norms);
   to.add_view<std::uint32_t>("sparsity/ages", sparsity.ages);
   std::vector<std::uint8_t> sparse;
@@ -193,7 +194,7 @@ Result<gradient::ReducerState> reducer_state(const CheckpointPart& common,
 
   gradient::SparsityState& sparsity = state.sparsity;
   sparsity.steps = from.value<std::int64_t>("sparsity/steps");
-  sparsity.arrived = from.value<std::uint8_t>("sparsity/has_norms") != 0;
+  sparsity.has_norms = from.value<std::uint8_t>("sparsity/has_norms") != 0;
   sparsity.norms = from.vector<float>("sparsity/norms");
   sparsity.ages = from.vector<std::uint32_t>("sparsity/ages");
   std::span<const std::uint8_t> selected = from.values<std::uint8_t>("sparsity/selected");
@@ -227,7 +228,7 @@ void TrainingSnapshot::copy(const Named& tensors, const char* prefix, std::vecto
     const std::optional<DataType> type = libtorch::data_type(tensor.scalar_type());
     if (!type)
       throw Error{Status{Code::InvalidArgument,
-                         base::format("'{}' is of type {}, which a checkpoint cannot hold", name,
+                         base::format("'{}' is of type {}, which a checkpoint cannot store", name,
                                       c10::toString(tensor.scalar_type()))}};
     if (!copy.defined() || copy.sizes() != tensor.sizes() ||
         copy.scalar_type() != tensor.scalar_type())
@@ -249,7 +250,7 @@ void TrainingSnapshot::copy_optimizer(torch::optim::Optimizer& optimizer) {
     common_.add_view<std::byte>(kArchive, archive_);
     return;
   }
-  copy(own->state_tensors(), kOptimizer, velocities_, common_);
+  copy(own->state_tensors(), kOptimizer, optimizer_state_, common_);
 }
 
 void TrainingSnapshot::take(const TrainingState& state, const TrainingObjects& objects,
