@@ -113,7 +113,7 @@ TEST_F(CheckpointFile, AnErrorNamesTheReason) {
   replace(other);
   EXPECT_EQ(refusal(), "it is of version 2, and this Sluice reads version 1");
   replace(std::string(1000, 'x'));
-  EXPECT_EQ(refusal(), "it is no checkpoint of Sluice");
+  EXPECT_EQ(refusal(), "it is not a checkpoint of Sluice");
   other = whole;
   other[20] ^= 1;
   replace(other);
@@ -124,7 +124,7 @@ TEST_F(CheckpointFile, AnErrorNamesTheReason) {
   EXPECT_EQ(refusal(), "its array 4 is damaged");
   fs::remove(file_);
   fs::create_directory(file_);
-  EXPECT_EQ(refusal(), "it is no file");
+  EXPECT_EQ(refusal(), "it is not a regular file");
 }
 
 TEST_F(CheckpointFile, NoTemporaryFileIsLeft) {

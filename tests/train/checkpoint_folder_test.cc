@@ -83,7 +83,7 @@ TEST_F(CheckpointFolder, ACheckpointNeedsAllItsFiles) {
                 fs::copy_options::overwrite_existing);
   EXPECT_EQ(refusal(), "rank-0: it is the file of another rank");
   std::ofstream{file} << "# a recipe";
-  EXPECT_EQ(refusal(), "rank-0: it is no checkpoint of Sluice");
+  EXPECT_EQ(refusal(), "rank-0: it is not a checkpoint of Sluice");
   base::remove_folder(checkpoint_path(path_, 9));
   fs::copy(checkpoint_path(path_, 5), checkpoint_path(path_, 9));
   EXPECT_EQ(refusal(), "it is of step 5");

@@ -1,13 +1,13 @@
-// checkpoint.h - saves a training and resumes it, also on another number of ranks.
+// checkpoint.h - saves a training and resumes it, on the same or another number of ranks.
 //
-//   writer.save(state, objects);                    // copies; a thread writes
+//   writer.save(state, objects);                    // copies the state; a thread writes it
 //   ...
 //   auto found = load_latest(folder, communicator); // the newest valid one, at every rank
 //   if (found.value().checkpoint) found.value().checkpoint->apply(objects);
 //
-// The same number of ranks resumes with the same bits. On another number, every rank gets the mean
-// of the old ranks' residuals and running statistics; the mean in flight stays as it is. The caller
-// keeps the global batch and the data.
+// A training that resumes on the same number of ranks continues with the same bits. On another
+// number of ranks, every rank gets the mean of the old ranks' residuals and running statistics; the
+// mean in flight stays as it is. The caller must keep the global batch and the data.
 //
 // docs/checkpoints.md describes the files.
 #pragma once
@@ -31,11 +31,11 @@ namespace sluice::train {
 
 // State that the caller provides, the same at all ranks.
 struct TrainingState {
-  std::int64_t step = 0;  // steps done
+  std::int64_t step = 0;  // number of steps done
   std::uint64_t seed = 0;
-  std::map<std::string, std::string> settings;  // a resumed run must have the same
+  std::map<std::string, std::string> settings;  // the resumed run must have the same
   std::map<std::string, std::string> notes;     // other values for the resumed run
-  double accuracy = -1;  // of these weights, in percent; negative: not evaluated
+  double accuracy = -1;  // with these weights, in percent; negative: not evaluated
   double best_accuracy = -1;
   std::int64_t best_step = 0;
 };
@@ -53,9 +53,9 @@ class LoadedCheckpoint {
       : state_{std::move(state)}, common_{std::move(common)}, own_{std::move(own)} {}
 
   const TrainingState& state() const { return state_; }
-  int ranks() const { return common_.header().ranks; }  // the number that wrote it
+  int ranks() const { return common_.header().ranks; }  // number of ranks that wrote it
 
-  // Restores everything. REQUIRES: `objects` have done no step.
+  // Restores the whole state. REQUIRES: `objects` have done no step.
   Status apply(const TrainingObjects& objects) const;
   // Restores only weights and running statistics.
   Status apply_weights(torch::nn::Module& network) const;
@@ -67,24 +67,24 @@ class LoadedCheckpoint {
 };
 
 // Loads one checkpoint for the rank `own`. Without a rank, running statistics and residual are the
-// mean over all ranks that wrote it. Reads the files of other ranks only for that mean.
+// mean over all ranks that wrote it. Only that mean needs the files of other ranks.
 Result<LoadedCheckpoint> load_checkpoint(const std::filesystem::path& checkpoint,
                                          std::optional<Rank> own = std::nullopt);
 
 struct FoundCheckpoint {
   std::optional<LoadedCheckpoint> checkpoint;  // the newest valid one, if any
-  std::vector<std::string> refused;            // at rank 0: a sentence for each newer one
+  std::vector<std::string> refused;            // at rank 0: a sentence for each newer checkpoint
   std::uint64_t run = 0;                       // for CheckpointWriter
 };
 
-// Every rank must call it. All get the same checkpoint, or all get an error. Rank 0 searches.
+// Rank 0 searches. Every rank must call it: all get the same checkpoint, or all get an error.
 Result<FoundCheckpoint> load_latest(const std::filesystem::path& folder,
                                     Communicator& communicator);
 
-// Draws a number for a run, the same at every rank. Every rank must call it.
+// Draws a random number for a run. Every rank must call it, and all get the same number.
 std::uint64_t draw_run(Communicator& communicator);
 
-// Writes weights for torch::load() of the same network. Replaces the file atomically.
+// Writes weights that torch::load() reads for the same network. Replaces the file atomically.
 Status export_weights(const torch::nn::Module& network, const std::filesystem::path& file);
 
 }  // namespace sluice::train

@@ -41,7 +41,8 @@ struct FileHeader {
 };
 static_assert(sizeof(FileHeader) == 64);
 
-// Followed by the shape, the name, zeros up to a multiple of 64 bytes, the data, zeros likewise.
+// In the file it is followed by the shape, the name, zeros up to a multiple of 64 bytes, the data,
+// and again zeros up to a multiple of 64 bytes.
 struct SectionHeader {
   std::uint64_t checksum = 0;  // of the rest of the section, seeded with the checksum of the file
   std::uint64_t bytes = 0;     // of data
@@ -65,14 +66,14 @@ std::uint64_t checksum(const FileHeader& header) {
   return XXH64(&header, offsetof(FileHeader, checksum), 0);
 }
 
-Status failure(const std::filesystem::path& file, const char* what) {
+Status failure(const std::filesystem::path& file, const char* action) {
   return {Code::InvalidInput,
-          base::format("{} could not be {}: {}", file.string(), what, std::strerror(errno))};
+          base::format("{} could not be {}: {}", file.string(), action, std::strerror(errno))};
 }
 
 Status refused(std::string reason) { return {Code::InvalidInput, std::move(reason)}; }
 
-// The bytes of a section before its data, with the checksum of the whole section.
+// Returns the bytes of a section before its data, including the checksum of the whole section.
 std::vector<std::byte> head_of(const Section& section, std::uint64_t seed) {
   SectionHeader header{.bytes = section.data.size(),
                        .name_bytes = static_cast<std::uint32_t>(section.name.size()),
@@ -128,11 +129,11 @@ bool write_sections(int fd, const FileHeader& header, std::span<const Section> s
 Result<FileHeader> check(const FileHeader& header, std::uint64_t bytes) {
   if (bytes < sizeof header) {
     if (bytes >= kMagic.size() && header.magic != kMagic)
-      return refused("it is no checkpoint of Sluice");
+      return refused("it is not a checkpoint of Sluice");
     return refused(base::format("it is torn: it ends after {} bytes", bytes));
   }
-  if (header.magic != kMagic) return refused("it is no checkpoint of Sluice");
-  // Before the checksum: another version may have another header.
+  if (header.magic != kMagic) return refused("it is not a checkpoint of Sluice");
+  // Checked before the checksum, because another version may have another header.
   if (header.version != kVersion)
     return refused(base::format("it is of version {}, and this Sluice reads version {}",
                                 header.version, kVersion));
@@ -153,7 +154,7 @@ CheckpointHeader part_header(const FileHeader& header) {
           .accuracy = header.accuracy};
 }
 
-// Reads the section at `at` and moves `at` behind it.
+// Reads the section at offset `at`, and moves `at` to its end.
 Result<Section> read_section(std::span<const std::byte> file, std::uint64_t& at, std::uint64_t seed,
                              std::size_t number) {
   const auto damaged = [&] { return refused(base::format("its array {} is damaged", number)); };
@@ -191,7 +192,7 @@ Status unreadable() {
                                  : base::format("it cannot be read: {}", std::strerror(errno)));
 }
 
-// Reads from the beginning of the file as much as there is.
+// Fills `into` from the beginning of the file; a short file fills only the front.
 Status read_front(int fd, std::span<std::byte> into) {
   std::size_t done = 0;
   while (done < into.size()) {
@@ -208,7 +209,7 @@ Result<FileHeader> read_header(const std::filesystem::path& path, base::Fd& fd) 
   fd.reset(open(path.c_str(), O_RDONLY | O_CLOEXEC));
   struct stat status {};
   if (!fd.open() || fstat(fd.number(), &status) != 0) return unreadable();
-  if (!S_ISREG(status.st_mode)) return refused("it is no file");
+  if (!S_ISREG(status.st_mode)) return refused("it is not a regular file");
   FileHeader header;
   if (Status read = read_front(fd.number(), std::as_writable_bytes(std::span{&header, 1}));
       !read.ok())

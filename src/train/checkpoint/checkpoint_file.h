@@ -1,7 +1,7 @@
 // checkpoint_file.h - one file of a checkpoint: a header and named arrays, all checksummed.
 //
-// docs/checkpoints.md has the format. A file gets its name only when it is complete and on the
-// disk, so an interrupted write leaves the old file, or none.
+// docs/checkpoints.md describes the format. A file gets its name only when it is complete and on
+// the disk, so an interrupted write leaves the old file, or no file.
 //
 // Thread-safety: plain values and functions.
 #pragma once
@@ -23,13 +23,13 @@ namespace sluice::train {
 struct CheckpointHeader {
   static constexpr int kCommon = -1;
   std::int64_t step = 0;
-  std::uint64_t run = 0;  // drawn whenever a training starts or resumes
+  std::uint64_t run = 0;  // a random number, drawn whenever a training starts or resumes
   int ranks = 1;
   int owner = kCommon;   // a rank, or kCommon
-  double accuracy = -1;  // percent; negative: not known
+  double accuracy = -1;  // percent; negative: not evaluated
 };
 
-// A named array. Somebody else owns the memory of `data`.
+// A named array. It does not own the memory of `data`.
 struct Section {
   std::string name;
   std::optional<DataType> type;     // none: bytes
@@ -37,7 +37,7 @@ struct Section {
   std::span<const std::byte> data;
 };
 
-// The content of a file, and its memory.
+// The content of a file; owns its memory.
 class CheckpointPart {
  public:
   CheckpointPart(CheckpointHeader header, std::vector<std::byte> memory,
@@ -59,17 +59,17 @@ class CheckpointPart {
   std::vector<Section> sections_;
 };
 
-// Writes a temporary file beside `file`, with a dot before its name, and renames it. When it
-// returns Ok, the file and its name are on the disk.
+// Writes a temporary file beside `file` (named .NAME.part) and renames it. When it returns Ok, the
+// file and its name are on the disk.
 Status write_part(const std::filesystem::path& file, const CheckpointHeader& header,
                   std::span<const Section> sections);
 
-// Brings new names in a folder to the disk.
+// Syncs a folder, so that new names in it are on the disk.
 Status sync_folder(const std::filesystem::path& folder);
 
-// An error has the reason why the file is refused, without the name of the file.
+// An error says why the file is refused, without the name of the file.
 Result<CheckpointPart> read_part(const std::filesystem::path& file);
-// Reads only the header and does not check what follows.
+// Reads only the header, and does not check the rest of the file.
 Result<CheckpointHeader> read_part_header(const std::filesystem::path& file);
 
 }  // namespace sluice::train

@@ -33,7 +33,7 @@ Status refusal(int owner, const std::string& reason) {
   return {Code::InvalidInput, base::format("{}: {}", name_of(owner), reason)};
 }
 
-// The header of a checkpoint, if files of all its ranks exist.
+// Returns the header of a checkpoint if the files of all its ranks exist.
 std::optional<CheckpointHeader> complete_header(const std::filesystem::path& checkpoint) {
   const Result<CheckpointHeader> common =
       read_part_header(part_path(checkpoint, CheckpointHeader::kCommon));
@@ -45,8 +45,8 @@ std::optional<CheckpointHeader> complete_header(const std::filesystem::path& che
   return common.value();
 }
 
-// Removes the common file first. If this is interrupted, the rest is not taken for a complete
-// checkpoint.
+// Removes the common file first: if the removal is interrupted, the remaining files do not count as
+// a complete checkpoint.
 void discard(const std::filesystem::path& checkpoint) {
   std::error_code error;
   std::filesystem::remove(part_path(checkpoint, CheckpointHeader::kCommon), error);
@@ -142,7 +142,7 @@ void prune_checkpoints(const std::filesystem::path& folder, int keep) {
   for (const Complete& each : all) {
     if (std::ssize(kept) < keep) kept.push_back(each.step);
   }
-  // max_element returns the first of equal elements, and reversed the first is the oldest.
+  // max_element returns the first of equal elements; in reverse order that is the oldest.
   const auto best = std::max_element(
       all.rbegin(), all.rend(),
       [](const Complete& a, const Complete& b) { return a.accuracy < b.accuracy; });
@@ -183,10 +183,9 @@ Result<CheckpointPart> mean_part(const std::filesystem::path& checkpoint,
       const Section* const theirs = part.value().find(sections[i].name);
       if (theirs == nullptr || theirs->type != sections[i].type ||
           theirs->data.size() != sections[i].data.size())
-        return Status{
-            Code::InvalidInput,
-            base::format("{}: rank {} lacks the '{}' that rank 0 has, or has another type or size",
-                         checkpoint.string(), rank, sections[i].name)};
+        return Status{Code::InvalidInput,
+                      base::format("{}: rank {} has no '{}' of the same type and size as rank 0",
+                                   checkpoint.string(), rank, sections[i].name)};
       sums[i].resize(theirs->data.size() / size_of(*theirs->type));
       if (theirs->type == DataType::F32) {
         add<float>(sums[i], *theirs);

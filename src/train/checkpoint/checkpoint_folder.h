@@ -3,8 +3,8 @@
 //   step-00001250/common       the state that is the same at all ranks, written by rank 0
 //   step-00001250/rank-0 ...   the state of each rank
 //
-// Ranks write without synchronisation, so a checkpoint is valid only when all its files exist, are
-// complete and come from one run. All ranks must see the same folder.
+// Ranks write without synchronisation, so a checkpoint is valid only if all its files exist, are
+// complete and come from the same run. All ranks must see the same folder.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@
 
 namespace sluice::train {
 
-// The folder of the checkpoints in the folder of a run.
+// The name of the folder for checkpoints in a run folder.
 inline constexpr const char* kCheckpoints = "checkpoints";
 
 std::filesystem::path checkpoint_path(const std::filesystem::path& folder, std::int64_t step);
@@ -35,21 +35,22 @@ Result<CheckpointHeader> check_checkpoint(const std::filesystem::path& checkpoin
 struct NewestCheckpoint {
   std::optional<std::filesystem::path> path;
   std::int64_t step = -1;
-  std::vector<std::string> refused;  // a sentence for each newer one that is not valid
+  std::vector<std::string> refused;  // a sentence for each newer checkpoint, which is not valid
 };
 NewestCheckpoint newest_checkpoint(const std::filesystem::path& folder);
 
-// Keeps the newest `keep` complete checkpoints, the one with the highest accuracy (the first of
-// equal ones), and those newer than any complete one; removes all others. Reads only headers.
+// Keeps the newest `keep` complete checkpoints, the one with the highest accuracy (of equal ones
+// the oldest), and all that are newer than the newest complete one. Removes all others. Reads only
+// headers.
 void prune_checkpoints(const std::filesystem::path& folder, int keep);
 
-// Reads the file of a rank, which must belong to `common`.
+// Reads the file of a rank. A file that does not belong to `common` is an error.
 Result<CheckpointPart> own_part(const std::filesystem::path& checkpoint,
                                 const CheckpointHeader& common, int rank);
 
-// Combines the files of all ranks, for another number of ranks. Every f32 and f64 becomes its mean
-// over the ranks, summed in f64 in the order of ranks; the rest is that of rank 0. Only one file at
-// a time is in memory.
+// Combines the files of all ranks, to resume on another number of ranks. Every f32 and f64 value is
+// the mean over the ranks, summed in f64 in rank order; everything else is rank 0's. Besides rank
+// 0's file, only one file at a time is in memory.
 Result<CheckpointPart> mean_part(const std::filesystem::path& checkpoint,
                                  const CheckpointHeader& common);
 

@@ -62,7 +62,7 @@ Status CheckpointWriter::write() const {
     return {Code::InvalidInput,
             base::format("{} could not be created: {}", checkpoint.string(), error.message())};
   if (Status synced = sync_folder(options_.folder); !synced.ok()) return synced;
-  // The common file comes last: once it exists, rank 0 is done.
+  // Rank 0 writes the common file last: once it exists, rank 0 has written everything.
   if (Status own = write_part(part_path(checkpoint, options_.rank), header_, snapshot_.own());
       !own.ok())
     return own;

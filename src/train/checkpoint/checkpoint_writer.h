@@ -1,10 +1,10 @@
 // checkpoint_writer.h - writes checkpoints while training goes on.
 //
-// One checkpoint is written at a time. save() copies the state into memory that is reused, and
-// waits only if the last checkpoint is not on the disk yet. So when a rank saves, every other rank
+// One checkpoint is written at a time. save() waits until this rank's last checkpoint is on the
+// disk, then copies the state into memory that it reuses. So when a rank saves, every other rank
 // has written the checkpoint before the last, and rank 0 never removes the last valid one.
 //
-// Thread-safety: one thread at a time; a thread of its own writes.
+// Thread-safety: one thread at a time. An internal thread writes.
 #pragma once
 
 #include <condition_variable>
@@ -27,7 +27,7 @@ class CheckpointWriter {
     Rank rank = 0;
     int ranks = 1;
     std::uint64_t run = 0;  // from load_latest() or draw_run()
-    int keep = 3;           // complete ones, besides the one with the highest accuracy
+    int keep = 3;           // complete checkpoints, besides the one with the highest accuracy
   };
   explicit CheckpointWriter(Options options);
 
@@ -35,7 +35,7 @@ class CheckpointWriter {
   // buffering it waits for the mean in flight. Returns the error of the last checkpoint, or of
   // copying this one. An error need not end the training.
   Status save(const TrainingState& state, const TrainingObjects& objects);
-  // Waits until everything is written. Returns the error that no call has returned yet.
+  // Waits until everything is written. Returns an error that no call has returned yet.
   Status finish();
 
  private:
@@ -43,7 +43,7 @@ class CheckpointWriter {
   Status write() const;
 
   const Options options_;
-  // Used by the thread while `busy_`, else by the caller.
+  // The thread uses them while `busy_`, otherwise the caller does.
   TrainingSnapshot snapshot_;
   CheckpointHeader header_;
 
@@ -51,7 +51,8 @@ class CheckpointWriter {
   std::condition_variable_any changed_;
   bool busy_ = false;
   Status failed_;
-  std::jthread thread_;  // last: it uses the members above; its end waits until all is written
+  std::jthread
+      thread_;  // last: it uses the members above; its destructor waits until all is written
 };
 
 }  // namespace sluice::train

@@ -26,15 +26,15 @@ double noted_number(const TrainingState& state, const char* name) {
   return found == state.notes.end() ? 0 : std::strtod(found->second.c_str(), nullptr);
 }
 
-Status require_same(const TrainingState& then, const char* name, const char* what,
+Status require_same(const TrainingState& saved, const char* name, const char* what,
                     std::size_t now) {
-  const double before = noted_number(then, name);
+  const double before = noted_number(saved, name);
   if (before == static_cast<double>(now)) return {};
-  return {
-      Code::InvalidArgument,
-      base::format("the run was trained on data with {} {}, and this has {}: resume it with the "
-                   "same data, or start a new run from its weights with --init",
-                   before, what, now)};
+  return {Code::InvalidArgument,
+          base::format(
+              "the run was trained on data with {} {}, and this data has {}: resume it with the "
+              "same data, or start a new run from its weights with --init",
+              before, what, now)};
 }
 
 double stored_epoch(const TrainingState& state) { return noted_number(state, kEpoch); }
@@ -46,10 +46,10 @@ recipe::ModelInput stored_input(const TrainingState& state, const recipe::Recipe
 }
 
 using torch::Tensor;
-// Returns an undefined tensor if there is none of that name.
+// Returns a tensor by its name; an undefined tensor if there is none.
 using StoredTensors = std::function<Tensor(const std::string& name, bool is_buffer)>;
 
-// Reads a tensor by its dotted name: an archive nests as modules do.
+// Reads a tensor by its dotted name; archives are nested like modules.
 Tensor read(torch::serialize::InputArchive& archive, std::string_view name, bool is_buffer) {
   const std::size_t dot = name.find('.');
   Tensor tensor;
@@ -79,7 +79,7 @@ Result<StoredTensors> stored_in(const std::filesystem::path& path) {
   try {
     archive->load_from(path.string());
   } catch (const c10::Error& error) {
-    return Status{Code::InvalidInput, base::format("{} holds no weights that can be read: {}",
+    return Status{Code::InvalidInput, base::format("{} has no weights that can be read: {}",
                                                    path.string(), error.what_without_backtrace())};
   }
   return StoredTensors{[archive](const std::string& name, bool is_buffer) {
@@ -87,7 +87,7 @@ Result<StoredTensors> stored_in(const std::filesystem::path& path) {
   }};
 }
 
-// The tensors that have one row for each class.
+// The tensors of the last layer, which have one row for each class.
 std::unordered_set<const c10::TensorImpl*> classifier(const Model& network) {
   const auto last = network.modules(false).back();
   const auto* const linear = last->as<torch::nn::Linear>();
@@ -109,21 +109,21 @@ TrainingState state_at(std::int64_t step, const recipe::Recipe& recipe,
   return state;
 }
 
-Result<recipe::Recipe> resumed_recipe(const TrainingState& then, const recipe::Recipe& now,
+Result<recipe::Recipe> resumed_recipe(const TrainingState& saved, const recipe::Recipe& now,
                                       const data::Data& data) {
-  // Without a global batch in the recipe, the run keeps the one it had, on any number of ranks.
+  // If the recipe has no global batch, the run keeps its old one, on any number of ranks.
   recipe::Recipe recipe = now;
-  auto settings = then.settings;
-  const auto global_batch = static_cast<std::int64_t>(noted_number(then, kGlobalBatch));
+  auto settings = saved.settings;
+  const auto global_batch = static_cast<std::int64_t>(noted_number(saved, kGlobalBatch));
   if (now.global_batch == 0 || now.global_batch == global_batch) {
     recipe.global_batch = global_batch;
     settings[kGlobalBatch] = base::format("{}", now.global_batch);
   }
-  if (Status status = recipe::may_resume(settings, stored_epoch(then), now); !status.ok())
+  if (Status status = recipe::may_resume(settings, stored_epoch(saved), now); !status.ok())
     return status;
-  if (Status status = require_same(then, kSamples, "samples", data.train->size()); !status.ok())
+  if (Status status = require_same(saved, kSamples, "samples", data.train->size()); !status.ok())
     return status;
-  if (Status status = require_same(then, kClasses, "classes", data.classes.size()); !status.ok())
+  if (Status status = require_same(saved, kClasses, "classes", data.classes.size()); !status.ok())
     return status;
   return recipe;
 }
@@ -155,36 +155,38 @@ Result<StoredModel> stored_model(const std::filesystem::path& path) {
                      .epoch = stored_epoch(state)};
 }
 
-Result<std::vector<std::string>> take_weights(const std::filesystem::path& path, Model& network) {
+Result<std::vector<std::string>> load_initial_weights(const std::filesystem::path& path,
+                                                      Model& network) {
   const torch::NoGradGuard no_grad;
   Result<StoredTensors> stored = stored_in(path);
   if (!stored.ok()) return stored.status();
-  const auto head = classifier(network);
+  const auto classifier_tensors = classifier(network);
   std::vector<std::string> notes;
-  const auto take = [&](const std::string& name, Tensor own, bool is_buffer) -> Status {
+  const auto copy = [&](const std::string& name, Tensor own, bool is_buffer) -> Status {
     const Tensor theirs = stored.value()(name, is_buffer);
     if (!theirs.defined()) {
       return {Code::InvalidInput,
-              base::format("{} has no '{}': it holds the weights of another network", path.string(),
+              base::format("{} has no '{}': it has the weights of another network", path.string(),
                            name)};
     }
     if (theirs.sizes() == own.sizes()) {
       own.copy_(theirs);
-    } else if (!head.contains(own.unsafeGetTensorImpl())) {
+    } else if (!classifier_tensors.contains(own.unsafeGetTensorImpl())) {
       return {Code::InvalidInput,
-              base::format("'{}' of {} is {}, and this network's is {}", name, path.string(),
-                           c10::str(theirs.sizes()), c10::str(own.sizes()))};
+              base::format("'{}' of {} has shape {}, but this network's has shape {}", name,
+                           path.string(), c10::str(theirs.sizes()), c10::str(own.sizes()))};
     } else if (notes.empty()) {
-      notes.push_back(base::format("{} was trained for {} classes: the classifier starts afresh",
-                                   path.string(), theirs.size(0)));
+      notes.push_back(
+          base::format("{} was trained for {} classes: the classifier starts with new weights",
+                       path.string(), theirs.size(0)));
     }
     return {};
   };
   for (const auto& item : network.named_parameters()) {
-    if (Status status = take(item.key(), item.value(), false); !status.ok()) return status;
+    if (Status status = copy(item.key(), item.value(), false); !status.ok()) return status;
   }
   for (const auto& item : network.named_buffers()) {
-    if (Status status = take(item.key(), item.value(), true); !status.ok()) return status;
+    if (Status status = copy(item.key(), item.value(), true); !status.ok()) return status;
   }
   return notes;
 }

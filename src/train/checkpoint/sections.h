@@ -19,7 +19,7 @@
 
 namespace sluice::train {
 
-// The type in the file; none: bytes. Unsigned integers are stored as signed ones.
+// The type of a value in the file; none: bytes. Unsigned integers are stored as signed ones.
 template <class T>
 constexpr std::optional<DataType> stored_as() {
   if constexpr (std::is_same_v<T, float>) return DataType::F32;
@@ -69,8 +69,8 @@ class SectionWriter {
   std::deque<std::vector<std::byte>> copies_;
 };
 
-// Reads arrays of a part. status() has the first that is not as expected; a bad array is empty or
-// zero.
+// Reads the arrays of a part. status() names the first array that is not as expected; such an array
+// is read as empty, such a value as zero.
 class SectionReader {
  public:
   explicit SectionReader(const CheckpointPart& part) : part_{&part} {}

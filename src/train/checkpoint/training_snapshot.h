@@ -1,7 +1,7 @@
 // training_snapshot.h - a copy of the state of a training at one rank, as sections of a checkpoint.
 //
-// take() reuses the memory of the last one. Rank 0 copies the common part and its own, other ranks
-// only their own.
+// take() reuses the memory of the last snapshot. Rank 0 copies the common part and its own part,
+// other ranks only their own.
 // Thread-safety: one thread at a time.
 #pragma once
 
@@ -21,7 +21,7 @@ namespace sluice::train {
 
 class TrainingSnapshot {
  public:
-  // Throws Error, as Work::wait() does, and what libtorch throws.
+  // Throws Error, as Work::wait() does, and the exceptions of libtorch.
   void take(const TrainingState& state, const TrainingObjects& objects, bool with_common);
 
   // Valid until the next take().
@@ -39,11 +39,11 @@ class TrainingSnapshot {
   gradient::ReducerState reducer_;
   std::vector<torch::Tensor> parameters_;
   std::vector<torch::Tensor> buffers_;
-  std::vector<torch::Tensor> velocities_;  // and all other memory of Sluice's optimizers
-  std::vector<std::byte> archive_;         // of any other optimizer
+  std::vector<torch::Tensor> optimizer_state_;  // of Sluice's optimizers
+  std::vector<std::byte> archive_;              // of any other optimizer
 };
 
-// Restores the state that was copied. `own` may combine the parts of several ranks.
+// Restores the state that take() copied. `own` may combine the parts of several ranks.
 Status restore(const CheckpointPart& common, const CheckpointPart& own,
                const TrainingObjects& objects);
 Status restore_weights(const CheckpointPart& common, const CheckpointPart& own,

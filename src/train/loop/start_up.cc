@@ -166,7 +166,7 @@ Result<TrainingSetup> start_up(const CommunicatorMaker& make_communicator,
   if (!network.ok()) return network.status();
   std::vector<std::string> notes = fallbacks(recipe);
   if (options.init) {
-    Result<std::vector<std::string>> taken = take_weights(*options.init, *network.value());
+    Result<std::vector<std::string>> taken = load_initial_weights(*options.init, *network.value());
     if (!taken.ok()) return taken.status();
     notes.insert(notes.end(), taken.value().begin(), taken.value().end());
   }

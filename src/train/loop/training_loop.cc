@@ -128,11 +128,11 @@ Status TrainingLoop::prepare() {
   step_ = first_step_ = setup_.start_up.first_step;
   if (setup_.resumed) {
     saved_step_ = step_;
-    const TrainingState& then = *setup_.resumed;
-    if (then.best_accuracy >= 0)
-      summary_.best = EvaluationReport{.step = then.best_step,
-                                       .epoch = plan.epoch_at(then.best_step),
-                                       .accuracy = then.best_accuracy};
+    const TrainingState& saved = *setup_.resumed;
+    if (saved.best_accuracy >= 0)
+      summary_.best = EvaluationReport{.step = saved.best_step,
+                                       .epoch = plan.epoch_at(saved.best_step),
+                                       .accuracy = saved.best_accuracy};
   }
   if (!folder.empty()) {
     writer_ = std::make_unique<CheckpointWriter>(
