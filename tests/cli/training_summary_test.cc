@@ -17,9 +17,9 @@ train::TrainingSummary made_up() {
   summary.epochs = 8;
   summary.loss = 0.0712;
   summary.last = train::EvaluationReport{
-      .step = 1496, .epoch = 8, .samples = 2000, .right = 1957, .accuracy = 97.85};
+      .step = 1496, .epoch = 8, .samples = 2000, .correct = 1957, .accuracy = 97.85};
   summary.best = train::EvaluationReport{
-      .step = 1309, .epoch = 7, .samples = 2000, .right = 1958, .accuracy = 97.9};
+      .step = 1309, .epoch = 7, .samples = 2000, .correct = 1958, .accuracy = 97.9};
   summary.start_up = {.ranks = 2,
                       .data = "demo, version 1",
                       .parameters = 61706,

@@ -32,7 +32,7 @@ void expect_same_in_pieces(const recipe::Recipe& recipe, int ranks) {
   EXPECT_EQ(pieces.steps, whole.steps);
   EXPECT_EQ(pieces.weights_hash, whole.weights_hash);
   ASSERT_TRUE(whole.last && pieces.last);
-  EXPECT_EQ(pieces.last->right, whole.last->right);
+  EXPECT_EQ(pieces.last->correct, whole.last->correct);
   EXPECT_EQ(pieces.last->loss, whole.last->loss);
 }
 
@@ -180,7 +180,7 @@ TEST(Init, StartsWithANewClassifierForOtherClasses) {
     next.options.recipe.rate = 1e-9;
     next.options.recipe.epochs = 1;
     const TrainingSummary same = train_tiny(next);
-    EXPECT_EQ(same.last->right, first.last->right) << from;
+    EXPECT_EQ(same.last->correct, first.last->correct) << from;
     RecordedEvents events;
     next.events = &events;
     next.data.classes = 6;

@@ -8,9 +8,28 @@
 
 #include "tests/libtorch/torch_ranks.h"
 #include "tests/train/tiny_training.h"
+#include "train/loop/training_batches.h"
 
 namespace sluice::train {
 namespace {
+
+TEST(BatchNumbers, CountTheBatchesOfAllSteps) {
+  recipe::EpochTable epoch_table;
+  epoch_table.epochs = {{.first_step = 0, .steps = 3, .batch = 4, .accumulate = 1},
+                        {.first_step = 3, .steps = 2, .batch = 4, .accumulate = 3},
+                        {.first_step = 5, .steps = 2, .batch = 4, .accumulate = 2}};
+  epoch_table.steps = 7;
+  const BatchNumbers numbers{epoch_table};
+  std::int64_t number = 0;
+  for (std::int64_t step = 0; step < epoch_table.steps; ++step) {
+    EXPECT_EQ(numbers.first_of(step), number);
+    const int parts = step < 3 ? 1 : step < 5 ? 3 : 2;
+    for (int part = 0; part < parts; ++part) {
+      EXPECT_EQ(numbers.position_of(number++), (BatchPosition{step, part}));
+    }
+  }
+  EXPECT_EQ(numbers.first_of(epoch_table.steps), number);
+}
 
 TEST(Trainer, TwoRanksLearnAndReportTheRun) {
   RecordedEvents events;
@@ -82,14 +101,14 @@ TEST(Trainer, EveryEpochEndTakesItsStepsAndEnds) {
 }
 
 TEST(Trainer, EvaluationCountsEverySampleOnceAtAnyNumberOfRanks) {
-  std::vector<std::int64_t> right;
+  std::vector<std::int64_t> correct;
   for (const int ranks : {1, 3}) {
     TrainerOptions options{.recipe = tiny_recipe()};
     options.recipe.batch = 12 / ranks;
     const TrainingSummary summary = train_tiny({.options = options, .ranks = ranks});
     ASSERT_TRUE(summary.last);
     EXPECT_EQ(summary.last->samples, 37);
-    EXPECT_NEAR(summary.last->accuracy, 100.0 * static_cast<double>(summary.last->right) / 37,
+    EXPECT_NEAR(summary.last->accuracy, 100.0 * static_cast<double>(summary.last->correct) / 37,
                 1e-9);
   }
 }
@@ -197,14 +216,14 @@ TEST(Trainer, ACheckpointHasTheAccuracyOfItsRun) {
   options.recipe.epochs = 0.01;
   const std::atomic<int> no_stop{0};
   std::vector<EvaluationReport> evaluated(3);
-  std::int64_t right = 0;
+  std::int64_t correct = 0;
   std::int64_t steps = 0;
   libtorch::run_torch_ranks(2, [&](Communicator& communicator) {
     const Result<TrainingSummary> trained =
         train([&] { return communicator; }, options, nullptr, no_stop);
     ASSERT_TRUE(trained.ok()) << trained.status().message();
     if (communicator.rank() != 0) return;
-    right = trained.value().last->right;
+    correct = trained.value().last->correct;
     steps = trained.value().steps;
   });
   libtorch::run_torch_ranks(3, [&](Communicator& communicator) {
@@ -215,7 +234,7 @@ TEST(Trainer, ACheckpointHasTheAccuracyOfItsRun) {
   });
   for (const EvaluationReport& report : evaluated) {
     EXPECT_EQ(report.samples, 2000);
-    EXPECT_EQ(report.right, right);
+    EXPECT_EQ(report.correct, correct);
     EXPECT_EQ(report.step, steps);
   }
 }

@@ -153,7 +153,7 @@ Json evaluation_json(const train::EvaluationReport& evaluation) {
           {"top5", evaluation.top5 ? Json(*evaluation.top5) : Json(nullptr)},
           {"loss", evaluation.loss},
           {"samples", evaluation.samples},
-          {"right", evaluation.right},
+          {"right", evaluation.correct},
           {"step", evaluation.step},
           {"epoch", evaluation.epoch},
           {"seconds", evaluation.seconds}};
@@ -163,7 +163,7 @@ std::string evaluation_text(const train::EvaluationReport& evaluation) {
   std::string text = base::format("accuracy {}", percent_text(evaluation.accuracy));
   if (evaluation.top5) text += base::format(", top-5 {}", percent_text(*evaluation.top5));
   return text + base::format(" ({} of {} images), loss {:.4f}; trained for {}, {} steps\n",
-                             with_commas(evaluation.right), with_commas(evaluation.samples),
+                             with_commas(evaluation.correct), with_commas(evaluation.samples),
                              evaluation.loss, epochs_text(evaluation.epoch),
                              with_commas(evaluation.step));
 }

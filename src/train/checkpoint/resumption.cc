@@ -98,11 +98,11 @@ std::unordered_set<const c10::TensorImpl*> classifier(const Model& network) {
 }  // namespace
 
 TrainingState state_at(std::int64_t step, const recipe::Recipe& recipe,
-                       const recipe::EpochTable& plan, const data::Data& data) {
+                       const recipe::EpochTable& epoch_table, const data::Data& data) {
   TrainingState state{.step = step, .seed = recipe.seed};
   for (const auto& [key, value] : recipe::settings_of(recipe)) state.settings.emplace(key, value);
-  state.notes = {{kEpoch, base::format("{}", plan.epoch_at(step))},
-                 {kGlobalBatch, base::format("{}", plan.epochs.front().global_batch)},
+  state.notes = {{kEpoch, base::format("{}", epoch_table.epoch_at(step))},
+                 {kGlobalBatch, base::format("{}", epoch_table.epochs.front().global_batch)},
                  {kSamples, base::format("{}", data.train->size())},
                  {kClasses, base::format("{}", data.classes.size())},
                  {kChannels, base::format("{}", data.channels)}};

@@ -20,7 +20,7 @@ namespace sluice::train {
 
 // Returns the state of a training after `step` steps; the caller adds the accuracies.
 TrainingState state_at(std::int64_t step, const recipe::Recipe& recipe,
-                       const recipe::EpochTable& plan, const data::Data& data);
+                       const recipe::EpochTable& epoch_table, const data::Data& data);
 
 // Returns the recipe of the resumed run, which keeps its global batch on another number of ranks.
 // If settings or data would have changed the steps already taken, an error names them.

@@ -14,26 +14,27 @@
 namespace sluice::train {
 namespace {
 
-// The least number of classes for which top-5 accuracy is counted.
+// Top-5 accuracy is counted from this number of classes up.
 constexpr std::size_t kClassesForTop5 = 100;
 
 struct EvaluationCounts {
   std::int64_t samples = 0;  // without broken images
-  std::int64_t right = 0;
-  std::int64_t among_5 = 0;
-  double loss = 0;  // summed over samples; cross entropy without smoothing
+  std::int64_t correct = 0;
+  std::int64_t correct_top5 = 0;
+  double loss = 0;  // cross entropy without smoothing, summed over samples
 };
 
 double percent(std::int64_t part, std::int64_t whole) {
   return whole == 0 ? 0 : 100 * static_cast<double>(part) / static_cast<double>(whole);
 }
 
-class InEvaluation {
+// Sets a network to evaluation mode; its destructor sets it to training mode.
+class EvaluationMode {
  public:
-  explicit InEvaluation(Model& network) : network_{network} { network.eval(); }
-  ~InEvaluation() { network_.train(); }
-  InEvaluation(const InEvaluation&) = delete;
-  InEvaluation& operator=(const InEvaluation&) = delete;
+  explicit EvaluationMode(Model& network) : network_{network} { network.eval(); }
+  ~EvaluationMode() { network_.train(); }
+  EvaluationMode(const EvaluationMode&) = delete;
+  EvaluationMode& operator=(const EvaluationMode&) = delete;
 
  private:
   Model& network_;
@@ -44,19 +45,19 @@ void count(const torch::Tensor& scores, const torch::Tensor& labels, bool top5,
   using torch::nn::functional::cross_entropy;
   using torch::nn::functional::CrossEntropyFuncOptions;
   counts.samples += labels.size(0);
-  counts.right += scores.argmax(1).eq(labels).sum().item<std::int64_t>();
+  counts.correct += scores.argmax(1).eq(labels).sum().item<std::int64_t>();
   if (top5) {
     const torch::Tensor five = std::get<1>(scores.topk(5, 1));
-    counts.among_5 += five.eq(labels.unsqueeze(1)).sum().item<std::int64_t>();
+    counts.correct_top5 += five.eq(labels.unsqueeze(1)).sum().item<std::int64_t>();
   }
   counts.loss += cross_entropy(scores, labels, CrossEntropyFuncOptions().reduction(torch::kSum))
                      .item<double>();
 }
 
-Result<EvaluationCounts> count_right(const EvaluationTask& task, data::Loader& loader,
-                                     std::int64_t batches) {
+Result<EvaluationCounts> count_correct(const EvaluationTask& task, data::Loader& loader,
+                                       std::int64_t batches) {
   const torch::NoGradGuard no_grad;
-  const InEvaluation mode{task.network};
+  const EvaluationMode mode{task.network};
   const bool top5 = task.data.classes.size() >= kClassesForTop5;
   EvaluationCounts counts;
   for (std::int64_t number = 0; number < batches; ++number) {
@@ -71,18 +72,19 @@ Result<EvaluationCounts> count_right(const EvaluationTask& task, data::Loader& l
 }
 
 EvaluationCounts summed(EvaluationCounts own, Communicator& communicator) {
-  std::array<std::int64_t, 3> counts{own.samples, own.right, own.among_5};
+  std::array<std::int64_t, 3> counts{own.samples, own.correct, own.correct_top5};
   Work counted = communicator.all_reduce(counts.data(), counts.size(), {.type = DataType::I64});
   communicator.all_reduce(&own.loss, 1, {.type = DataType::F64}).wait();
   counted.wait();
-  return {.samples = counts[0], .right = counts[1], .among_5 = counts[2], .loss = own.loss};
+  return {.samples = counts[0], .correct = counts[1], .correct_top5 = counts[2], .loss = own.loss};
 }
 
 EvaluationReport report_of(const EvaluationCounts& counts, const data::Data& data) {
   EvaluationReport report{.samples = counts.samples,
-                          .right = counts.right,
-                          .accuracy = percent(counts.right, counts.samples)};
-  if (data.classes.size() >= kClassesForTop5) report.top5 = percent(counts.among_5, counts.samples);
+                          .correct = counts.correct,
+                          .accuracy = percent(counts.correct, counts.samples)};
+  if (data.classes.size() >= kClassesForTop5)
+    report.top5 = percent(counts.correct_top5, counts.samples);
   if (counts.samples > 0) report.loss = counts.loss / static_cast<double>(counts.samples);
   return report;
 }
@@ -117,7 +119,7 @@ Result<EvaluationReport> evaluate(const EvaluationTask& task, Communicator& comm
   Result<EvaluationCounts> own = EvaluationCounts{};
   {
     const AveragedStatistics averaged{task.network, communicator};
-    own = count_right(task, loader, samples.batches());
+    own = count_correct(task, loader, samples.batches());
   }
   if (!own.ok()) return own.status();
   EvaluationReport report = report_of(summed(own.value(), communicator), task.data);

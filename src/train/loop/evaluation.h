@@ -1,8 +1,8 @@
 // evaluation.h - the accuracy of a network, counted exactly over all ranks.
 //
-// Every rank takes its own part of the samples, and each sample is in one part. The sums are whole
-// numbers, so the accuracy does not depend on the number of ranks. Ranks wait for each other once,
-// at the end.
+// Each sample is evaluated by exactly one rank. The counts are whole numbers, so the accuracy does
+// not depend on the number of ranks. While evaluating, no rank waits for another; their counts are
+// added up at the end.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@
 
 namespace sluice::train {
 
-// The part of the samples that a rank evaluates, in order and in batches. Parts are nearly equal.
+// The samples that a rank evaluates, in order and in batches. Ranks have nearly equally many.
 class EvaluationSamples {
  public:
   // REQUIRES: batch > 0, 0 <= rank < ranks.
@@ -38,14 +38,14 @@ struct EvaluationTask {
   Model& network;
   const data::Data& data;
   const recipe::Recipe& recipe;
-  int batch = 1;                                  // of a rank
+  int batch = 1;                                  // samples of one rank's batch
   int loader_threads = -1;                        // below 0: none for images in memory, else one
-  std::function<void(std::int64_t done)> report;  // samples of this rank; may be empty
+  std::function<void(std::int64_t done)> report;  // gets this rank's samples so far; may be empty
 };
 
-// Evaluates the validation images. The network is in evaluation mode meanwhile, and in training
-// mode afterwards; its running statistics do not change. The caller adds step, epoch and elapsed
-// time to the report. Every rank must call it. Throws Error, as Work::wait() does.
+// Evaluates the validation images. Sets the network to evaluation mode, and at the end to training
+// mode; its running statistics do not change. The caller adds step, epoch and elapsed time to the
+// report. Every rank must call it. Throws Error, as Work::wait() does.
 Result<EvaluationReport> evaluate(const EvaluationTask& task, Communicator& communicator);
 
 }  // namespace sluice::train

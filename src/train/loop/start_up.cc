@@ -93,9 +93,11 @@ std::unique_ptr<MomentumOptimizer> make_optimizer(const recipe::Recipe& recipe,
                                           .momentum_correction = recipe.momentum_correction});
 }
 
-GradientOptions gradient_options(const recipe::Recipe& recipe, const recipe::EpochTable& plan) {
-  const std::int64_t dense = plan.step_at(recipe.sparse_dense_epochs);
-  const std::int64_t ramped = plan.step_at(recipe.sparse_dense_epochs + recipe.sparse_ramp_epochs);
+GradientOptions gradient_options(const recipe::Recipe& recipe,
+                                 const recipe::EpochTable& epoch_table) {
+  const std::int64_t dense = epoch_table.step_at(recipe.sparse_dense_epochs);
+  const std::int64_t ramped =
+      epoch_table.step_at(recipe.sparse_dense_epochs + recipe.sparse_ramp_epochs);
   return {.theta = recipe.theta,
           .groups = recipe.groups,
           .wire = recipe.wire,
@@ -117,8 +119,8 @@ std::chrono::steady_clock::time_point process_start() {
   std::ifstream file{"/proc/self/stat"};
   std::string line;
   std::getline(file, line);
-  // The second field is the name of the program, which may hold any character. The 22nd is the
-  // start of the process, in ticks since the machine started.
+  // The second field is the name of the program, which may contain any character. The 22nd field is
+  // the start of the process, in ticks since the machine started.
   const std::size_t name_end = line.rfind(')');
   if (name_end == std::string::npos) return now;
   std::istringstream fields{line.substr(name_end + 1)};
@@ -182,9 +184,9 @@ Result<TrainingSetup> start_up(const CommunicatorMaker& make_communicator,
   recipe::Recipe trained = recipe;
   FoundCheckpoint found;
   if (options.resume) {
-    Result<FoundCheckpoint> looked = load_latest(options.run_folder / kCheckpoints, communicator);
-    if (!looked.ok()) return looked.status();
-    found = std::move(looked).value();
+    Result<FoundCheckpoint> searched = load_latest(options.run_folder / kCheckpoints, communicator);
+    if (!searched.ok()) return searched.status();
+    found = std::move(searched).value();
     notes.insert(notes.end(), found.refused.begin(), found.refused.end());
   } else if (!options.run_folder.empty()) {
     found.run = draw_run(communicator);
@@ -199,11 +201,12 @@ Result<TrainingSetup> start_up(const CommunicatorMaker& make_communicator,
 
   begin = Clock::now();
   const auto samples = static_cast<std::int64_t>(data.value().train->size());
-  Result<recipe::EpochTable> plan = recipe::make_epoch_table(trained, communicator.size(), samples);
-  if (!plan.ok()) return plan.status();
+  Result<recipe::EpochTable> epoch_table =
+      recipe::make_epoch_table(trained, communicator.size(), samples);
+  if (!epoch_table.ok()) return epoch_table.status();
   set_batch_norms(trained, communicator, *network.value());
-  auto parallel = std::make_unique<libtorch::ModelReducer>(*network.value(), communicator,
-                                                           gradient_options(trained, plan.value()));
+  auto parallel = std::make_unique<libtorch::ModelReducer>(
+      *network.value(), communicator, gradient_options(trained, epoch_table.value()));
   auto optimizer = make_optimizer(trained, network.value()->parameters());
   parallel->attach(*optimizer);
   report.gradients_s = seconds_since(begin);
@@ -226,14 +229,14 @@ Result<TrainingSetup> start_up(const CommunicatorMaker& make_communicator,
     report.parameters += parameter.numel();
     ++report.tensors;
   }
-  report.steps = plan.value().steps;
-  report.epochs = plan.value().epoch_at(plan.value().steps);
-  report.global_batch = plan.value().epochs.front().global_batch;
+  report.steps = epoch_table.value().steps;
+  report.epochs = epoch_table.value().epoch_at(epoch_table.value().steps);
+  report.global_batch = epoch_table.value().epochs.front().global_batch;
   TrainingSetup setup{.waits = std::make_unique<Timeline>(0),
                       .traced = std::make_unique<Timeline>(kTracedEvents),
                       .communicator = std::move(communicator),
                       .data = std::move(data).value(),
-                      .plan = std::move(plan).value(),
+                      .epoch_table = std::move(epoch_table).value(),
                       .network = std::move(network).value(),
                       .optimizer = std::move(optimizer),
                       .parallel = std::move(parallel),

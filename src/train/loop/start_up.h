@@ -1,8 +1,8 @@
 // start_up.h - creates everything that one rank trains with, as quickly as possible.
 //
-// The communicator is created on a thread of its own: ranks connect while each opens the data and
-// builds the network. All start with the weights of the recipe's seed, so no weights are sent
-// (Yamazaki et al. 2019).
+// The communicator is created on a separate thread, so ranks connect while each opens the data and
+// builds the network. All ranks draw the initial weights from the recipe's seed, so no weights are
+// sent (Yamazaki et al. 2019).
 #pragma once
 
 #include <chrono>
@@ -29,17 +29,17 @@ namespace sluice::train {
 
 // Members are declared in dependency order and destroyed in reverse.
 struct TrainingSetup {
-  // Gradients in flight write to the timelines until the last of them has arrived.
-  std::unique_ptr<Timeline> waits;   // sums waiting times, stores no events
+  // The timelines must outlive all gradients in flight, which write to them.
+  std::unique_ptr<Timeline> waits;   // adds up waiting times, stores no events
   std::unique_ptr<Timeline> traced;  // the events of timeline.json
   Communicator communicator;
   data::Data data;
-  recipe::EpochTable plan;
+  recipe::EpochTable epoch_table;
   std::shared_ptr<Model> network;
   std::unique_ptr<MomentumOptimizer> optimizer;
   std::unique_ptr<libtorch::ModelReducer> parallel;
   recipe::Recipe recipe;                 // with the global batch of the resumed run
-  std::optional<TrainingState> resumed;  // the state in the checkpoint
+  std::optional<TrainingState> resumed;  // the state in the checkpoint; none: a new training
   std::uint64_t run = 0;                 // for CheckpointWriter
   StartUp start_up;                      // without the total
   std::vector<std::string> notes;        // sentences for the user
@@ -47,11 +47,12 @@ struct TrainingSetup {
 
 std::unique_ptr<MomentumOptimizer> make_optimizer(const recipe::Recipe& recipe,
                                                   std::vector<torch::Tensor> parameters);
-GradientOptions gradient_options(const recipe::Recipe& recipe, const recipe::EpochTable& plan);
+GradientOptions gradient_options(const recipe::Recipe& recipe,
+                                 const recipe::EpochTable& epoch_table);
 
 double seconds_since(std::chrono::steady_clock::time_point begin);
-// The start of this process, which is before main(), to a hundredth of a second; now, if it cannot
-// be read.
+// The time when this process started, which is before main(), to a hundredth of a second. If it
+// cannot be read, returns the current time.
 std::chrono::steady_clock::time_point process_start();
 // The processor time that all threads of this process have used, in seconds.
 double processor_s();

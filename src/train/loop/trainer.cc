@@ -60,7 +60,7 @@ Result<EvaluationReport> evaluate_stored(const CommunicatorMaker& make_communica
                      classes, options.data, data.value().classes.size())};
   }
   Communicator communicator = connecting.get();
-  const bool leads = communicator.rank() == 0;
+  const bool is_rank_zero = communicator.rank() == 0;
   const recipe::Recipe& recipe = stored.value().recipe;
   const auto samples = static_cast<std::int64_t>(data.value().validation->size());
   Result<EvaluationReport> evaluated =
@@ -71,7 +71,7 @@ Result<EvaluationReport> evaluate_stored(const CommunicatorMaker& make_communica
                 .loader_threads = options.loader_threads,
                 .report =
                     [&](std::int64_t done) {
-                      if (leads && events != nullptr)
+                      if (is_rank_zero && events != nullptr)
                         events->evaluating(done * communicator.size(), samples);
                     }},
                communicator);
@@ -80,7 +80,7 @@ Result<EvaluationReport> evaluate_stored(const CommunicatorMaker& make_communica
   report.step = stored.value().step;
   report.epoch = stored.value().epoch;
   report.elapsed_s = seconds_since(start);
-  if (leads && events != nullptr) events->evaluated(report);
+  if (is_rank_zero && events != nullptr) events->evaluated(report);
   return report;
 }
 

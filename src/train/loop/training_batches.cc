@@ -21,7 +21,7 @@ bool crops(const recipe::Recipe& recipe) {
 
 }  // namespace
 
-// A recipe that crops photographs at random takes their middle where they are not augmented.
+// A recipe that crops photographs at random uses their centre when they are not augmented.
 data::LoaderOptions plain_loading(const recipe::Recipe& recipe, const data::Data& data,
                                   const data::Dataset& set, int threads) {
   return {.threads = threads_for(set, threads),
@@ -61,16 +61,17 @@ BatchTensors tensors_over(const data::Batch& batch) {
           torch::from_blob(labels, {count}, torch::kLong)};
 }
 
-BatchNumbers::BatchNumbers(const recipe::EpochTable& plan) : plan_{&plan}, firsts_{0} {
-  for (const recipe::EpochRow& epoch : plan.epochs) {
+BatchNumbers::BatchNumbers(const recipe::EpochTable& epoch_table)
+    : epoch_table_{&epoch_table}, firsts_{0} {
+  for (const recipe::EpochRow& epoch : epoch_table.epochs) {
     firsts_.push_back(firsts_.back() + epoch.steps * epoch.accumulate);
   }
 }
 
 std::int64_t BatchNumbers::first_of(std::int64_t step) const {
-  if (step >= plan_->steps) return firsts_.back();
-  const recipe::EpochRow& epoch = plan_->epoch_of(step);
-  const auto number = static_cast<std::size_t>(&epoch - plan_->epochs.data());
+  if (step >= epoch_table_->steps) return firsts_.back();
+  const recipe::EpochRow& epoch = epoch_table_->epoch_of(step);
+  const auto number = static_cast<std::size_t>(&epoch - epoch_table_->epochs.data());
   return firsts_[number] + (step - epoch.first_step) * epoch.accumulate;
 }
 
@@ -78,7 +79,7 @@ BatchPosition BatchNumbers::position_of(std::int64_t number) const {
   assert(number >= 0 && number < firsts_.back());
   const auto after = std::upper_bound(firsts_.begin(), firsts_.end(), number);
   const auto epoch_number = static_cast<std::size_t>(after - firsts_.begin()) - 1;
-  const recipe::EpochRow& epoch = plan_->epochs[epoch_number];
+  const recipe::EpochRow& epoch = epoch_table_->epochs[epoch_number];
   const std::int64_t inside = number - firsts_[epoch_number];
   return {.step = epoch.first_step + inside / epoch.accumulate,
           .part = static_cast<int>(inside % epoch.accumulate)};
@@ -86,7 +87,7 @@ BatchPosition BatchNumbers::position_of(std::int64_t number) const {
 
 TrainingBatches::Phase::Phase(const TrainingBatchesOptions& options, const BatchNumbers& numbers,
                               bool augmented, std::int64_t first, std::int64_t last)
-    : sampler{options.plan, options.rank, options.recipe.seed},
+    : sampler{options.epoch_table, options.rank, options.recipe.seed},
       loader{*options.data.train,
              augmented ? augmented_loading(options.recipe, options.data, options.loader_threads)
                        : plain_loading(options.recipe, options.data, *options.data.train,
@@ -97,18 +98,19 @@ TrainingBatches::Phase::Phase(const TrainingBatchesOptions& options, const Batch
              },
              first, last} {}
 
-TrainingBatches::TrainingBatches(const TrainingBatchesOptions& options) : numbers_{options.plan} {
-  const recipe::EpochTable& plan = options.plan;
+TrainingBatches::TrainingBatches(const TrainingBatchesOptions& options)
+    : numbers_{options.epoch_table} {
+  const recipe::EpochTable& epoch_table = options.epoch_table;
   const double augmented_epochs = options.recipe.augmentation_epochs;
   const std::int64_t first_plain_step =
-      augmented_epochs > 0 ? plan.step_at(augmented_epochs) : plan.steps;
+      augmented_epochs > 0 ? epoch_table.step_at(augmented_epochs) : epoch_table.steps;
   const auto add = [&](bool augmented, std::int64_t first, std::int64_t last) {
     if (first >= last) return;
     phases_.push_back(std::make_unique<Phase>(options, numbers_, augmented,
                                               numbers_.first_of(first), numbers_.first_of(last)));
   };
   add(true, options.first_step, first_plain_step);
-  add(false, std::max(options.first_step, first_plain_step), plan.steps);
+  add(false, std::max(options.first_step, first_plain_step), epoch_table.steps);
 }
 
 Result<const data::Batch*> TrainingBatches::next() {

@@ -1,6 +1,6 @@
-// training_batches.h - the batches of a rank in a training, in order, and as tensors.
+// training_batches.h - the batches of a rank in a training, in order; and batches as tensors.
 //
-// Loading does not stop between epochs: the next batch is read ahead, whatever its epoch.
+// Loading does not stop between epochs: batches are read ahead, also those of the next epoch.
 #pragma once
 
 #include <torch/types.h>
@@ -19,12 +19,12 @@
 
 namespace sluice::train {
 
-// How the images of a recipe are loaded. `threads` below 0: none for images in memory, else one.
+// Options to load the images of a recipe. `threads` below 0: none for images in memory, else one.
 data::LoaderOptions plain_loading(const recipe::Recipe& recipe, const data::Data& data,
                                   const data::Dataset& set, int threads);
 data::LoaderOptions augmented_loading(const recipe::Recipe& recipe, const data::Data& data,
                                       int threads);
-// Validation images are the same at every rank and in every epoch.
+// Validation images look the same at every rank and in every epoch.
 data::LoaderOptions validation_loading(const recipe::Recipe& recipe, const data::Data& data,
                                        int threads);
 
@@ -37,7 +37,7 @@ BatchTensors tensors_over(const data::Batch& batch);
 
 struct BatchPosition {
   std::int64_t step = 0;
-  int part = 0;  // of the batches of the step
+  int part = 0;  // which of the step's batches
   bool operator==(const BatchPosition&) const = default;
 };
 
@@ -45,22 +45,22 @@ struct BatchPosition {
 // Thread-safety: immutable.
 class BatchNumbers {
  public:
-  // `plan` must outlive it.
-  explicit BatchNumbers(const recipe::EpochTable& plan);
+  // `epoch_table` must outlive it.
+  explicit BatchNumbers(const recipe::EpochTable& epoch_table);
 
-  // The first batch of a step. At plan.steps: the number of all batches.
+  // The first batch of a step. For step epoch_table.steps: the number of all batches.
   std::int64_t first_of(std::int64_t step) const;
-  // REQUIRES: 0 <= number < first_of(plan.steps).
+  // REQUIRES: 0 <= number < first_of(epoch_table.steps).
   BatchPosition position_of(std::int64_t number) const;
 
  private:
-  const recipe::EpochTable* plan_;
-  std::vector<std::int64_t> firsts_;  // by epoch, and after the last
+  const recipe::EpochTable* epoch_table_;
+  std::vector<std::int64_t> firsts_;  // the first batch, by epoch; then the number of all batches
 };
 
 struct TrainingBatchesOptions {
   const recipe::Recipe& recipe;
-  const recipe::EpochTable& plan;
+  const recipe::EpochTable& epoch_table;
   const data::Data& data;
   int rank = 0;
   int loader_threads = -1;  // below 0: none for images in memory, else one
@@ -70,17 +70,18 @@ struct TrainingBatchesOptions {
 // Thread-safety: one thread at a time.
 class TrainingBatches {
  public:
-  // Plan and data must outlive it.
+  // Recipe, epoch table and data must outlive it.
   explicit TrainingBatches(const TrainingBatchesOptions& options);
 
-  // Valid until the next call. REQUIRES: the last batch of the last step has not been taken.
+  // Returns the next batch, which is valid until the next call. REQUIRES: the last batch of the
+  // last step has not been returned.
   Result<const data::Batch*> next();
 
-  // A sentence for each image left out so far.
+  // A sentence for each image that was left out so far.
   std::vector<std::string> skipped() const;
 
  private:
-  // The epochs that are augmented, or those after them that are not.
+  // The epochs with augmentation, or those after them without it.
   struct Phase {
     Phase(const TrainingBatchesOptions& options, const BatchNumbers& numbers, bool augmented,
           std::int64_t first, std::int64_t last);
@@ -89,8 +90,8 @@ class TrainingBatches {
   };
 
   BatchNumbers numbers_;
-  std::vector<std::unique_ptr<Phase>> phases_;  // the current one and those after it
-  std::vector<std::string> skipped_;            // in the phases before
+  std::vector<std::unique_ptr<Phase>> phases_;  // the current phase and those after it
+  std::vector<std::string> skipped_;            // images of earlier phases
 };
 
 }  // namespace sluice::train

@@ -35,7 +35,7 @@ Status write_timeline(const std::filesystem::path& path, const Timeline& timelin
   return {Code::InvalidInput, base::format("{} cannot be written", path.string())};
 }
 
-// The bytes that this rank sends in an all_reduce, divided by the bytes of the buffer.
+// Returns the bytes that this rank sends in an all_reduce, divided by the bytes of the buffer.
 double sent_share(const Communicator& communicator, std::size_t count,
                   const std::string& algorithm_name) {
   if (communicator.size() == 1) return 0;
@@ -47,8 +47,8 @@ double sent_share(const Communicator& communicator, std::size_t count,
   return shape.ok() ? algorithm.value()->sent(shape.value(), communicator.rank()).value() : 0;
 }
 
-// The whole steps that sparsity saves. Each step counts with the sparsity of its position in the
-// ramp.
+// Returns the number of whole steps that sparsity saves: the sum of the sparsity of steps first ..
+// last - 1.
 double steps_not_sent(const SparseOptions& sparse, std::int64_t first, std::int64_t last) {
   double steps = 0;
   for (std::int64_t step = std::max(first, sparse.dense_steps); step < last; ++step) {
@@ -60,23 +60,23 @@ double steps_not_sent(const SparseOptions& sparse, std::int64_t first, std::int6
   return steps * sparse.sparsity;
 }
 
-// The bytes of gradients that a rank sends in steps first .. last - 1, computed from sizes. Every
-// bucket counts as a whole one, sent by the algorithm that such a bucket uses; a sparse step counts
-// with its sparsity. Every rank must call it.
-double gradient_bytes_sent(const recipe::Recipe& recipe, const recipe::EpochTable& plan,
+// Returns the bytes of gradients that a rank sends in steps first .. last - 1, computed from sizes.
+// Assumes full buckets, and the algorithm that a full bucket uses; a sparse step counts with its
+// sparsity. Every rank must call it.
+double gradient_bytes_sent(const recipe::Recipe& recipe, const recipe::EpochTable& epoch_table,
                            const Model& network, Communicator& communicator, std::int64_t first,
                            std::int64_t last) {
-  const GradientOptions options = gradient_options(recipe, plan);
+  const GradientOptions options = gradient_options(recipe, epoch_table);
   const bool narrow = gradient::agreed_wire(communicator, options) != WireType::F32;
-  double dense = 0;  // elements that are always sent
-  double others = 0;
+  double dense = 0;   // elements that are always sent
+  double sparse = 0;  // elements that a sparse step may leave out
   for (const torch::Tensor& parameter : network.parameters())
-    (parameter.dim() < 2 ? dense : others) += static_cast<double>(parameter.numel());
+    (parameter.dim() < 2 ? dense : sparse) += static_cast<double>(parameter.numel());
   const auto steps = static_cast<double>(last - first);
   const double not_sent = recipe.sparsity > 0 ? steps_not_sent(options.sparse, first, last) : 0;
   const double width = narrow ? 2 : 4;
-  const double bytes = width * (dense * steps + others * (steps - not_sent));
-  const double step_bytes = width * (dense + others);
+  const double bytes = width * (dense * steps + sparse * (steps - not_sent));
+  const double step_bytes = width * (dense + sparse);
   const double bucket = options.double_buffering
                             ? step_bytes
                             : std::min(step_bytes, static_cast<double>(options.theta));
@@ -101,7 +101,7 @@ Result<TrainingSummary> TrainingLoop::run() {
   if (Status status = prepare(); !status.ok()) return status;
   const std::int64_t limit = context_.options.step_limit;
   while (!end_) {
-    if (step_ == setup_.plan.steps) {
+    if (step_ == setup_.epoch_table.steps) {
       end_ = TrainingEnd::Done;
     } else if (limit > 0 && step_ >= limit) {
       end_ = TrainingEnd::StepLimit;
@@ -110,7 +110,7 @@ Result<TrainingSummary> TrainingLoop::run() {
     }
   }
   apply_totals(exchange_.finish());
-  // A run that was already complete when it was resumed still reports its accuracy.
+  // A run that is complete when it is resumed takes no step, but still reports its accuracy.
   if (end_ == TrainingEnd::Done && !summary_.last) {
     if (Status status = evaluate(); !status.ok()) return status;
   }
@@ -123,7 +123,7 @@ Result<TrainingSummary> TrainingLoop::run() {
 }
 
 Status TrainingLoop::prepare() {
-  const recipe::EpochTable& plan = setup_.plan;
+  const recipe::EpochTable& epoch_table = setup_.epoch_table;
   const std::filesystem::path& folder = context_.options.run_folder;
   step_ = first_step_ = setup_.start_up.first_step;
   if (setup_.resumed) {
@@ -131,7 +131,7 @@ Status TrainingLoop::prepare() {
     const TrainingState& saved = *setup_.resumed;
     if (saved.best_accuracy >= 0)
       summary_.best = EvaluationReport{.step = saved.best_step,
-                                       .epoch = plan.epoch_at(saved.best_step),
+                                       .epoch = epoch_table.epoch_at(saved.best_step),
                                        .accuracy = saved.best_accuracy};
   }
   if (!folder.empty()) {
@@ -143,12 +143,12 @@ Status TrainingLoop::prepare() {
   }
   batches_ = std::make_unique<TrainingBatches>(
       TrainingBatchesOptions{.recipe = recipe_,
-                             .plan = plan,
+                             .epoch_table = epoch_table,
                              .data = setup_.data,
                              .rank = setup_.communicator.rank(),
                              .loader_threads = context_.options.loader_threads,
                              .first_step = step_});
-  steps_.trace_some(plan.steps - step_);
+  steps_.trace_some(epoch_table.steps - step_);
   setup_.start_up.total_s = elapsed_s();
   setup_.start_up.processor_s = processor_s();
   if (Status status = reporter_.begin(setup_.start_up); !status.ok()) return status;
@@ -177,14 +177,14 @@ Status TrainingLoop::take_step() {
   return between_steps();
 }
 
-// All ranks get the same totals, at the same step.
+// All ranks get the same totals after the same step.
 void TrainingLoop::apply_totals(const StepTotals& totals) {
   if (totals.steps == 0) return;
   const double step_s = totals.seconds / totals.steps;
   if (totals.stop_requested > 0 && !end_) end_ = TrainingEnd::Signal;
   if (totals.diverged > 0) end_ = TrainingEnd::NotFinite;
   reporter_.stepped({.step = step_,
-                     .steps = setup_.plan.steps,
+                     .steps = setup_.epoch_table.steps,
                      .epoch = epoch(),
                      .epochs = setup_.start_up.epochs,
                      .rate = summary_.rate,
@@ -192,16 +192,16 @@ void TrainingLoop::apply_totals(const StepTotals& totals) {
                      .images_per_s = totals.images / totals.seconds * summary_.ranks,
                      .exposed_comm_fraction = totals.waited_s / totals.seconds,
                      .elapsed_s = elapsed_s(),
-                     .left_s = step_s * static_cast<double>(setup_.plan.steps - step_)});
+                     .left_s = step_s * static_cast<double>(setup_.epoch_table.steps - step_)});
 }
 
 Status TrainingLoop::between_steps() {
-  if (step_ == setup_.plan.steps) steps_.flush();
+  if (step_ == setup_.epoch_table.steps) steps_.flush();
   if (end_) return {};
-  if (recipe::evaluates_after(recipe_, setup_.plan, step_ - 1)) {
+  if (recipe::evaluates_after(recipe_, setup_.epoch_table, step_ - 1)) {
     if (Status status = evaluate(); !status.ok()) return status;
   }
-  if (!end_ && recipe::checkpoints_after(recipe_, setup_.plan, step_ - 1)) {
+  if (!end_ && recipe::checkpoints_after(recipe_, setup_.epoch_table, step_ - 1)) {
     if (Status status = save(); !status.ok()) return status;
   }
   return {};
@@ -236,7 +236,7 @@ Status TrainingLoop::evaluate() {
   return {};
 }
 
-// Whether the last loss and all weights are finite, at every rank.
+// Returns whether the last loss and all weights are finite at every rank.
 bool TrainingLoop::all_finite() {
   std::int32_t finite = not_finite_ == 0 ? 1 : 0;
   for (const torch::Tensor& weights : setup_.network->parameters())
@@ -254,7 +254,7 @@ Status TrainingLoop::save() {
         base::format("step {} has no checkpoint: its loss or weights are not finite", step_));
     return {};
   }
-  TrainingState state = state_at(step_, recipe_, setup_.plan, setup_.data);
+  TrainingState state = state_at(step_, recipe_, setup_.epoch_table, setup_.data);
   if (summary_.last && summary_.last->step == step_) state.accuracy = summary_.last->accuracy;
   if (summary_.best) {
     state.best_accuracy = summary_.best->accuracy;
@@ -316,8 +316,8 @@ void TrainingLoop::summarise() {
         "for this batch, or the warm-up too short",
         kMostNotFinite, step_, summary_.rate);
   }
-  summary_.bytes_sent =
-      gradient_bytes_sent(recipe_, setup_.plan, *setup_.network, communicator, first_step_, step_);
+  summary_.bytes_sent = gradient_bytes_sent(recipe_, setup_.epoch_table, *setup_.network,
+                                            communicator, first_step_, step_);
   summary_.weights_hash = hash_of_weights(*setup_.network);
   summary_.steps = step_;
   summary_.epochs = epoch();

@@ -1,9 +1,9 @@
 // training_loop.h - the steps of a training at one rank, with the evaluations and checkpoints
 // between them.
 //
-// After a step comes an evaluation and then a checkpoint, if the recipe wants them. Neither changes
-// the training. Every decision to end comes from numbers that are the same at all ranks, at the
-// same step, so no rank waits for a rank that has ended.
+// After a step come an evaluation and then a checkpoint, if the recipe asks for them. Neither
+// changes the training. Every decision to end is made after the same step at all ranks, from
+// numbers that are the same at all ranks. So no rank waits for a rank that has ended.
 #pragma once
 
 #include <atomic>
@@ -24,7 +24,7 @@
 
 namespace sluice::train {
 
-// All must outlive the loop.
+// The members must outlive the loop.
 struct LoopContext {
   const TrainerOptions& options;
   TrainingEvents* events;  // may be null
@@ -49,7 +49,7 @@ class TrainingLoop {
   bool all_finite();
   void write_results();
   void summarise();
-  double epoch() const { return setup_.plan.epoch_at(step_); }
+  double epoch() const { return setup_.epoch_table.epoch_at(step_); }
   double elapsed_s() const { return seconds_since(context_.start); }
 
   LoopContext context_;
@@ -57,9 +57,9 @@ class TrainingLoop {
   const recipe::Recipe& recipe_;
   RunReporter reporter_;
   TrainingStep steps_;
-  std::int64_t step_ = 0;  // done
+  std::int64_t step_ = 0;  // number of steps done
   std::int64_t first_step_ = 0;
-  std::int64_t not_finite_ = 0;  // the latest losses in a row that were not finite
+  std::int64_t not_finite_ = 0;  // number of latest steps in a row whose loss was not finite
   std::deque<double> last_losses_;
   std::optional<TrainingEnd> end_;
   TrainingSummary summary_;

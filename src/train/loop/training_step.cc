@@ -11,7 +11,7 @@ namespace sluice::train {
 TrainingStep::TrainingStep(TrainingSetup& setup, const recipe::Recipe& recipe)
     : setup_{setup},
       recipe_{recipe},
-      rates_{recipe::learning_rate_schedule(recipe, setup.plan)},
+      rates_{recipe::learning_rate_schedule(recipe, setup.epoch_table)},
       warm_up_{dynamic_cast<RmspropWarmUp*>(setup.optimizer.get())},
       timeline_{setup.waits.get()} {
   trace(false);
@@ -41,7 +41,7 @@ double TrainingStep::waited_s() const {
   return seconds;
 }
 
-// Returns the part of the batch in the loss of the step.
+// Returns what this batch adds to the loss of the step.
 double TrainingStep::backward(const data::Batch& batch, const recipe::EpochRow& epoch, bool last) {
   const auto [images, labels] = tensors_over(batch);
   const double part = static_cast<double>(batch.count) /
@@ -67,8 +67,8 @@ Result<StepOutcome> TrainingStep::take(std::int64_t step, TrainingBatches& batch
   if (first_traced_ >= 0 && taken_ == first_traced_) trace(true);
   if (first_traced_ >= 0 && taken_ == first_traced_ + kTracedSteps) trace(false);
   ++taken_;
-  const recipe::EpochRow& epoch = setup_.plan.epoch_of(step);
-  const double epoch_now = setup_.plan.epoch_at(step);
+  const recipe::EpochRow& epoch = setup_.epoch_table.epoch_of(step);
+  const double epoch_now = setup_.epoch_table.epoch_at(step);
   StepOutcome outcome{.totals = {.steps = 1}, .rate = recipe::learning_rate_at(rates_, epoch_now)};
   setup_.optimizer->zero_grad(true);
   setup_.network->seed_dropout(

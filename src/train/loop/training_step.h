@@ -1,9 +1,9 @@
-// training_step.h - one training step of one rank: forward and backward of each of its batches, the
-// mean of the gradients over ranks, the update.
+// training_step.h - one training step of one rank: forward and backward of its batches, the mean of
+// the gradients over the ranks, the update.
 //
-// A step of several batches accumulates their gradients before any is sent. The weight of a sample
-// in the gradient of the step does not depend on the number of ranks and batches: a batch without
-// its broken images weighs less.
+// If a step has several batches, it adds up their gradients before any is sent. Every sample has
+// the same weight in the gradient of the step, for any number of ranks and batches. So a batch with
+// broken images, which are left out, weighs less.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@
 namespace sluice::train {
 
 struct StepOutcome {
-  StepTotals totals;     // of this rank, without seconds
+  StepTotals totals;     // of this rank; `seconds` is not set
   double rate = 0;       // learning rate
   bool skipped = false;  // after an overflow
   std::string warning;   // about the overflow
@@ -28,16 +28,16 @@ struct StepOutcome {
 // Thread-safety: one thread at a time.
 class TrainingStep {
  public:
-  // Setup and recipe must outlive it.
+  // `setup` and `recipe` must outlive it.
   TrainingStep(TrainingSetup& setup, const recipe::Recipe& recipe);
 
   // Takes the batches of the step from `batches`. Throws Error, as DataParallel does.
   Result<StepOutcome> take(std::int64_t step, TrainingBatches& batches);
-  // With double buffering: completes the update that the last step has started.
+  // With double buffering: applies the last step's gradients, which are still in flight.
   void flush();
 
-  // Records some of the next `steps` steps in setup.traced, part by part: eight of them, after the
-  // first ten or from the middle of a short run.
+  // Records eight of the next `steps` steps in setup.traced: those after the first ten, or in a
+  // short run those from its middle on.
   void trace_some(std::int64_t steps);
 
  private:
@@ -54,7 +54,7 @@ class TrainingStep {
   const recipe::Recipe& recipe_;
   recipe::LearningRateSchedule rates_;
   RmspropWarmUp* warm_up_;  // null with another optimizer
-  Timeline* timeline_;      // of the current step
+  Timeline* timeline_;      // records the current step
   std::int64_t taken_ = 0;
   std::int64_t first_traced_ = -1;  // -1: no step is traced
 };

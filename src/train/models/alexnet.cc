@@ -1,5 +1,5 @@
-// alexnet.cc - AlexNet in a single tower (Krizhevsky 2014, "One weird trick"), also with batch
-// norms after its convolutions, which large batches need.
+// alexnet.cc - AlexNet in a single tower (Krizhevsky 2014, "One weird trick"); for large batches, a
+// variant with batch norms after its convolutions.
 #include <ATen/Context.h>
 #include <torch/nn/modules/linear.h>
 
@@ -67,7 +67,7 @@ class AlexNet final : public Model {
   torch::Tensor dropped_out(const torch::Tensor& x) {
     if (!is_training()) return x;
     if (!random_.defined() || random_.device() != x.device()) {
-      // Only the default generator of a device is available without the headers of the device.
+      // A generator can be created only with the headers of its device, so clone the default one.
       at::Generator shared = at::globalContext().defaultGenerator(x.device());
       const std::lock_guard lock{shared.mutex()};
       random_ = shared.clone();

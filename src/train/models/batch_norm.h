@@ -1,7 +1,7 @@
-// batch_norm.h - the batch norm of the networks of this folder. Each rank normalises by its own
+// batch_norm.h - the batch norm of the networks in this folder. Each rank normalises by its own
 // batches, unless the batch norm is synchronised.
 //
-// Names, values and, at one rank, bits are those of torch::nn::BatchNorm2d.
+// It has the names and values of torch::nn::BatchNorm2d, and with one rank the same bits.
 #pragma once
 
 #include <torch/nn/modules/batchnorm.h>
@@ -23,9 +23,9 @@ class BatchNormImpl final
 
   torch::Tensor forward(const torch::Tensor& input);
 
-  // From now on normalises by the batches of all ranks of `group`, as sync_batch_norm.h does.
+  // From now on, normalises by the batches of all ranks of `group`, as SyncBatchNorm does.
   void synchronise(const Communicator& group);
-  // From now on the running statistics are those of the last batch alone (PFN, 2017).
+  // From now on, the running statistics are those of the last batch only (PFN, 2017).
   void keep_last_batch();
   // The time spent waiting for other ranks so far.
   double waited_s() const { return synchronised_.is_empty() ? 0 : synchronised_->waited_s(); }
@@ -39,17 +39,18 @@ class BatchNormImpl final
 };
 TORCH_MODULE(BatchNorm);
 
-// All apply to every batch norm in `network`. `group` must serve nothing else.
+// These functions apply to every batch norm in `network`. `group` must not be used for anything
+// else.
 void synchronise_batch_norms(torch::nn::Module& network, const Communicator& group);
 void keep_last_batches(torch::nn::Module& network);
 double seconds_waited(const torch::nn::Module& network);
 
-// The running statistics of a network are the average over all ranks as long as this lives; then
-// each rank has its own again.
+// While this object exists, the running statistics of a network are the average over all ranks. Its
+// destructor restores each rank's own statistics.
 //
-// Batch norms that are not synchronised have statistics of their own at every rank. An evaluation
-// or an export uses the average. Training goes on with the statistics of each rank, so an
-// evaluation does not change it.
+// Batch norms that are not synchronised have different statistics at every rank. An evaluation or
+// an export uses the average; training goes on with each rank's own statistics, so an evaluation
+// does not change it.
 class AveragedStatistics {
  public:
   // Every rank must call it. Throws Error, as Work::wait() does. `network` must outlive it.

@@ -19,7 +19,8 @@ std::shared_ptr<Model> make_resnet20(const recipe::ModelInput& input);
 std::shared_ptr<Model> make_resnet(const recipe::ModelInput& input, std::array<int, 4> blocks,
                                    bool bottleneck);
 
-// The last scale of each residual block, for zero_init_last_gamma; empty for other networks.
+// The scale of the last batch norm in each residual block, for zero_init_last_gamma; empty for
+// other networks.
 std::vector<torch::Tensor> last_gammas(const Model& model);
 
 struct ConvolutionWindow {
@@ -32,7 +33,7 @@ struct ConvolutionWindow {
 torch::nn::Conv2d convolution(int in, int out, ConvolutionWindow window = {});
 
 // The size of an image after a convolution or pooling.
-constexpr int slid(int image, int kernel, int stride = 1, int padding = 0) {
+constexpr int size_after_window(int image, int kernel, int stride = 1, int padding = 0) {
   return (image + 2 * padding - kernel) / stride + 1;
 }
 

@@ -43,14 +43,14 @@ constexpr std::array kMakers{
     Maker{"alexnet_bn", [](const recipe::ModelInput& input) { return make_alexnet(input, true); }},
 };
 
-double part(std::int64_t of, std::int64_t whole) {
-  return static_cast<double>(of) / static_cast<double>(whole);
+double ratio(std::int64_t part, std::int64_t whole) {
+  return static_cast<double>(part) / static_cast<double>(whole);
 }
 
-// Draws weights from normal distributions that about keep the variance of activations. A
-// convolution without bias is followed by a batch norm: its variance is 2 / fan-out (He et al.
+// Draws weights from normal distributions that approximately preserve the variance of activations.
+// A convolution without bias is followed by a batch norm: its variance is 2 / fan-out (He et al.
 // 2015). With a bias it is 1 / fan-in, because pooling restores the variance that rectified units
-// remove. The classifier starts small. Batch norms start with scale one and shift zero.
+// remove. The classifier starts with small weights, batch norms with scale one and shift zero.
 void initialize(Model& model, std::uint64_t seed) {
   const torch::NoGradGuard no_grad;
   const std::vector<std::shared_ptr<torch::nn::Module>> modules = model.modules(false);
@@ -62,12 +62,12 @@ void initialize(Model& model, std::uint64_t seed) {
     if (const auto* const convolution = module->as<torch::nn::Conv2d>()) {
       weight = convolution->weight;
       bias = convolution->bias;
-      variance = bias.defined() ? part(weight.size(0), weight.numel())
-                                : 2 * part(weight.size(1), weight.numel());
+      variance = bias.defined() ? ratio(weight.size(0), weight.numel())
+                                : 2 * ratio(weight.size(1), weight.numel());
     } else if (const auto* const linear = module->as<torch::nn::Linear>()) {
       weight = linear->weight;
       bias = linear->bias;
-      variance = part(1, weight.size(1));
+      variance = ratio(1, weight.size(1));
     } else {
       continue;
     }
@@ -90,7 +90,7 @@ torch::nn::Conv2d convolution(int in, int out, ConvolutionWindow window) {
 }
 
 Result<std::shared_ptr<Model>> make_model(std::string_view name, const ModelOptions& options) {
-  // The model table refuses images that are too small.
+  // model_table() fails for an unknown name, and for images that are too small.
   const Result<recipe::ModelTable> table = recipe::model_table(name, options.input);
   if (!table.ok()) return table.status();
   const auto* const maker =

@@ -1,8 +1,8 @@
-// models.h - the networks of recipe/models.h, by the same names, built with libtorch; their loss.
+// models.h - builds the networks of recipe/models.h, by the same names, with libtorch; their loss.
 //
-// The weights and the dropout of a model depend on seeds alone: the same seed gives the same bits
-// at every rank. The process-wide generator of torch is never used, because ranks that are threads
-// of one process would share it.
+// The weights and the dropout of a model depend only on seeds: the same seed gives the same bits at
+// every rank. They never use the process-wide generator of torch, because ranks that are threads of
+// one process would share it.
 #pragma once
 
 #include <torch/nn/module.h>
@@ -21,15 +21,15 @@ class Model : public torch::nn::Module {
   // Takes images (n, channels, image, image), returns one score for each class (n, classes).
   virtual torch::Tensor forward(const torch::Tensor& images) = 0;
 
-  // The dropout of the next forward is a function of this number. Other models have no dropout.
+  // Seeds the dropout of the next forward. The default does nothing, for models without dropout.
   virtual void seed_dropout(std::uint64_t seed);
 };
 
 struct ModelOptions {
   recipe::ModelInput input;
   std::uint64_t seed = 0;
-  // The last scale of every residual block starts at zero, so a block starts as its shortcut
-  // (Goyal et al. 2017).
+  // The last batch norm of every residual block starts with scale zero, so the block starts as its
+  // shortcut (Goyal et al. 2017).
   bool zero_init_last_gamma = false;
 };
 

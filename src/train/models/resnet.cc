@@ -1,5 +1,5 @@
-// resnet.cc - residual networks (He et al. 2016). Those for large images have the stride of a
-// bottleneck at its 3x3 convolution ("v1.5"); those for small images are from section 4.2.
+// resnet.cc - residual networks (He et al. 2016). In those for large images, the 3x3 convolution of
+// a bottleneck has the stride ("v1.5"). Those for small images are from section 4.2 of the paper.
 #include <torch/nn/functional/padding.h>
 #include <torch/nn/modules/container/sequential.h>
 #include <torch/nn/modules/linear.h>
@@ -66,10 +66,10 @@ class Block final : public torch::nn::Module {
   torch::Tensor shortcut(const torch::Tensor& input) {
     if (!resizes()) return input;
     if (!downsample_.is_empty()) return downsample_->forward(input);
-    // Takes every other pixel. New channels are zero.
-    const torch::Tensor thinned =
+    // Keeps one pixel per stride in each direction. New channels are zero.
+    const torch::Tensor strided =
         input.slice(2, 0, {}, shape_.stride).slice(3, 0, {}, shape_.stride);
-    return torch::constant_pad_nd(thinned, {0, 0, 0, 0, 0, shape_.out - shape_.in});
+    return torch::constant_pad_nd(strided, {0, 0, 0, 0, 0, shape_.out - shape_.in});
   }
 
   BlockShape shape_;

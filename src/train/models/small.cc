@@ -6,13 +6,13 @@
 namespace sluice::train {
 namespace {
 
-// LeCun et al. 1998, with rectified units and max pooling.
+// LeNet of LeCun et al. 1998, but with rectified units and max pooling.
 class LeNet final : public Model {
  public:
   explicit LeNet(const recipe::ModelInput& input)
       : conv1_{register_module("conv1", convolution(input.channels, 6, {5, 1, 2, true}))},
         conv2_{register_module("conv2", convolution(6, 16, {5, 1, 0, true}))} {
-    const int side = slid(input.image / 2, 5) / 2;
+    const int side = size_after_window(input.image / 2, 5) / 2;
     fc1_ = register_module("fc1", torch::nn::Linear{16 * side * side, 120});
     fc2_ = register_module("fc2", torch::nn::Linear{120, 84});
     fc3_ = register_module("fc3", torch::nn::Linear{84, input.classes});
@@ -33,8 +33,8 @@ class LeNet final : public Model {
   torch::nn::Linear fc3_{nullptr};
 };
 
-// Three convolutions, each of which halves the image. Pooling comes before the batch norm, which
-// then has a quarter of the work.
+// Three convolutions. The first halves the image by its stride, the others by a pooling. Pooling
+// comes before the batch norm, which then has a quarter of the work.
 class SmallConv final : public Model {
  public:
   explicit SmallConv(const recipe::ModelInput& input)
@@ -44,7 +44,7 @@ class SmallConv final : public Model {
         bn2_{register_module("bn2", BatchNorm{32})},
         conv3_{register_module("conv3", convolution(32, 64))},
         bn3_{register_module("bn3", BatchNorm{64})} {
-    const int side = slid(input.image, 5, 2, 2) / 2 / 2;
+    const int side = size_after_window(input.image, 5, 2, 2) / 2 / 2;
     fc_ = register_module("fc", torch::nn::Linear{64 * side * side, input.classes});
   }
 

@@ -19,7 +19,7 @@ Status cannot(const char* what, const std::filesystem::path& path) {
   return {Code::InvalidInput, base::format("{} cannot be {}", path.string(), what)};
 }
 
-// The lines up to a step, without torn and foreign ones.
+// Returns the lines up to a step. Leaves out incomplete lines and lines that are not metrics.
 std::vector<std::string> lines_until(const std::filesystem::path& path, std::int64_t step) {
   std::vector<std::string> lines;
   std::ifstream file{path};

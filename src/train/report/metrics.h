@@ -18,14 +18,15 @@ namespace sluice::train {
 // Thread-safety: one thread at a time.
 class Metrics {
  public:
-  // Removes the lines of steps after `step`: a run that ended without a checkpoint wrote them, and
-  // the resumed run takes these steps again.
+  // Removes the lines of steps after `step`: the run wrote them after its last checkpoint, and the
+  // resumed run takes these steps again.
   static Result<Metrics> open(const std::filesystem::path& path, std::int64_t step);
 
-  // Writes at most about 500 lines while the time of a run grows tenfold.
+  // Leaves out reports so that at most about 500 lines are written while the elapsed time grows
+  // tenfold.
   void write(const StepReport& report);
   void write(const EvaluationReport& report);
-  // An error if a line could not be written.
+  // Is an error if a line could not be written.
   Status status() const;
 
  private:

@@ -71,7 +71,7 @@ ordered_json summary_json(const TrainingSummary& summary) {
   return json;
 }
 
-// Replaces the whole file, so it is never half a record.
+// Replaces the whole file by a rename, so readers never see half a record.
 Status replace(const std::filesystem::path& path, const std::string& text) {
   std::filesystem::path fresh = path;
   fresh += ".tmp";
@@ -125,10 +125,10 @@ Status write_run_record(const std::filesystem::path& path, const TrainerOptions&
 
 }  // namespace
 
-RunReporter::RunReporter(const TrainerOptions& options, TrainingEvents* events, bool leads)
+RunReporter::RunReporter(const TrainerOptions& options, TrainingEvents* events, bool is_rank_zero)
     : options_{options},
-      events_{leads && events != nullptr ? events : &no_events_},
-      leads_{leads} {}
+      events_{is_rank_zero && events != nullptr ? events : &no_events_},
+      is_rank_zero_{is_rank_zero} {}
 
 Status RunReporter::begin(const StartUp& start_up) {
   if (writes_files()) {
@@ -177,7 +177,7 @@ void RunReporter::evaluated(const EvaluationReport& report) {
 void RunReporter::checkpointed(const CheckpointReport& report) { events_->checkpointed(report); }
 
 void RunReporter::note(const std::string& sentence) {
-  if (!leads_) return;
+  if (!is_rank_zero_) return;
   notes_.push_back(sentence);
   events_->note(sentence);
 }

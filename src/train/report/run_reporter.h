@@ -1,10 +1,10 @@
-// run_reporter.h - reports the progress of a run: to the events of the caller, and in the folder of
-// the run.
+// run_reporter.h - reports the progress of a run to the caller's TrainingEvents and in the run
+// folder.
 //
-// run.json has settings, versions, commit, data and class names from the first step on; the end of
-// the run adds the summary. metrics.jsonl is in metrics.h. Only the reporter of rank 0 does
-// anything. A file that cannot be written once training goes on is reported as a note and does not
-// end it.
+// run.json has settings, versions, commit, data and class names from the first step on; at the end
+// of the run the summary is added. metrics.h describes metrics.jsonl. Only the reporter of rank 0
+// does anything. If a file cannot be written after training has begun, a note reports that, and
+// training goes on.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ namespace sluice::train {
 class RunReporter {
  public:
   // `options` and `events` must outlive it; `events` may be null.
-  RunReporter(const TrainerOptions& options, TrainingEvents* events, bool leads);
+  RunReporter(const TrainerOptions& options, TrainingEvents* events, bool is_rank_zero);
   RunReporter(const RunReporter&) = delete;
   RunReporter& operator=(const RunReporter&) = delete;
 
@@ -37,13 +37,13 @@ class RunReporter {
   const std::vector<std::string>& notes() const { return notes_; }
 
  private:
-  bool writes_files() const { return leads_ && !options_.run_folder.empty(); }
+  bool writes_files() const { return is_rank_zero_ && !options_.run_folder.empty(); }
   void check_metrics();
 
   const TrainerOptions& options_;
   TrainingEvents no_events_;
   TrainingEvents* events_;
-  bool leads_;
+  bool is_rank_zero_;
   std::optional<Metrics> metrics_;
   std::vector<std::string> notes_;
 };

@@ -33,7 +33,7 @@ void StepMeter::end(StepTotals& step) {
 }
 
 TotalsExchange::~TotalsExchange() {
-  // The sum arrives in our memory. A failure also reaches whoever waits for earlier collectives.
+  // The sum is written into our memory, so wait for it. Other collectives report a failure, too.
   try {
     if (work_) work_->wait();
   } catch (const Error&) {

@@ -1,4 +1,4 @@
-// step_totals.h - the numbers of training steps: measured at a rank, and summed over all.
+// step_totals.h - measurements of training steps at one rank, and their sums over all ranks.
 #pragma once
 
 #include <chrono>
@@ -13,11 +13,11 @@ namespace sluice::train {
 struct StepTotals {
   double steps = 0;
   double images = 0;
-  double loss = 0;  // mean over the samples of a step
+  double loss = 0;  // the mean over the samples of a step, summed over steps and ranks
   double seconds = 0;
   double waited_s = 0;        // for communication
-  double stop_requested = 0;  // greater than 0: at some rank
-  double diverged = 0;        // greater than 0: some rank had no finite loss for many steps
+  double stop_requested = 0;  // greater than 0: some rank got a request to stop
+  double diverged = 0;        // greater than 0: a rank's loss was not finite for many steps
 
   StepTotals& operator+=(const StepTotals& other);
 };
@@ -31,13 +31,13 @@ class StepMeter {
   // The first steps are slower than others: memory is allocated, kernels are chosen.
   static constexpr std::int64_t kWarmUp = 10;
 
-  // A step begins now.
+  // Call it when a step begins.
   void begin() { begin_ = std::chrono::steady_clock::now(); }
-  // The step ends now, and the next begins. Sets its seconds.
+  // Call it when the step ends; the next step begins. Sets step.seconds.
   void end(StepTotals& step);
 
   const StepTotals& all() const { return all_; }
-  // Without the warm-up. With no steps after the warm-up: all steps.
+  // The steps after the warm-up; all steps if there are none after it.
   const StepTotals& steady() const { return steady_.steps > 0 ? steady_ : all_; }
 
  private:
@@ -48,11 +48,11 @@ class StepMeter {
 
 // Sums the totals of all ranks in the background.
 //
-// Every few steps each rank sends its totals since the last time, and receives the sum that was
-// sent before, so nobody waits for it. The number of steps between follows from the summed time of
-// the steps. So all ranks send and receive after the same steps, and take the same decisions. With
-// slow steps a rank waits for the sum at once: this costs little beside a step, and a request to
-// stop takes effect earlier.
+// Every few steps each rank sends its totals since the last time, and receives the sum of the time
+// before, which has usually arrived. The number of steps in between is computed from the summed
+// time of the steps. So all ranks send and receive after the same steps, and make the same
+// decisions. If steps are slow, a rank waits for the sum at once: this costs little compared with a
+// step, and a request to stop takes effect earlier.
 //
 // Thread-safety: one thread at a time.
 class TotalsExchange {
@@ -66,11 +66,11 @@ class TotalsExchange {
   TotalsExchange(const TotalsExchange&) = delete;
   TotalsExchange& operator=(const TotalsExchange&) = delete;
 
-  // Called after every step. Returns a sum over all ranks when one has arrived; its steps may lie
-  // some time back. Throws Error, as Work::wait() does.
+  // Call it after every step. Returns a sum over all ranks if one has arrived; it may cover older
+  // steps. Throws Error, as Work::wait() does.
   std::optional<StepTotals> step(const StepTotals& own);
-  // The sum of all steps that step() has not returned. Every rank must call it, after the same
-  // step.
+  // Returns the sum of all steps that step() has not returned. Every rank must call it, after the
+  // same step.
   StepTotals finish();
 
  private:
@@ -79,7 +79,7 @@ class TotalsExchange {
 
   Communicator* communicator_;
   std::int64_t every_ = 1;  // steps
-  std::int64_t since_ = 0;
+  std::int64_t since_ = 0;  // steps since the last send
   bool slow_ = false;
   StepTotals own_;
   StepTotals in_flight_;
