@@ -9,8 +9,8 @@
 namespace sluice::recipe {
 namespace {
 
-double part(std::int64_t of, std::int64_t whole) {
-  return static_cast<double>(of) / static_cast<double>(whole);
+double part(std::int64_t count, std::int64_t whole) {
+  return static_cast<double>(count) / static_cast<double>(whole);
 }
 
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
@@ -46,7 +46,7 @@ Result<EpochRow> shared_step(const Recipe& recipe, int batch, int ranks) {
     return refusal(base::format("a global batch of {} cannot be shared evenly by {} ranks: {}",
                                 row.global_batch, ranks, nearest(ranks)));
   }
-  // The fewest backwards of equal size. None may be small, because batch norm needs its samples.
+  // The fewest backward passes of equal size. None may be small, because batch norm needs samples.
   const std::int64_t share = row.global_batch / ranks;
   const int most = static_cast<int>(std::min<std::int64_t>(share, batch));
   for (row.batch = most; 2 * row.batch > most; --row.batch) {
@@ -55,8 +55,8 @@ Result<EpochRow> shared_step(const Recipe& recipe, int batch, int ranks) {
     return row;
   }
   return refusal(
-      base::format("a global batch of {} is {} samples a rank, which cannot be split into equal "
-                   "backwards of about {}: {}",
+      base::format("a global batch of {} is {} samples per rank, which cannot be split into equal "
+                   "backward passes of about {}: {}",
                    row.global_batch, share, batch, nearest(whole)));
 }
 
@@ -64,7 +64,7 @@ Status enough_samples(const Recipe& recipe, const EpochRow& epoch, int ranks,
                       std::int64_t samples) {
   if (epoch.global_batch <= samples) return {};
   std::string product = base::format("{} x {} ranks", epoch.batch, ranks);
-  if (epoch.accumulate > 1) product += base::format(" x {} backwards", epoch.accumulate);
+  if (epoch.accumulate > 1) product += base::format(" x {} backward passes", epoch.accumulate);
   std::string fits = base::format("use at most {} ranks", samples);
   if (samples >= ranks) {
     fits = recipe.global_batch > 0
@@ -75,7 +75,7 @@ Status enough_samples(const Recipe& recipe, const EpochRow& epoch, int ranks,
                               epoch.global_batch, product, fits));
 }
 
-// How often an action was due until `epoch`. Multiples of `every` round, hence the tolerance.
+// How often an action was due until `epoch`. Multiples of `every` are rounded, hence the tolerance.
 double times_due(double first, double every, double epoch) {
   constexpr double kRounding = 1e-9;
   return epoch < first - kRounding ? 0 : std::floor((epoch - first) / every + kRounding) + 1;

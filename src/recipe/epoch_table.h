@@ -21,11 +21,11 @@ namespace sluice::recipe {
 struct EpochRow {
   std::int64_t first_step = 0;
   std::int64_t steps = 0;
-  int batch = 0;                       // samples of a rank in one backward
-  int accumulate = 1;                  // backwards of a step
+  int batch = 0;                       // samples of a rank in one backward pass
+  int accumulate = 1;                  // backward passes of a step
   std::int64_t global_batch = 0;       // batch x ranks x accumulate
   std::int64_t first_sample = 0;       // position in the stream of first_step
-  std::int64_t steps_of_an_epoch = 0;  // of the whole epoch, if the training ends within this one
+  std::int64_t steps_of_an_epoch = 0;  // of the whole epoch, even if the training ends within it
 };
 
 struct EpochTable {
@@ -47,7 +47,7 @@ struct EpochTable {
 };
 
 // Fails if the samples do not fill one global batch, or if the ranks cannot share it evenly. The
-// error says which values would work.
+// error suggests values that work.
 Result<EpochTable> make_epoch_table(const Recipe& recipe, int ranks, std::int64_t samples);
 
 // Whether the recipe evaluates, or saves a checkpoint, after `step`. After the last step both are

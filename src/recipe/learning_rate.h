@@ -41,7 +41,8 @@ struct LearningRateSchedule {
 
 double learning_rate_at(const LearningRateSchedule& schedule, double position);
 
-// The recipe's schedule, by epochs. The recipe's scaling rule is applied to the first global batch.
+// The recipe's schedule; its positions are epochs. Scales the learning rate for the first global
+// batch, by the recipe's rule.
 LearningRateSchedule learning_rate_schedule(const Recipe& recipe, const EpochTable& table);
 // The learning rate of a step.
 double learning_rate_at(const Recipe& recipe, const EpochTable& table, std::int64_t step);

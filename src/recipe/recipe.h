@@ -22,13 +22,13 @@ namespace sluice::recipe {
 
 // How the learning rate follows the global batch.
 enum class LearningRateScaling : std::uint8_t { Linear, Sqrt, None };
-// The samples that do not fill the last step of an epoch. Drop: they are left out. Fill: the step
-// takes the missing samples from the next shuffle, which the next epoch still reads from its start.
-// RunOn: the step spans two epochs.
+// What happens to samples that do not fill the last step of an epoch. Drop: they are left out.
+// Fill: the step takes the missing samples from the next shuffle; the next epoch still reads that
+// shuffle from its start. RunOn: the step spans two epochs.
 enum class EpochEnd : std::uint8_t { Drop, Fill, RunOn };
-// Local: statistics of each rank's own batch; the running means are averaged over the ranks before
-// validation. Synchronised: statistics of all ranks' batches. LastBatch: as Local, but validation
-// uses the statistics of the last batch alone, averaged over the ranks.
+// Local: each rank uses the statistics of its own batch; before validation, the running means are
+// averaged over the ranks. Synchronised: all ranks use the statistics of all batches. LastBatch: as
+// Local, but validation uses only the statistics of the last batch, averaged over the ranks.
 enum class BatchNormMode : std::uint8_t { Local, Synchronised, LastBatch };
 enum class OptimizerKind : std::uint8_t { Sgd, Lars, RmspropWarmUp };
 enum class DecayKind : std::uint8_t { Constant, Step, Polynomial };
@@ -43,8 +43,8 @@ struct BatchPhase {
   bool operator==(const BatchPhase&) const = default;
 };
 
-// The learning rate is `factor` times its base from position `at` on. Drops are in order of
-// positions.
+// From position `at` on, the learning rate is `factor` times its base. Drops are in order of
+// position.
 struct LearningRateDrop {
   double at = 0;
   double factor = 1;
@@ -68,15 +68,15 @@ struct Recipe {
   double label_smoothing = 0;
 
   AugmentationKind augmentation = AugmentationKind::None;
-  double augmentation_epochs = 0;  // augmented epochs; 0: all
+  double augmentation_epochs = 0;  // number of augmented epochs; 0: all
   bool flip = true;                // mirror augmented images at random
   int padding = 4;                 // Shift: largest shift in pixels
   Interval crop_area{0.08, 1};     // ResizedCrop: fraction of the image
   Interval crop_aspect{3.0 / 4, 4.0 / 3};
 
   double epochs = 1;
-  int batch = 32;                 // samples of a rank in one backward
-  std::int64_t global_batch = 0;  // of the first step, by accumulation; 0: batch x ranks
+  int batch = 32;                 // samples of a rank in one backward pass
+  std::int64_t global_batch = 0;  // of the first step, reached by accumulation; 0: batch x ranks
   std::vector<BatchPhase> batch_phases;
   EpochEnd epoch_end = EpochEnd::Drop;
 
@@ -153,8 +153,9 @@ RecipeSettings settings_of(const Recipe& recipe);
 Result<Recipe> recipe_of(const std::map<std::string, std::string>& settings,
                          const std::string& source);
 
-// Where the value of a key comes from: the entry of the file's [source] table, a tag and perhaps a
-// note ("[R] explorer.py"), or "" if there is none; "--set"; or "default".
+// The source of a key's value. For a key of the file, its entry in the [source] table, a tag and
+// perhaps a note ("[R] explorer.py"), or "" if it has none. For an override "--set", else
+// "default".
 std::string source_of(const Recipe& recipe, std::string_view key);
 
 // Whether a training that has done `epochs_done` epochs with the settings `then` may resume with

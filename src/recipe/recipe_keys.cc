@@ -94,11 +94,11 @@ constexpr std::array kKeys{
               .resumable = true},
 
     RecipeKey{.name = "model",
-              .about = "the network, by name",
+              .about = "name of the model",
               .kind = TextKey{&Recipe::model, check_model},
               .required = true},
     RecipeKey{.name = "image",
-              .about = "height and width of the network's input",
+              .about = "height and width of the model's input",
               .kind = IntegerKey{&Recipe::image, 1, 4096}},
     RecipeKey{.name = "zero_init_last_gamma",
               .about = "the last scale of every residual block starts at zero",
@@ -130,7 +130,7 @@ constexpr std::array kKeys{
               .about = "smallest and largest fraction of an image that `resized_crop` takes",
               .kind = IntervalKey{&Recipe::crop_area, 0.001, 1}},
     RecipeKey{.name = "crop_aspect",
-              .about = "its smallest and largest width / height",
+              .about = "smallest and largest width / height of that part",
               .kind = IntervalKey{&Recipe::crop_aspect, 0.01, 100}},
 
     RecipeKey{.name = "epochs",
@@ -139,20 +139,21 @@ constexpr std::array kKeys{
               .required = true,
               .resumable = true},
     RecipeKey{.name = "batch",
-              .about = "samples of a rank in one backward",
+              .about = "samples of a rank in one backward pass",
               .kind = IntegerKey{&Recipe::batch, 1, kMostBatch},
               .required = true},
     RecipeKey{.name = "global_batch",
-              .about = "samples of all ranks in a step; gradients are accumulated over backwards "
-                       "of at most `batch` samples; 0: batch x ranks",
+              .about = "samples of all ranks in a step; gradients are accumulated over backward "
+                       "passes of at most `batch` samples; 0: batch x ranks",
               .kind = IntegerKey{&Recipe::global_batch, 0, 1 << 30}},
     RecipeKey{.name = "batch_phases",
               .about = "batch from an epoch on, `[[30, 64]]`; `global_batch` grows in proportion",
               .kind = kBatchPhases},
     RecipeKey{.name = "epoch_end",
-              .about = "samples that do not fill an epoch's last step: `drop` leaves them out, "
-                       "`fill` takes what is missing from the next shuffle, `run_on` lets a step "
-                       "span two epochs",
+              .about =
+                  "samples that do not fill an epoch's last step: `drop` leaves them out, "
+                  "`fill` takes the missing samples from the next shuffle, `run_on` lets a step "
+                  "span two epochs",
               .kind = word<&Recipe::epoch_end>(kEpochEnds)},
 
     RecipeKey{.name = "rate",
@@ -237,7 +238,7 @@ constexpr std::array kKeys{
                        "does not support it",
               .kind = word<&Recipe::compute>(kTypes)},
     RecipeKey{.name = "loss_scaling",
-              .about = "scale the loss so that small gradients survive in 16 bits",
+              .about = "scale the loss so that small gradients do not vanish in 16 bits",
               .kind = SwitchKey{&Recipe::loss_scaling}},
     RecipeKey{.name = "wire",
               .about = "wire type of gradients between nodes: `f32`, `f16` or `bf16`",
@@ -253,7 +254,7 @@ constexpr std::array kKeys{
               .about = "send gradients during the next step and apply them one step late",
               .kind = SwitchKey{&Recipe::double_buffering}},
     RecipeKey{.name = "sparsity",
-              .about = "fraction of all gradients that a step keeps as residual instead of sending",
+              .about = "fraction of all gradients that a step keeps as residual and does not send",
               .kind = NumberKey{&Recipe::sparsity, 0, 0.9999}},
     RecipeKey{.name = "sparse_chunk",
               .about = "elements of a gradient chunk, which is sent or kept as a whole",

@@ -1,4 +1,4 @@
-// recipe_keys.h - the keys of a recipe: one table for reading, for writing and for docs/recipes.md.
+// recipe_keys.h - the keys of a recipe, in one table for reading, writing and docs/recipes.md.
 #pragma once
 
 #include <array>
@@ -26,7 +26,7 @@ struct IntegerKey {
   std::int64_t least;
   std::int64_t most;
 };
-// A number, or a text with a unit: "4M".
+// An integer, or a text with a unit: "4M".
 struct BytesKey {
   std::size_t Recipe::*field;
   std::int64_t least;
@@ -39,7 +39,7 @@ struct TextKey {
   std::string Recipe::*field;
   Status (*check)(const std::string& text);  // null: any text is valid
 };
-// One of a list of words, which are an enum's values in order.
+// One of `words`. They stand for the values of an enum, in its order.
 struct WordKey {
   std::span<const std::string_view> words;
   std::size_t (*value)(const Recipe& recipe);
@@ -55,7 +55,7 @@ struct IntervalKey {
 struct CountsKey {
   std::vector<int> Recipe::*field;
 };
-// [[30, 0.1], [60, 0.01]]: an epoch and a value each, in order of epochs.
+// [[30, 0.1], [60, 0.01]]: pairs of an epoch and a value, in order of epochs.
 using EpochPair = std::array<double, 2>;
 struct EpochPairsKey {
   std::string_view what;  // name of the second number

@@ -1,5 +1,5 @@
-// For any bytes: the parser returns a recipe or an error in one sentence. A recipe that was read is
-// written and read back unchanged, and an epoch table is made or is an error.
+// For any bytes, the parser must return a recipe or an error of one sentence. A recipe that it has
+// read must be written and read back unchanged, and its epoch table must be made or be an error.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -9,6 +9,7 @@
 #include <string>
 
 #include "recipe/epoch_table.h"
+#include "recipe/learning_rate.h"
 #include "recipe/recipe.h"
 
 namespace {
@@ -19,18 +20,19 @@ void require(bool holds, const char* what) {
   std::abort();
 }
 
-void plan(const sluice::recipe::Recipe& recipe) {
+void check_epoch_table(const sluice::recipe::Recipe& recipe) {
   constexpr std::int64_t kSamples = 1000;
   for (const int ranks : {1, 3}) {
-    const auto planned = sluice::recipe::make_epoch_table(recipe, ranks, kSamples);
-    if (!planned.ok()) continue;
-    const sluice::recipe::EpochTable& plan = planned.value();
-    for (const std::int64_t step : {std::int64_t{0}, plan.steps / 2, plan.steps - 1}) {
-      require(plan.first_sample(step) >= 0, "a step before the first sample");
-      require(plan.epoch_at(step) <= recipe.epochs, "a step after the last epoch");
-      require(sluice::recipe::learning_rate_at(recipe, plan, step) >= 0, "a rate below 0, or none");
+    const auto made = sluice::recipe::make_epoch_table(recipe, ranks, kSamples);
+    if (!made.ok()) continue;
+    const sluice::recipe::EpochTable& table = made.value();
+    for (const std::int64_t step : {std::int64_t{0}, table.steps / 2, table.steps - 1}) {
+      require(table.first_sample(step) >= 0, "a step before the first sample");
+      require(table.epoch_at(step) <= recipe.epochs, "a step after the last epoch");
+      require(sluice::recipe::learning_rate_at(recipe, table, step) >= 0,
+              "a learning rate below 0 or NaN");
     }
-    require(sluice::recipe::evaluates_after(recipe, plan, plan.steps - 1),
+    require(sluice::recipe::evaluates_after(recipe, table, table.steps - 1),
             "no evaluation at the end");
   }
 }
@@ -55,6 +57,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
           "a written recipe reads differently");
   require(sluice::recipe::may_resume({settings.begin(), settings.end()}, 0, recipe.value()).ok(),
           "a recipe cannot continue itself");
-  plan(recipe.value());
+  check_epoch_table(recipe.value());
   return 0;
 }

@@ -1,5 +1,6 @@
-// For any bytes: the parser returns a schedule or an error in one sentence. A schedule that was
-// read is printed and read back unchanged, and verify() returns a proof without a crash.
+// For any bytes, the parser must return a schedule or an error of one sentence. A schedule that it
+// has read must be printed and read back unchanged, and verify() must return a proof without a
+// crash.
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -24,7 +25,7 @@ std::string printed(const sluice::Schedule& schedule) {
   return out.str();
 }
 
-// Limits one input to milliseconds: a file of a few bytes can have 32,768 ranks.
+// Limits the time of one input to milliseconds: a file of a few bytes can have 32,768 ranks.
 bool is_small(const sluice::Schedule& schedule) {
   constexpr std::int64_t kMaxPositions = 1 << 16;
   const auto& first = schedule.programs.front();

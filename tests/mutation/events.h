@@ -1,6 +1,7 @@
-// events.h - the events of a schedule and their waits: the sections Operations, Matching, Order and
-// windows of docs/execution-model.md. With interpreter.h it is the oracle for verify(), written
-// from that page alone.
+// events.h - the events of a schedule, and which of them wait for each other.
+//
+// Together with interpreter.h this is the oracle for verify(). It was written only from the page
+// docs/execution-model.md: the sections Operations, Matching, and Order and windows.
 #pragma once
 
 #include <deque>
@@ -21,10 +22,10 @@ struct Access {
   bool writes = false;
 };
 
-// A receive with its sends, or a local operation: the target becomes the sum of the sources.
+// A receive with its sends, or a local operation. The target becomes the sum of the sources.
 struct OracleEvent {
-  std::vector<Access> accesses;  // the target, then the sources
-  std::vector<int> then = {};    // the events that wait for it
+  std::vector<Access> accesses;     // the target, then the sources
+  std::vector<int> followers = {};  // the events that wait for it
 
   const Access& target() const { return accesses.front(); }
   std::span<const Access> sources() const { return std::span{accesses}.subspan(1); }
@@ -47,7 +48,7 @@ struct Events {
            covers(b.target().range, a.target().range.first);
   }
   void order(int first, int second) {
-    list[first].then.push_back(second);
+    list[first].followers.push_back(second);
     ++waits[second];
   }
 };
@@ -67,7 +68,8 @@ inline void order_conflicts(Events& events) {
     }
 }
 
-// With a window of one or an unbounded one. REQUIRES: all ranks, buffers and chunks exist.
+// The events for a window of one or for an unbounded window. REQUIRES: all ranks, buffers and
+// chunks exist.
 inline Events events_of(const Schedule& schedule, bool window_of_one) {
   std::map<std::pair<Rank, Rank>, std::deque<Access>> sent;
   for (Rank rank = 0; rank < schedule.shape.ranks; ++rank)

@@ -18,8 +18,8 @@ constexpr std::uint64_t scramble(std::uint64_t x) {  // the finaliser of splitmi
   return x ^ (x >> 31);
 }
 
-// A sum that no sum of other contributions equals, and the bits of a floating-point sum: an
-// addition that is commutative, but not associative.
+// `sum` differs for different sets of contributions. `bits` stands for the bits of a floating-point
+// sum: this addition is commutative, but not associative.
 struct Number {
   std::uint64_t sum = 0;
   std::uint64_t bits = 0;
@@ -51,7 +51,8 @@ struct Term {
   friend bool operator==(const Term&, const Term&) = default;
 };
 
-// Returns "" or the fault. Value{} is nothing, Value{rank, chunk} is a contribution.
+// Returns "" or the fault. Value{} stands for memory that was never written, Value{rank, chunk} for
+// a contribution.
 template <class Value>
 std::string run(const Schedule& schedule, const Events& events, std::mt19937_64& random) {
   if (events.malformed) return "malformed";
@@ -63,7 +64,7 @@ std::string run(const Schedule& schedule, const Events& events, std::mt19937_64&
     const auto ready = std::find_if(next, order.end(), [&](int event) { return !waits[event]; });
     if (ready == order.end()) return "stuck";
     std::iter_swap(next, ready);
-    for (const int waiting : events.list[*next].then) --waits[waiting];
+    for (const int waiting : events.list[*next].followers) --waits[waiting];
   }
   const auto& [collective, ranks, grid, root, segments] = schedule.shape;
   std::vector<std::vector<Value>> memory(ranks);         // each rank's buffers

@@ -10,7 +10,7 @@ namespace {
 
 enum class Kind : std::uint8_t { Send, Receive, Local };
 
-// An operation that can be changed; those of a Program cannot.
+// An operation that can be changed, unlike those of a Program.
 struct Operation {
   Kind kind;
   int step;
@@ -91,7 +91,7 @@ class RankMutants {
 
   int chunks() const { return original_.chunking().chunks(); }
   std::string describe(std::size_t at, const std::string& change) const;
-  // Visits the program with these operations, or the original program with one of them replaced.
+  // Visits the program with these operations, or the original program with one operation replaced.
   void yield(const std::vector<Operation>& operations, std::size_t at, const std::string& change);
   void yield(std::size_t at, const Operation& replacement, const std::string& change);
 

@@ -13,7 +13,7 @@
 
 namespace sluice::mutation {
 
-// Called with the mutant, which is valid during the call, and a description in one line.
+// Receives the mutant, which is valid during the call, and a description of one line.
 using MutantVisitor = std::function<void(const Schedule& mutant, const std::string& description)>;
 
 void for_each_mutant(const Schedule& schedule, const MutantVisitor& visit);

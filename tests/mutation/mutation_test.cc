@@ -1,9 +1,10 @@
 // mutation_test.cc - every mutant of every built-in schedule, and every pair of mutations of small
 // schedules.
 //
-// A mutant that verify() accepts must be right in every run of the interpreter. Nearly all mutants
-// that it rejects must fail there or have a race, which does not show in every run. So verify() is
-// not too strict, and the interpreter finds faults. It does not find values that are never used.
+// If verify() accepts a mutant, every run of the interpreter must be right. Nearly all mutants that
+// it rejects must fail in the interpreter or have a race; a race does not show in every run. This
+// shows that verify() is not too strict and that the interpreter finds faults. The interpreter does
+// not find values that are never used.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -44,7 +45,7 @@ constexpr int kRunsOfRejected = 8;
 constexpr std::size_t kMostToPair =
     150;  // mutants of a schedule; the number of pairs is its square
 constexpr int kThreads = 2;
-constexpr std::size_t kMostFailures = 5;  // printed for an algorithm
+constexpr std::size_t kMostFailures = 5;  // printed per algorithm
 
 enum class Mutations : std::uint8_t { One, Two };
 
@@ -52,10 +53,10 @@ struct Counts {
   std::int64_t schedules = 0;
   std::int64_t mutants = 0;
   std::int64_t rejected = 0;
-  std::int64_t shown = 0;  // of the rejected ones, those that fail in some run
-  std::int64_t races = 0;  // of the other rejected ones, those with a race
+  std::int64_t shown = 0;  // rejected mutants that fail in some run
+  std::int64_t races = 0;  // other rejected mutants that have a race
   std::int64_t accepted = 0;
-  std::int64_t confirmed = 0;  // of the accepted ones, those that are right in every run
+  std::int64_t confirmed = 0;  // accepted mutants that are right in every run
 
   Counts& operator+=(const Counts& other) {
     schedules += other.schedules;
@@ -154,10 +155,10 @@ Outcome interpret(const Schedule& schedule, int runs, std::mt19937_64& random) {
   return outcome;
 }
 
-// Judges the mutants of all shapes of one algorithm, on kThreads threads.
-class Hunt {
+// Checks the mutants of all shapes of one algorithm, on kThreads threads.
+class MutantCheck {
  public:
-  Hunt(const Algorithm& algorithm, Mutations mutations)
+  MutantCheck(const Algorithm& algorithm, Mutations mutations)
       : algorithm_{algorithm}, mutations_{mutations}, shapes_{shapes_of(algorithm)} {}
 
   void run() {
@@ -172,15 +173,15 @@ class Hunt {
  private:
   void take_shapes() {
     for (std::size_t i = next_++; i < shapes_.size(); i = next_++) {
-      const Counts counts = hunt(shapes_[i], i);
+      const Counts counts = check(shapes_[i], i);
       const std::lock_guard lock{mutex_};
       counts_[shapes_[i].collective] += counts;
     }
   }
 
-  Counts hunt(const Shape& asked, std::uint64_t seed) {
+  Counts check(const Shape& requested, std::uint64_t seed) {
     std::mt19937_64 random{seed};
-    const Shape shape = complete_shape(algorithm_, asked).value();
+    const Shape shape = complete_shape(algorithm_, requested).value();
     const Schedule schedule = build_schedule(algorithm_, shape);
     const Proof proof = verify(schedule);
     if (!proof.proven) fail(schedule, "not mutated", "is not proven: " + proof.reason);
@@ -189,16 +190,16 @@ class Hunt {
       fail(schedule, "not mutated", "fails: " + outcome.fault);
 
     Counts counts{.schedules = 1};
-    const auto judge_next = [&](const Schedule& mutant, const std::string& description) {
+    const auto check_mutant = [&](const Schedule& mutant, const std::string& description) {
       if (mutant == schedule) return;  // it swapped two equal operations, or undid a mutation
-      judge(mutant, description, random, counts);
+      compare(mutant, description, random, counts);
     };
     if (mutations_ == Mutations::One) {
-      for_each_mutant(schedule, judge_next);
+      for_each_mutant(schedule, check_mutant);
     } else if (count_mutants(schedule) <= kMostToPair) {
       for_each_mutant(schedule, [&](const Schedule& mutant, const std::string& first) {
         for_each_mutant(mutant, [&](const Schedule& again, const std::string& second) {
-          judge_next(again, first + "; " + second);
+          check_mutant(again, first + "; " + second);
         });
       });
     } else {
@@ -207,8 +208,8 @@ class Hunt {
     return counts;
   }
 
-  void judge(const Schedule& mutant, const std::string& description, std::mt19937_64& random,
-             Counts& counts) {
+  void compare(const Schedule& mutant, const std::string& description, std::mt19937_64& random,
+               Counts& counts) {
     ++counts.mutants;
     const Proof proof = verify(mutant);
     const int runs = proof.proven ? kRuns : kRunsOfRejected;
@@ -256,15 +257,15 @@ class Mutation : public testing::TestWithParam<const Algorithm*> {
     for (const auto& [mutations, counts] : totals) print_row("all", "", mutations, counts);
   }
 
-  static void hunt(Mutations mutations) {
+  static void check(Mutations mutations) {
     const std::string algorithm{GetParam()->name};
-    Hunt hunt{*GetParam(), mutations};
-    hunt.run();
-    for (const std::string& failure : hunt.failures())
+    MutantCheck mutants{*GetParam(), mutations};
+    mutants.run();
+    for (const std::string& failure : mutants.failures())
       ADD_FAILURE() << algorithm << ", " << failure;
 
     Counts sum;
-    for (const auto& [collective, counts] : hunt.counts()) {
+    for (const auto& [collective, counts] : mutants.counts()) {
       print_row(algorithm, name(collective), mutations, counts);
       EXPECT_GT(counts.mutants, 0);
       EXPECT_EQ(counts.accepted, counts.confirmed);
@@ -280,9 +281,9 @@ class Mutation : public testing::TestWithParam<const Algorithm*> {
 
 std::map<Mutations, Counts> Mutation::totals;
 
-TEST_P(Mutation, IsRejectedByVerifyOrRightInTheInterpreter) { hunt(Mutations::One); }
+TEST_P(Mutation, IsRejectedByVerifyOrRightInTheInterpreter) { check(Mutations::One); }
 
-TEST_P(Mutation, OnTopOfAnotherIsRejectedByVerifyOrRightInTheInterpreter) { hunt(Mutations::Two); }
+TEST_P(Mutation, OnTopOfAnotherIsRejectedByVerifyOrRightInTheInterpreter) { check(Mutations::Two); }
 
 std::vector<const Algorithm*> all_algorithms() {
   std::vector<const Algorithm*> all;

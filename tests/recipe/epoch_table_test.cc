@@ -128,16 +128,17 @@ TEST(EpochTable, ErrorsSayWhichBatchFits) {
   EXPECT_EQ(error_of(recipe, 0, 4, 100),
             "100 samples are fewer than one global batch of 256 (64 x 4 ranks): use a batch of at "
             "most 25");
-  EXPECT_EQ(error_of(recipe, 512, 4, 100),
-            "100 samples are fewer than one global batch of 512 (64 x 4 ranks x 2 backwards): use "
-            "a global_batch of at most 100");
+  EXPECT_EQ(
+      error_of(recipe, 512, 4, 100),
+      "100 samples are fewer than one global batch of 512 (64 x 4 ranks x 2 backward passes): use "
+      "a global_batch of at most 100");
   EXPECT_EQ(error_of(recipe, 0, 4, 3),
             "3 samples are fewer than one global batch of 256 (64 x 4 ranks): use at most 3 ranks");
   EXPECT_EQ(error_of(recipe, 100, 3, 1000),
             "a global batch of 100 cannot be shared evenly by 3 ranks: use 99 or 102");
   EXPECT_EQ(error_of(recipe, 2 * 1009, 2, 10000),
-            "a global batch of 2018 is 1009 samples a rank, which cannot be split into equal "
-            "backwards of about 64: use 1920 or 2048");
+            "a global batch of 2018 is 1009 samples per rank, which cannot be split into equal "
+            "backward passes of about 64: use 1920 or 2048");
   EXPECT_EQ(error_of(recipe, 0, 0, 10), "0 ranks cannot train on 10 samples");
 }
 

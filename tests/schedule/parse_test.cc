@@ -379,7 +379,7 @@ TEST(ParseLimits, AreTheDocumentedOnes) {
   const std::pair<std::string, std::int64_t> rows[] = {
       {"bytes", kMaxTextBytes},
       {"lines", kMaxLines},
-      {"bytes a line", kMaxLineBytes},
+      {"bytes per line", kMaxLineBytes},
       {"bytes a name", kMaxNameBytes},
       {"ranks", kMaxRanks},
       {"chunks", kMaxChunks},
