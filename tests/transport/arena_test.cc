@@ -17,35 +17,35 @@ std::int64_t file_bytes(int fd) {
   return now.st_size;
 }
 
-TEST(Arena, RangesNeverOverlapWhateverIsTakenAndGivenBack) {
+TEST(Arena, TakenRangesNeverOverlap) {
   Arena arena = Arena::create().value();
   std::mt19937 random{7};
   std::vector<PageRange> taken;
-  std::vector<int> owner;  // by page, as a naive record
+  std::vector<int> taken_times;  // by page; a naive record
   for (int round = 0; round < 4000; ++round) {
     if (taken.empty() || random() % 2 == 0) {
       const PageRange range = arena.take(random() % 40000).value();
       ASSERT_GE(range.count, 1U);
-      if (owner.size() < range.end()) owner.resize(range.end());
+      if (taken_times.size() < range.end()) taken_times.resize(range.end());
       for (std::uint64_t page = range.first; page < range.end(); ++page)
-        ASSERT_EQ(owner[page]++, 0);
+        ASSERT_EQ(taken_times[page]++, 0);
       taken.push_back(range);
     } else {
       const std::size_t which = random() % taken.size();
       for (std::uint64_t page = taken[which].first; page < taken[which].end(); ++page)
-        --owner[page];
+        --taken_times[page];
       arena.give_back(taken[which]);
       taken.erase(taken.begin() + static_cast<std::ptrdiff_t>(which));
     }
   }
   for (const PageRange& range : taken) arena.give_back(range);
-  // All is one hole again, so all of it can be had without growing.
+  // All pages are one hole again, so the arena can give all of them without growing.
   const std::int64_t bytes = file_bytes(arena.fd());
   EXPECT_EQ(arena.take(static_cast<std::size_t>(bytes)).value().first, 0U);
   EXPECT_EQ(file_bytes(arena.fd()), bytes);
 }
 
-TEST(Arena, PagesGivenBackAreZeroAndCostNothing) {
+TEST(Arena, PagesGivenBackAreZeroAndUseNoMemory) {
   Arena arena = Arena::create().value();
   const PageRange range = arena.take(std::size_t{1} << 20).value();
   std::byte* const data = map_range(arena.fd(), range);
@@ -62,13 +62,13 @@ TEST(Arena, PagesGivenBackAreZeroAndCostNothing) {
   unmap_range(data, range);
 }
 
-TEST(Arena, CannotBeCutShortUnderThoseWhoMapIt) {
+TEST(Arena, CannotShrink) {
   Arena arena = Arena::create().value();
   (void)arena.take(100000).value();
   EXPECT_NE(ftruncate(arena.fd(), 0), 0);
 }
 
-TEST(Arena, SaysWhenThereIsNotSoMuch) {
+TEST(Arena, AnErrorHasTheNumberOfBytes) {
   Arena arena = Arena::create().value();
   const auto range = arena.take(std::size_t{1} << 60);
   ASSERT_FALSE(range.ok());

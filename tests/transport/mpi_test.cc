@@ -1,5 +1,5 @@
-// Ranks of mpirun: `mpirun -np N transport_mpi_test`. Every rank runs every test, in the same
-// order.
+// mpirun starts the ranks: `mpirun -np N transport_mpi_test`. Every rank runs every test, in the
+// same order.
 #include "transport/mpi/mpi.h"
 
 #include <gtest/gtest.h>
@@ -32,7 +32,7 @@ bool wait_for(Network& network, const std::function<bool()>& done,
                     done, [] {});
 }
 
-// Unique for each sender, receiver, message and place in it.
+// Nearly unique for each sender, receiver, message and position in it.
 std::byte content(Rank from, Rank to, std::size_t message, std::size_t at) {
   const std::uint64_t mixed =
       (((static_cast<std::uint64_t>(from) * 31 + static_cast<std::uint64_t>(to)) * 1'009 +
@@ -53,7 +53,7 @@ MessageHeader header_of(std::size_t message, std::size_t bytes) {
   return {.signature = 77 + message, .number = message, .kind = 3, .count = bytes, .bytes = bytes};
 }
 
-// Reads messages as they arrive, in pieces of many sizes, by read() and consume() in turn.
+// Reads messages as they arrive, in pieces of many sizes, with read() and consume() in turn.
 class Reader {
  public:
   Reader(Network& network, Rank peer) : network_{&network}, peer_{peer} {}
@@ -72,14 +72,14 @@ class Reader {
       EXPECT_EQ(header->signature, 77 + messages_);
       EXPECT_EQ(header->count, bytes);
     }
-    const std::size_t wish = 1 + (++pieces_ * 7'919) % 200'000;
+    const std::size_t wanted = 1 + (++pieces_ * 7'919) % 200'000;
     if (pieces_ % 2 == 0) {
       const std::size_t old = here_.size();
-      here_.resize(std::min(bytes, old + wish));
+      here_.resize(std::min(bytes, old + wanted));
       here_.resize(old + network_->read(peer_, here_.data() + old, here_.size() - old));
     } else {
       const auto arrived = network_->arrived(peer_);
-      const auto taken = arrived.first(std::min(wish, arrived.size()));
+      const auto taken = arrived.first(std::min(wanted, arrived.size()));
       here_.insert(here_.end(), taken.begin(), taken.end());
       network_->consume(peer_, taken.size());
     }
@@ -101,7 +101,7 @@ class Reader {
   std::vector<std::byte> last_;
 };
 
-// Every pair both ways at once; `label` distinguishes networks.
+// All pairs exchange messages in both directions at once. `label` distinguishes networks.
 void exchange(Network& network, Rank rank, int ranks, std::size_t label) {
   std::vector<std::vector<std::vector<std::byte>>> sending(static_cast<std::size_t>(ranks));
   std::vector<Reader> readers;
@@ -151,7 +151,7 @@ class Mpi : public testing::Test {
   int ranks_ = world().ranks;
 };
 
-TEST_F(Mpi, TellsWhereRanksRun) {
+TEST_F(Mpi, GathersTheNodeAndHostOfEveryRank) {
   EXPECT_TRUE(has_mpi());
   EXPECT_NE(mpi_description().find_first_of("0123456789"), std::string::npos);
   ASSERT_EQ(world().nodes.size(), static_cast<std::size_t>(ranks_));
@@ -163,13 +163,13 @@ TEST_F(Mpi, TellsWhereRanksRun) {
   }
 }
 
-TEST_F(Mpi, MessagesArriveInOrderAndWhole) {
+TEST_F(Mpi, MessagesArriveCompleteAndInOrder) {
   const auto network = make_mpi_network().value();
   EXPECT_EQ(network->name(), "mpi");
   exchange(*network, rank_, ranks_, 0);
 }
 
-TEST_F(Mpi, TwoNetworksDoNotMix) {
+TEST_F(Mpi, TwoNetworksKeepTheirMessagesApart) {
   const auto first = make_mpi_network().value();
   const auto second = make_mpi_network().value();
   exchange(*second, rank_, ranks_, 100);
@@ -178,8 +178,9 @@ TEST_F(Mpi, TwoNetworksDoNotMix) {
 
 std::int64_t nanoseconds_now() { return Clock::now().time_since_epoch().count(); }
 
-// MPI moves only while it is asked, and who has sent may turn to something else for long.
-TEST_F(Mpi, WhatCountsAsSentNeedsItsSenderNoMore) {
+// MPI makes progress only inside its own calls, and a rank that has sent may compute for a long
+// time.
+TEST_F(Mpi, ASentMessageArrivesWithoutFurtherCallsOfItsSender) {
   if (ranks_ < 2) GTEST_SKIP() << "needs two ranks";
   const auto network = make_mpi_network().value();
   std::uint64_t number = 0;
@@ -192,17 +193,18 @@ TEST_F(Mpi, WhatCountsAsSentNeedsItsSenderNoMore) {
       sent += 2;
       ASSERT_TRUE(wait_for(*network, [&] { return network->sent(1) == sent; }));
       std::this_thread::sleep_for(std::chrono::milliseconds{200});
-      MessageHeader woken = header_of(1, 0);
-      woken.count = static_cast<std::uint64_t>(nanoseconds_now());
-      network->send(1, woken, nullptr);
+      MessageHeader next_call = header_of(1, 0);
+      next_call.count = static_cast<std::uint64_t>(nanoseconds_now());
+      network->send(1, next_call, nullptr);
       ++sent;
     } else if (rank_ == 1) {
       Reader reader{*network, 0};
       ASSERT_TRUE(wait_for(*network, [&] { return reader.step(); }));
-      const std::int64_t here = nanoseconds_now();
+      const std::int64_t arrived = nanoseconds_now();
       EXPECT_TRUE(reader.last() == contents(0, 1, 0, bytes)) << bytes << " bytes";
       ASSERT_TRUE(wait_for(*network, [&] { return network->incoming(0) != nullptr; }));
-      EXPECT_LT(here, static_cast<std::int64_t>(network->incoming(0)->count)) << bytes << " bytes";
+      EXPECT_LT(arrived, static_cast<std::int64_t>(network->incoming(0)->count))
+          << bytes << " bytes";
       network->consume(0, 0);
     }
   }
@@ -251,7 +253,7 @@ TEST_F(Mpi, StatusUpdatesOvertakeMessagesAndTheNewestCounts) {
 TEST_F(Mpi, SplitsIntoOddAndEven) {
   const auto network = make_mpi_network().value();
   for (std::uint64_t round = 0; round < 3; ++round) {
-    std::vector<Rank> members;  // backwards, so that numbers change
+    std::vector<Rank> members;  // in reverse order, so that ranks get new numbers
     for (Rank peer = ranks_ - 1; peer >= 0; --peer) {
       if (peer % 2 == rank_ % 2) members.push_back(peer);
     }
@@ -265,7 +267,7 @@ TEST_F(Mpi, SplitsIntoOddAndEven) {
   barrier(*network, rank_, ranks_, 9);
 }
 
-TEST_F(Mpi, SplitNamesWhoHasNotCalled) {
+TEST_F(Mpi, TheErrorOfASplitNamesARankThatHasNotCalledIt) {
   if (ranks_ < 2) GTEST_SKIP() << "needs two ranks";
   const auto network = make_mpi_network().value();
   std::vector<Rank> all;
@@ -279,13 +281,13 @@ TEST_F(Mpi, SplitNamesWhoHasNotCalled) {
         << half.status().message();
   }
   barrier(*network, rank_, ranks_, 1);
-  // What was given up does not spoil the next one.
+  // A failed split does not disturb the next one.
   const auto whole = network->split(all, 2, Clock::now() + std::chrono::seconds{20});
   ASSERT_TRUE(whole.ok()) << whole.status().message();
   exchange(*whole.value(), rank_, ranks_, 400);
 }
 
-TEST_F(Mpi, LeavingIsHeardAfterTheDataAndOthersGoOn) {
+TEST_F(Mpi, AGoodbyeIsReportedAfterAllMessagesAndTheOthersGoOn) {
   if (ranks_ < 2) GTEST_SKIP() << "needs two ranks";
   auto network = make_mpi_network().value();
   const std::vector<std::byte> data = contents(0, 0, 0, 3'000'000);
@@ -303,7 +305,7 @@ TEST_F(Mpi, LeavingIsHeardAfterTheDataAndOthersGoOn) {
       return reader.step();
     }));
     EXPECT_TRUE(reader.last() == data);
-    // The goodbye is here for long, but so is a message.
+    // The goodbye has arrived by now, but a message is still unread.
     std::this_thread::sleep_for(std::chrono::milliseconds{50});
     EXPECT_EQ(network->death_of(0), "");
     EXPECT_TRUE(wait_for(*network, [&] { return reader.step(); }));

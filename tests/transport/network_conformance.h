@@ -122,7 +122,7 @@ inline std::string all_to_all(Network& network, Rank own, const std::vector<Rank
   for (const Receiver& receiver : receivers) {
     if (!receiver.wrong.empty()) return receiver.wrong;
   }
-  return done ? "" : "not all messages came in time";
+  return done ? "" : "not all messages arrived in time";
 }
 
 // Every rank sends status updates to all others, and the newest one counts.
@@ -150,7 +150,7 @@ inline std::string status_updates(Network& network, Rank own, const std::vector<
   return "";
 }
 
-// A rank leaves after its last message: the others receive the message before they notice the end.
+// A rank leaves after its last message: the others receive that message before they notice its end.
 inline std::string leaves(std::unique_ptr<Network> network, Rank own,
                           const std::vector<Rank>& peers) {
   constexpr std::size_t kBytes = 2'000'000;
@@ -176,7 +176,7 @@ inline std::string leaves(std::unique_ptr<Network> network, Rank own,
       done += network->read(0, data.data() + done, kBytes - done);
     return done == kBytes;
   });
-  if (!all) return base::format("{} bytes of {} came", done, kBytes);
+  if (!all) return base::format("{} bytes of {} arrived", done, kBytes);
   if (std::count(data.begin(), data.end(), std::byte{42}) != std::ssize(data)) return "wrong bytes";
   const bool noticed = eventually([&] {
     StatusUpdate update;

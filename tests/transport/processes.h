@@ -33,7 +33,7 @@ inline ShmOptions as(Rank rank, int ranks, const std::string& job,
           .deadline = Clock::now() + deadline};
 }
 
-inline constexpr unsigned kDeadlineSeconds = 60;  // then its alarm kills a rank
+inline constexpr unsigned kDeadlineSeconds = 60;  // after them SIGALRM kills a rank
 
 struct Process {
   pid_t pid = 0;
@@ -48,13 +48,13 @@ inline Process start(const std::function<std::string()>& body) {
   if (pid == 0) {
     close(ends[0]);
     alarm(kDeadlineSeconds);
-    std::string said;
+    std::string result;
     try {
-      said = body();
+      result = body();
     } catch (const std::exception& error) {
-      said = error.what();
+      result = error.what();
     }
-    (void)!write(ends[1], said.data(), said.size());
+    (void)!write(ends[1], result.data(), result.size());
     _exit(0);
   }
   close(ends[1]);
@@ -63,25 +63,25 @@ inline Process start(const std::function<std::string()>& body) {
 
 // The result of the body, and the signal if one ended the process.
 inline std::string finish(const Process& process) {
-  std::string said;
+  std::string result;
   std::array<char, 4096> part{};
   for (ssize_t n = 0; (n = read(process.pipe, part.data(), part.size())) > 0;) {
-    said.append(part.data(), static_cast<std::size_t>(n));
+    result.append(part.data(), static_cast<std::size_t>(n));
   }
   close(process.pipe);
   int status = 0;
   waitpid(process.pid, &status, 0);
-  if (WIFSIGNALED(status)) said += "killed by signal " + std::to_string(WTERMSIG(status));
-  return said;
+  if (WIFSIGNALED(status)) result += "killed by signal " + std::to_string(WTERMSIG(status));
+  return result;
 }
 
 inline std::vector<std::string> run_ranks(int ranks, const std::function<std::string(int)>& body) {
   std::vector<Process> processes;
   for (int rank = 0; rank < ranks; ++rank)
     processes.push_back(start([&, rank] { return body(rank); }));
-  std::vector<std::string> said;
-  for (const Process& process : processes) said.push_back(finish(process));
-  return said;
+  std::vector<std::string> results;
+  for (const Process& process : processes) results.push_back(finish(process));
+  return results;
 }
 
 }  // namespace sluice::transport::testing_processes

@@ -1,4 +1,4 @@
-// Shared memory of processes: how they join, access each other's memory, and notice a dead peer.
+// Shared memory of processes: they join, access each other's memory, and notice a dead peer.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -64,19 +64,19 @@ TEST_P(ShmOf, EveryRankReadsAndWritesTheMemoryOfAllOthers) {
   constexpr std::size_t kBytes = 10000;  // for each pair
   const int n = GetParam();
   const std::string job = base::format("test-{}-{}", getpid(), n);
-  const auto said = run_ranks(n, [&](Rank me) -> std::string {
+  const auto results = run_ranks(n, [&](Rank me) -> std::string {
     const auto group = make_shm_group(as(me, n, job)).value();
     const MemoryBlock own = group->memory().allocate(kBytes * static_cast<std::size_t>(n)).value();
     if (std::any_of(own.data, own.data + own.bytes, [](std::byte b) { return b != std::byte{0}; }))
       return "not zeroed";
     const auto ids = exchange(*group, own.id, 1);
-    for (Rank peer = 0; peer < n; ++peer) {  // into the own part of every peer's memory block
+    for (Rank peer = 0; peer < n; ++peer) {  // writes this rank's part of every peer's block
       std::byte* const part =
           group->address(peer, {ids[static_cast<std::size_t>(peer)], kBytes * me}).value();
       for (std::size_t i = 0; i < kBytes; ++i) part[i] = pattern(me * n + peer, i);
     }
     barrier(*group, 2);
-    for (Rank peer = 0; peer < n; ++peer) {  // in the own memory block and in all others
+    for (Rank peer = 0; peer < n; ++peer) {  // checks all blocks, its own one included
       for (Rank writer = 0; writer < n; ++writer) {
         const std::byte* const part =
             group->address(peer, {ids[static_cast<std::size_t>(peer)], kBytes * writer}).value();
@@ -89,11 +89,11 @@ TEST_P(ShmOf, EveryRankReadsAndWritesTheMemoryOfAllOthers) {
     barrier(*group, 3);
     return "";
   });
-  for (const std::string& text : said) EXPECT_EQ(text, "");
+  for (const std::string& text : results) EXPECT_EQ(text, "");
 }
 
 TEST(Shm, MapsAPeersMemoryBlockWhenItIsFirstNamed) {
-  const auto said = run_ranks(2, [job = unique_job()](Rank me) -> std::string {
+  const auto results = run_ranks(2, [job = unique_job()](Rank me) -> std::string {
     const auto group = make_shm_group(as(me, 2, job)).value();
     const MemoryBlock one = group->memory().allocate(5000).value();
     (void)group->memory().allocate(5000).value();
@@ -110,11 +110,11 @@ TEST(Shm, MapsAPeersMemoryBlockWhenItIsFirstNamed) {
                ? ""
                : base::format("{}, {}, {}", before, after, mappings());
   });
-  EXPECT_EQ(said, (std::vector<std::string>{"", ""}));
+  EXPECT_EQ(results, (std::vector<std::string>{"", ""}));
 }
 
 TEST(Shm, ReleasedMemoryBlocksLeaveNoMappingsBehind) {
-  const auto said = run_ranks(2, [job = unique_job()](Rank me) -> std::string {
+  const auto results = run_ranks(2, [job = unique_job()](Rank me) -> std::string {
     const auto group = make_shm_group(as(me, 2, job)).value();
     const int before = mappings();
     for (std::uint64_t round = 0; round < 60; ++round) {
@@ -130,11 +130,11 @@ TEST(Shm, ReleasedMemoryBlocksLeaveNoMappingsBehind) {
     return mappings() <= before + 1 ? ""
                                     : base::format("{} mappings, {} at first", mappings(), before);
   });
-  EXPECT_EQ(said, (std::vector<std::string>{"", ""}));
+  EXPECT_EQ(results, (std::vector<std::string>{"", ""}));
 }
 
 TEST(Shm, RefusesAnInvalidMemoryBlock) {
-  const auto said = run_ranks(2, [job = unique_job()](Rank me) -> std::string {
+  const auto results = run_ranks(2, [job = unique_job()](Rank me) -> std::string {
     const auto group = make_shm_group(as(me, 2, job)).value();
     const MemoryBlock own = group->memory().allocate(4096).value();
     const auto ids = exchange(*group, own.id, 1);
@@ -148,12 +148,12 @@ TEST(Shm, RefusesAnInvalidMemoryBlock) {
     barrier(*group, 2);
     return wrong;
   });
-  EXPECT_EQ(said, (std::vector<std::string>{"", ""}));
+  EXPECT_EQ(results, (std::vector<std::string>{"", ""}));
 }
 
-// Rank 1 ends in some way; rank 0 waits until it notices.
-std::string death_seen_after(const std::function<void(std::shared_ptr<Memory>&)>& end) {
-  const auto said = run_ranks(2, [&, job = unique_job()](Rank me) -> std::string {
+// Rank 1 ends in the given way. Returns the death that rank 0 notices.
+std::string death_after(const std::function<void(std::shared_ptr<Memory>&)>& end) {
+  const auto results = run_ranks(2, [&, job = unique_job()](Rank me) -> std::string {
     std::shared_ptr<Memory> memory = join_shm(as(me, 2, job)).value().memory;
     if (me == 1) {
       std::this_thread::sleep_for(50ms);
@@ -167,38 +167,38 @@ std::string death_seen_after(const std::function<void(std::shared_ptr<Memory>&)>
       std::this_thread::sleep_for(1ms);
       death = memory->death_of(1);
     }
-    if (memory->death_of(1) != death || !memory->death_of(0).empty()) return "not the same again";
+    if (memory->death_of(1) != death || !memory->death_of(0).empty()) return "the death changed";
     return death;
   });
-  return said[0];
+  return results[0];
 }
 
 TEST(Shm, AKilledPeerIsGone) {
-  const std::string said = death_seen_after([](auto&) { raise(SIGKILL); });
-  EXPECT_TRUE(said.starts_with("process ") && said.ends_with(" is gone")) << said;
+  const std::string death = death_after([](auto&) { raise(SIGKILL); });
+  EXPECT_TRUE(death.starts_with("process ") && death.ends_with(" is gone")) << death;
 }
 
-TEST(Shm, APeerThatLetGoHasLeft) {
-  const std::string said = death_seen_after([](std::shared_ptr<Memory>& memory) {
+TEST(Shm, APeerThatReleasedItsMemoryHasLeft) {
+  const std::string death = death_after([](std::shared_ptr<Memory>& memory) {
     memory.reset();
     std::this_thread::sleep_for(300ms);
   });
-  EXPECT_TRUE(said.starts_with("process ") && said.ends_with(" has left")) << said;
+  EXPECT_TRUE(death.starts_with("process ") && death.ends_with(" has left")) << death;
 }
 
-TEST(Shm, AKilledPeerIsGoneThoughItsChildLivesOn) {
-  const std::string said = death_seen_after([](auto&) {
+TEST(Shm, AKilledPeerIsGoneEvenIfItsChildLives) {
+  const std::string death = death_after([](auto&) {
     if (fork() == 0) {
       std::this_thread::sleep_for(2s);
       _exit(0);
     }
     raise(SIGKILL);
   });
-  EXPECT_TRUE(said.ends_with(" is gone")) << said;
+  EXPECT_TRUE(death.ends_with(" is gone")) << death;
 }
 
-TEST(Shm, AChildThatGoesDoesNotHangUpForItsParent) {
-  const std::string said = death_seen_after([](std::shared_ptr<Memory>& memory) {
+TEST(Shm, AForkedChildDoesNotCloseItsParentsConnections) {
+  const std::string death = death_after([](std::shared_ptr<Memory>& memory) {
     if (const pid_t child = fork(); child == 0) {
       memory.reset();
       _exit(0);
@@ -210,11 +210,11 @@ TEST(Shm, AChildThatGoesDoesNotHangUpForItsParent) {
     memory.reset();
     std::this_thread::sleep_for(200ms);
   });
-  EXPECT_TRUE(said.ends_with(" has left")) << said;
+  EXPECT_TRUE(death.ends_with(" has left")) << death;
 }
 
 TEST(Shm, NothingIsLeftOpenOrMapped) {
-  const auto said = run_ranks(3, [job = unique_job()](Rank me) -> std::string {
+  const auto results = run_ranks(3, [job = unique_job()](Rank me) -> std::string {
     const std::size_t files = open_files();
     for (int round = 0; round < 3; ++round) {  // the same job again: two communicators in turn
       const auto group = make_shm_group(as(me, 3, job)).value();
@@ -230,14 +230,14 @@ TEST(Shm, NothingIsLeftOpenOrMapped) {
     if (open_files() != files) return base::format("{} files open, {} before", open_files(), files);
     return mappings() == 0 ? "" : base::format("{} mappings left", mappings());
   });
-  EXPECT_EQ(said, (std::vector<std::string>{"", "", ""}));
+  EXPECT_EQ(results, (std::vector<std::string>{"", "", ""}));
   for (const auto& entry : std::filesystem::directory_iterator{"/dev/shm"}) {
     EXPECT_EQ(entry.path().string().find("sluice"), std::string::npos) << entry.path();
   }
 }
 
-TEST(Shm, ThreadsOfARankMayAllAskAtOnce) {
-  const auto said = run_ranks(2, [job = unique_job()](Rank me) -> std::string {
+TEST(Shm, AllThreadsOfARankMayCallItAtOnce) {
+  const auto results = run_ranks(2, [job = unique_job()](Rank me) -> std::string {
     const auto group = make_shm_group(as(me, 2, job)).value();
     const MemoryBlock own = group->memory().allocate(100000).value();
     const auto ids = exchange(*group, own.id, 1);
@@ -257,75 +257,77 @@ TEST(Shm, ThreadsOfARankMayAllAskAtOnce) {
     barrier(*group, 2);
     return "";
   });
-  EXPECT_EQ(said, (std::vector<std::string>{"", ""}));
+  EXPECT_EQ(results, (std::vector<std::string>{"", ""}));
 }
 
-TEST(ShmJoin, SaysWhichRanksAreMissing) {
+TEST(ShmJoin, TheErrorNamesTheMissingRanks) {
   const std::vector<Rank> present{0, 1, 3, 4, 5};
   const auto begin = Clock::now();
-  const auto said = run_ranks(5, [&, job = unique_job()](int i) {
+  const auto results = run_ranks(5, [&, job = unique_job()](int i) {
     return join_shm(as(present[static_cast<std::size_t>(i)], 8, job, 700ms)).status().message();
   });
   EXPECT_LT(Clock::now() - begin, 20s);
-  for (const std::string& text : said)
+  for (const std::string& text : results)
     EXPECT_TRUE(base::has(text, "5 of 8 ranks joined, waiting for ranks 2, 6, 7")) << text;
 }
 
-TEST(ShmJoin, ALateRankIsWaitedFor) {
-  const auto said = run_ranks(3, [job = unique_job()](Rank me) {
+TEST(ShmJoin, WaitsForALateRank) {
+  const auto results = run_ranks(3, [job = unique_job()](Rank me) {
     std::this_thread::sleep_for(300ms * ((me + 1) % 3));
     return join_shm(as(me, 3, job)).status().message();
   });
-  EXPECT_EQ(said, (std::vector<std::string>{"", "", ""}));
+  EXPECT_EQ(results, (std::vector<std::string>{"", "", ""}));
 }
 
 TEST(ShmJoin, AWrongTokenIsRefused) {
-  const auto said = run_ranks(3, [job = unique_job()](Rank me) {
+  const auto results = run_ranks(3, [job = unique_job()](Rank me) {
     ShmOptions join = as(me, 3, job, 1s);
     if (me == 2) join.token = "guess";
     return join_shm(join).status().message();
   });
-  EXPECT_TRUE(base::has(said[2], "refused this process: its token is not that of this job"))
-      << said[2];
+  EXPECT_TRUE(base::has(results[2], "refused this process: its token is not that of this job"))
+      << results[2];
   for (const Rank rank : {0, 1}) {
-    EXPECT_TRUE(base::has(said[rank], "2 of 3 ranks joined, waiting for rank 2")) << said[rank];
-    EXPECT_TRUE(base::has(said[rank], "was refused: its token")) << said[rank];
+    EXPECT_TRUE(base::has(results[rank], "2 of 3 ranks joined, waiting for rank 2"))
+        << results[rank];
+    EXPECT_TRUE(base::has(results[rank], "was refused: its token")) << results[rank];
   }
 }
 
-TEST(ShmJoin, ARankThatCountsTheRanksDifferentlyIsRefused) {
-  const auto said = run_ranks(2, [job = unique_job()](Rank me) {
+TEST(ShmJoin, ADifferentNumberOfRanksIsRefused) {
+  const auto results = run_ranks(2, [job = unique_job()](Rank me) {
     return join_shm(as(me, 2 + me, job, 1s)).status().message();
   });
-  EXPECT_TRUE(base::has(said[1], "it counts 3 ranks, not 2")) << said[1];
+  EXPECT_TRUE(base::has(results[1], "it counts 3 ranks, not 2")) << results[1];
 }
 
 TEST(ShmJoin, ASecondProcessWithTheSameRankIsRefused) {
-  const auto said = run_ranks(2, [job = unique_job()](int i) {
+  const auto results = run_ranks(2, [job = unique_job()](int i) {
     std::this_thread::sleep_for(200ms * i);
     return join_shm(as(0, 2, job, 1s)).status().message();
   });
-  EXPECT_TRUE(base::has(said[1], "another process of this machine is rank 0 already")) << said[1];
+  EXPECT_TRUE(base::has(results[1], "another process of this machine is rank 0 already"))
+      << results[1];
 }
 
-TEST(ShmJoin, ARankThatDiesWhileJoiningEndsTheWaitAtOnce) {
+TEST(ShmJoin, ARankThatDiesWhileItJoinsEndsTheWaitAtOnce) {
   const auto begin = Clock::now();
-  const auto said = run_ranks(2, [job = unique_job()](Rank me) -> std::string {
+  const auto results = run_ranks(2, [job = unique_job()](Rank me) -> std::string {
     if (me == 1) {
-      // Joins one rank too few, from a thread, and is killed when rank 0 knows it.
+      // Rank 2 is missing, so the join does not end. This process is killed when rank 0 knows it.
       std::jthread joining{[&] { (void)join_shm(as(1, 3, job)); }};
       std::this_thread::sleep_for(500ms);
       raise(SIGKILL);
     }
     return join_shm(as(me, 3, job)).status().message();
   });
-  EXPECT_LT(Clock::now() - begin, 20s) << "not the deadline of 30 s";
-  EXPECT_TRUE(base::has(said[0], "was lost before all 3 ranks had joined")) << said[0];
+  EXPECT_LT(Clock::now() - begin, 20s) << "the deadline is 30 s";
+  EXPECT_TRUE(base::has(results[0], "was lost before all 3 ranks had joined")) << results[0];
 }
 
-TEST(ShmJoin, ConnectionsWithGarbageOrWithoutAHelloDoNoHarm) {
+TEST(ShmJoin, ConnectionsWithGarbageOrWithoutAHelloDelayNoRank) {
   const std::string job = unique_job();
-  const auto said = run_ranks(4, [&](int i) -> std::string {
+  const auto results = run_ranks(4, [&](int i) -> std::string {
     if (i < 2) {
       std::this_thread::sleep_for(500ms * i);
       return join_shm(as(i, 2, job)).status().message();
@@ -335,7 +337,7 @@ TEST(ShmJoin, ConnectionsWithGarbageOrWithoutAHelloDoNoHarm) {
     const std::string text = base::format("sluice/{}/{}/0", getuid(), job);
     std::copy(text.begin(), text.end(), name.sun_path + 1);
     std::this_thread::sleep_for(200ms);
-    for (int call = 0; call < 40; ++call) {
+    for (int connection = 0; connection < 40; ++connection) {
       const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0);
       const auto bytes = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + text.size());
       if (connect(fd, reinterpret_cast<const sockaddr*>(&name), bytes) != 0)
@@ -345,23 +347,23 @@ TEST(ShmJoin, ConnectionsWithGarbageOrWithoutAHelloDoNoHarm) {
     std::this_thread::sleep_for(500ms);
     return "";
   });
-  EXPECT_EQ(said, (std::vector<std::string>{"", "", "", ""}));
+  EXPECT_EQ(results, (std::vector<std::string>{"", "", "", ""}));
 }
 
 TEST(ShmJoin, LongJobNamesAreDistinguished) {
   const std::string job = std::string(300, 'j') + unique_job();
-  const auto said = run_ranks(4, [&](int i) {
+  const auto results = run_ranks(4, [&](int i) {
     return join_shm(as(i % 2, 2, job + std::to_string(i / 2))).status().message();
   });
-  EXPECT_EQ(said, (std::vector<std::string>{"", "", "", ""}));
+  EXPECT_EQ(results, (std::vector<std::string>{"", "", "", ""}));
 }
 
 TEST(ShmJoin, ManyRanksJoinAndLeaveAtOnce) {
   constexpr int kRanks = 24;
-  const auto said = run_ranks(kRanks, [job = unique_job()](Rank me) {
+  const auto results = run_ranks(kRanks, [job = unique_job()](Rank me) {
     return join_shm(as(me, kRanks, job)).status().message();  // and leaves at once
   });
-  EXPECT_EQ(said, std::vector<std::string>(kRanks));
+  EXPECT_EQ(results, std::vector<std::string>(kRanks));
 }
 
 TEST(ShmJoin, RefusesInvalidRanks) {

@@ -23,12 +23,13 @@ base::Fd listen_somewhere(std::uint16_t& port) {
   return listener;
 }
 
-struct Rig {
+// The options and wake descriptors of all ranks of a network.
+struct NetworkSetup {
   std::vector<base::Fd> wake_descriptors;
   std::vector<TcpOptions> options;
 
   // `nodes` has the node of each rank. Ranks on one node have no connection.
-  explicit Rig(const std::vector<int>& nodes, const std::string& token = "secret") {
+  explicit NetworkSetup(const std::vector<int>& nodes, const std::string& token = "secret") {
     std::vector<TcpAddress> addresses;
     std::vector<base::Fd> listeners;
     for (std::size_t rank = 0; rank < nodes.size(); ++rank) {
@@ -65,21 +66,21 @@ using Body =
     std::function<std::string(std::unique_ptr<Network>, Rank, const std::vector<Rank>& peers)>;
 
 void run(const std::vector<int>& nodes, const Body& body) {
-  Rig rig{nodes};
-  std::vector<std::string> said(nodes.size());
+  NetworkSetup setup{nodes};
+  std::vector<std::string> errors(nodes.size());
   {
     std::vector<std::jthread> threads;
     for (std::size_t r = 0; r < nodes.size(); ++r) {
       threads.emplace_back([&, r] {
         const auto rank = static_cast<Rank>(r);
-        const std::vector<Rank> peers = rig.remote(rank);
-        auto network = make_tcp_network(std::move(rig.options[r]));
-        said[r] = network.ok() ? body(std::move(network).value(), rank, peers)
-                               : network.status().message();
+        const std::vector<Rank> peers = setup.remote(rank);
+        auto network = make_tcp_network(std::move(setup.options[r]));
+        errors[r] = network.ok() ? body(std::move(network).value(), rank, peers)
+                                 : network.status().message();
       });
     }
   }
-  for (std::size_t r = 0; r < nodes.size(); ++r) EXPECT_EQ(said[r], "") << "rank " << r;
+  for (std::size_t r = 0; r < nodes.size(); ++r) EXPECT_EQ(errors[r], "") << "rank " << r;
 }
 
 std::vector<int> every_rank_a_node(int ranks) {
@@ -131,42 +132,42 @@ TEST(TcpSplit, PartsHaveConnectionsOfTheirOwn) {
 }
 
 TEST(TcpJoin, GarbageOnAConnectionDelaysNoRank) {
-  Rig rig{{0, 1}};
-  const std::uint16_t port = rig.options[1].addresses[0].port;
+  NetworkSetup setup{{0, 1}};
+  const std::uint16_t port = setup.options[1].addresses[0].port;
   const auto listener = *SocketAddress::numeric("127.0.0.1", port);
-  const base::Fd stranger{socket(listener.family(), SOCK_STREAM | SOCK_CLOEXEC, 0)};
-  ASSERT_EQ(connect(stranger.number(), listener.address(), listener.bytes()), 0);
+  const base::Fd client{socket(listener.family(), SOCK_STREAM | SOCK_CLOEXEC, 0)};
+  ASSERT_EQ(connect(client.number(), listener.address(), listener.bytes()), 0);
   const std::string garbage(sizeof(TcpHello), 'x');
-  ASSERT_GT(send(stranger.number(), garbage.data(), garbage.size(), 0), 0);
+  ASSERT_GT(send(client.number(), garbage.data(), garbage.size(), 0), 0);
   std::jthread other{[&] {
-    auto network = make_tcp_network(std::move(rig.options[1]));
+    auto network = make_tcp_network(std::move(setup.options[1]));
     EXPECT_TRUE(network.ok());
   }};
-  auto network = make_tcp_network(std::move(rig.options[0]));
+  auto network = make_tcp_network(std::move(setup.options[0]));
   EXPECT_TRUE(network.ok()) << network.status().message();
 }
 
-TEST(TcpJoin, AnotherTokenIsRefusedAndTheMissingRankNamed) {
-  Rig rig{{0, 1}};
-  rig.options[1].token = "guessed";
-  for (TcpOptions& options : rig.options) options.deadline = Clock::now() + 300ms;
+TEST(TcpJoin, AWrongTokenIsRefusedAndTheErrorNamesTheMissingRank) {
+  NetworkSetup setup{{0, 1}};
+  setup.options[1].token = "guessed";
+  for (TcpOptions& options : setup.options) options.deadline = Clock::now() + 300ms;
   std::jthread other{[&] {
-    auto network = make_tcp_network(std::move(rig.options[1]));
+    auto network = make_tcp_network(std::move(setup.options[1]));
     ASSERT_FALSE(network.ok());
     EXPECT_NE(network.status().message().find("no connection with rank 0"), std::string::npos)
         << network.status().message();
   }};
-  auto network = make_tcp_network(std::move(rig.options[0]));
+  auto network = make_tcp_network(std::move(setup.options[0]));
   ASSERT_FALSE(network.ok());
   EXPECT_NE(network.status().message().find("no connection with rank 1"), std::string::npos);
 }
 
 TEST(TcpSleep, AWaiterWakesForMessagesStatusUpdatesAndDoorbells) {
-  Rig rig{{0, 1}};
+  NetworkSetup setup{{0, 1}};
   Doorbell doorbell;
   std::unique_ptr<Network> sender;
-  std::jthread other{[&] { sender = make_tcp_network(std::move(rig.options[1])).value(); }};
-  auto receiver = make_tcp_network(std::move(rig.options[0])).value();
+  std::jthread other{[&] { sender = make_tcp_network(std::move(setup.options[1])).value(); }};
+  auto receiver = make_tcp_network(std::move(setup.options[0])).value();
   other.join();
   const auto waiter = receiver->waiter();
   while (!waiter->sleep(doorbell, 0, Clock::now() + 1ms)) continue;  // events of the handshake
@@ -188,7 +189,7 @@ TEST(TcpSleep, AWaiterWakesForMessagesStatusUpdatesAndDoorbells) {
   const std::byte data{1};
   EXPECT_LT(woken_by([&] { sender->send(0, {.bytes = 1}, &data); }), 90ms);
   EXPECT_LT(woken_by([&] { sender->send_status(0, {.entered = 1}); }), 90ms);
-  EXPECT_LT(woken_by([&] { eventfd_write(rig.wake_descriptors[0].number(), 1); }), 90ms);
+  EXPECT_LT(woken_by([&] { eventfd_write(setup.wake_descriptors[0].number(), 1); }), 90ms);
   for (int i = 0; i < 3; ++i) (void)waiter->sleep(doorbell, 0, Clock::now() + 1ms);  // late events
   EXPECT_GE(woken_by([] {}), 90ms);  // no event wakes twice
 }
