@@ -53,59 +53,59 @@ void prepare(const ClusterBox& cluster, const BoxJob& job, std::size_t rank, int
 
 void Gate::pass() const {
   char byte = 0;
-  if (write(tell_, &byte, 1) != 1 || read(go_, &byte, 1) != 1)
+  if (write(arrived_, &byte, 1) != 1 || read(go_, &byte, 1) != 1)
     throw std::runtime_error{"the gate is closed"};
 }
 
 std::string run_job(const ClusterBox& cluster, const BoxJob& job) {
   static std::atomic<int> jobs{0};
   const int number = jobs++;
-  Pipe tell;
+  Pipe arrived;
   Pipe go;
-  Pipe wrong;
+  Pipe errors;
   std::vector<pid_t> children;
   for (std::size_t rank = 0; rank < job.hosts.size(); ++rank) {
     children.push_back(cluster.start(job.hosts[rank], [&] {
       alarm(static_cast<unsigned>(job.deadline.count()));
       prepare(cluster, job, rank, number);
       go.to.reset();
-      std::string said;
+      std::string error_text;
       try {
         Communicator comm = Communicator::from_env();
         comm.set_deadline(job.deadline);
-        said = job.body(comm, Gate{tell.to.number(), go.from.number()});
+        error_text = job.body(comm, Gate{arrived.to.number(), go.from.number()});
       } catch (const std::exception& error) {
-        said = error.what();
+        error_text = error.what();
       }
-      if (!said.empty()) {
-        said = base::format("rank {}: {}\n", rank, said);
-        (void)!write(wrong.to.number(), said.data(), said.size());
+      if (!error_text.empty()) {
+        error_text = base::format("rank {}: {}\n", rank, error_text);
+        (void)!write(errors.to.number(), error_text.data(), error_text.size());
       }
-      return said.empty() ? 0 : 1;
+      return error_text.empty() ? 0 : 1;
     }));
   }
-  tell.to.reset();
-  wrong.to.reset();
+  arrived.to.reset();
+  errors.to.reset();
   std::size_t waiting = 0;
   int gate = 0;
-  for (char byte = 0; read(tell.from.number(), &byte, 1) == 1;) {
+  for (char byte = 0; read(arrived.from.number(), &byte, 1) == 1;) {
     if (++waiting < children.size()) continue;
     waiting = 0;
     job.at_gate(gate++);
     const std::string all(children.size(), 'g');
     (void)!write(go.to.number(), all.data(), all.size());
   }
-  std::string said;
+  std::string all_errors;
   std::array<char, 4096> part{};
-  for (ssize_t n = 0; (n = read(wrong.from.number(), part.data(), part.size())) > 0;)
-    said.append(part.data(), static_cast<std::size_t>(n));
+  for (ssize_t n = 0; (n = read(errors.from.number(), part.data(), part.size())) > 0;)
+    all_errors.append(part.data(), static_cast<std::size_t>(n));
   for (std::size_t rank = 0; rank < children.size(); ++rank) {
     int status = 0;
     waitpid(children[rank], &status, 0);
     if (WIFSIGNALED(status))
-      said += base::format("rank {} was killed by signal {}\n", rank, WTERMSIG(status));
+      all_errors += base::format("rank {} was killed by signal {}\n", rank, WTERMSIG(status));
   }
-  return said;
+  return all_errors;
 }
 
 }  // namespace sluice::box

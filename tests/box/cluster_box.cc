@@ -20,21 +20,21 @@ namespace sluice::box {
 namespace {
 
 constexpr int kTop = -1;
-// A bucket of 64 KiB is too small for the segments that the kernel hands down whole.
+// A token bucket of 64 KiB is too small for the large segments that the kernel passes on whole.
 constexpr const char* kBurst = "192kb";
 
-// Runs a command line; what it says when it fails is the error.
+// Runs a command line. The error has its output.
 Status run(const std::string& line) {
   FILE* const pipe = popen((line + " 2>&1").c_str(), "r");  // NOLINT: the tests' own lines
   if (pipe == nullptr) return {Code::InvalidInput, "no shell can be started"};
-  std::string said;
+  std::string output;
   std::array<char, 256> part{};
-  while (fgets(part.data(), part.size(), pipe) != nullptr) said += part.data();
+  while (fgets(part.data(), part.size(), pipe) != nullptr) output += part.data();
   if (pclose(pipe) == 0) return {};
-  return {Code::InvalidInput, base::format("'{}' failed: {}", line, said)};
+  return {Code::InvalidInput, base::format("'{}' failed: {}", line, output)};
 }
 
-// The first failure of several lines.
+// Runs several command lines, up to the first failure.
 Status run_all(const std::vector<std::string>& lines) {
   for (const std::string& line : lines) {
     if (Status status = run(line); !status.ok()) return status;
@@ -42,39 +42,41 @@ Status run_all(const std::vector<std::string>& lines) {
   return {};
 }
 
-std::string inside(const std::string& name, const std::string& line) {
+std::string in_namespace(const std::string& name, const std::string& line) {
   return base::format("ip netns exec {} {}", name, line);
 }
 
-// What leaves an interface goes no faster than that.
-std::string limit(const std::string& name, const std::string& device, int mbit_per_s) {
-  return inside(name,
-                base::format("tc qdisc replace dev {} root tbf rate {}mbit burst {} latency 100ms",
-                             device, mbit_per_s, kBurst));
+// Limits the rate of the packets that leave an interface.
+std::string limit_command(const std::string& name, const std::string& device, int mbit_per_s) {
+  return in_namespace(
+      name, base::format("tc qdisc replace dev {} root tbf rate {}mbit burst {} latency 100ms",
+                         device, mbit_per_s, kBurst));
 }
 
-// A cable between two namespaces, with a rate each way, its far end in the bridge there.
-std::vector<std::string> cable(const std::string& from, const std::string& device,
-                               const std::string& to, const std::string& port, int mbit_per_s) {
+// A link between two namespaces with a limited rate in each direction. Its far end is in the bridge
+// of the namespace `to`.
+std::vector<std::string> link_commands(const std::string& from, const std::string& device,
+                                       const std::string& to, const std::string& port,
+                                       int mbit_per_s) {
   return {base::format("ip -n {} link add name {} type veth peer name {} netns {}", from, device,
                        port, to),
           base::format("ip -n {} link set {} master bridge0", to, port),
           base::format("ip -n {} link set {} up", to, port),
           base::format("ip -n {} link set {} up", from, device),
-          limit(from, device, mbit_per_s),
-          limit(to, port, mbit_per_s)};
+          limit_command(from, device, mbit_per_s),
+          limit_command(to, port, mbit_per_s)};
 }
 
 bool enter_namespace(const std::string& name) {
-  const int place = open(("/var/run/netns/" + name).c_str(), O_RDONLY | O_CLOEXEC);
-  const bool entered = place >= 0 && setns(place, CLONE_NEWNET) == 0;
-  if (place >= 0) close(place);
+  const int fd = open(("/var/run/netns/" + name).c_str(), O_RDONLY | O_CLOEXEC);
+  const bool entered = fd >= 0 && setns(fd, CLONE_NEWNET) == 0;
+  if (fd >= 0) close(fd);
   return entered;
 }
 
-// A process of its own that removes the namespaces when the pipe's other end is closed, however its
-// holder ends.
-base::Fd start_janitor(const std::string& prefix) {
+// Starts a process that removes the namespaces when this process closes the returned end of a pipe.
+// The end of this process closes it too, whatever the cause.
+base::Fd start_cleaner(const std::string& prefix) {
   const std::string wait_and_remove = base::format(
       "cat; for name in $(ip netns list | grep -o '^{}-[a-z0-9]*'); do"
       " ip netns pids $name | xargs -r kill -9; ip netns del $name; done",
@@ -83,7 +85,7 @@ base::Fd start_janitor(const std::string& prefix) {
   if (pipe2(ends.data(), O_CLOEXEC) != 0) return {};
   const pid_t child = fork();
   if (child == 0) {
-    setsid();  // what stops the holder must not stop it
+    setsid();  // signals to the holder's process group must not reach it
     const int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
     if (dup2(ends[0], 0) < 0 || dup2(nowhere, 1) < 0 || dup2(nowhere, 2) < 0 || fork() != 0)
       _exit(0);
@@ -95,9 +97,9 @@ base::Fd start_janitor(const std::string& prefix) {
   return base::Fd{ends[1]};
 }
 
-// By all TCP connections of this namespace.
-std::uint64_t segments_sent_again() {
-  std::ifstream file{"/proc/net/snmp"};  // of every protocol a line of names, then one of values
+// The TCP segments that all connections of this namespace have sent again.
+std::uint64_t retransmitted_segments() {
+  std::ifstream file{"/proc/net/snmp"};  // for every protocol a line of names and a line of values
   std::string names;
   std::string values;
   while (std::getline(file, names) && std::getline(file, values)) {
@@ -117,13 +119,13 @@ std::uint64_t segments_sent_again() {
 ClusterBox::ClusterBox(const BoxOptions& options) : options_{options} {
   static std::atomic<int> boxes{0};
   prefix_ = base::format("sluice-{}-{}", getpid(), boxes++);
-  janitor_ = start_janitor(prefix_);
+  cleaner_ = start_cleaner(prefix_);
 }
 
 ClusterBox::ClusterBox(ClusterBox&& other) noexcept
     : options_{std::move(other.options_)},
       prefix_{std::move(other.prefix_)},
-      janitor_{std::move(other.janitor_)},
+      cleaner_{std::move(other.cleaner_)},
       namespaces_{std::exchange(other.namespaces_, {})} {}
 
 ClusterBox::~ClusterBox() {
@@ -167,8 +169,8 @@ Status ClusterBox::build() {
     const std::string name = switch_name(group);
     if (Status status = add_switch(name); !status.ok()) return status;
     if (above) {
-      Status status = run_all(cable(name, "up0", switch_name(kTop), base::format("g{}", group),
-                                    options_.uplink_mbit_per_s));
+      Status status = run_all(link_commands(
+          name, "up0", switch_name(kTop), base::format("g{}", group), options_.uplink_mbit_per_s));
       if (status.ok()) status = run(base::format("ip -n {} link set up0 master bridge0", name));
       if (!status.ok()) return status;
     }
@@ -182,8 +184,8 @@ Status ClusterBox::build() {
 
 Status ClusterBox::add_host(int host, int group) {
   const std::string name = host_name(host);
-  Status status = run_all(
-      cable(name, "net0", switch_name(group), base::format("p{}", host), options_.mbit_per_s));
+  Status status = run_all(link_commands(name, "net0", switch_name(group), base::format("p{}", host),
+                                        options_.mbit_per_s));
   if (!status.ok()) return status;
   return run_all({base::format("ip -n {} addr add {}/24 dev net0", name, address(host)),
                   base::format("ip -n {} link set lo up", name)});
@@ -205,11 +207,12 @@ LinkCounters ClusterBox::counters_of(const std::string& name, const std::string&
     for (std::string line; std::getline(file, line);) {
       const std::size_t colon = line.find(device + ":");
       if (colon == std::string::npos) continue;
-      // bytes packets errs drop fifo frame compressed multicast, received and then sent
+      // Columns: bytes packets errs drop fifo frame compressed multicast, for received data and
+      // then for sent data.
       std::array<unsigned long long, 10> n{};
       std::sscanf(line.c_str() + colon + device.size() + 1,  // NOLINT: the kernel's own format
                   "%llu %llu %*s %*s %*s %*s %*s %*s %llu %llu", &n[0], &n[1], &n[2], &n[3]);
-      read_here = {n[2], n[3], n[0], n[1], segments_sent_again()};
+      read_here = {n[2], n[3], n[0], n[1], retransmitted_segments()};
     }
     return write(ends[1], &read_here, sizeof read_here) == sizeof read_here ? 0 : 1;
   });
@@ -221,8 +224,9 @@ LinkCounters ClusterBox::counters_of(const std::string& name, const std::string&
 }
 
 Status ClusterBox::set_rate(int host, int mbit_per_s) {
-  return run_all({limit(host_name(host), "net0", mbit_per_s),
-                  limit(switch_name(group_of(host)), base::format("p{}", host), mbit_per_s)});
+  return run_all(
+      {limit_command(host_name(host), "net0", mbit_per_s),
+       limit_command(switch_name(group_of(host)), base::format("p{}", host), mbit_per_s)});
 }
 int ClusterBox::group_of(int host) const {
   int group = 0;
@@ -252,7 +256,7 @@ pid_t ClusterBox::start_in(const std::string& name, const std::function<int()>& 
   if (child != 0) return child;
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(1);
-  // A fresh /proc/net follows the namespace of whoever reads it.
+  // /proc/net shows the namespace of the process that reads it.
   if (!enter_namespace(name)) _exit(127);
   _exit(body());
 }

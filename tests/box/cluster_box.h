@@ -1,9 +1,9 @@
-// cluster_box.h - several hosts on one machine: network namespaces, joined by a switch.
+// cluster_box.h - several hosts on one machine: network namespaces that a switch connects.
 //
-// Every host is a namespace with one interface, whose link to its switch has a rate in each
-// direction. Hosts may be in groups: each group then has a switch of its own, and a link, also with
-// a rate, to a switch above. The switches are namespaces too, so no packet ever leaves the box, and
-// all of it goes with the object, or with the process that is killed. Needs Linux, root, ip and tc.
+// Every host is a namespace with one interface. Its link to its switch has a limited rate in each
+// direction. Hosts may be in groups: each group then has a switch of its own, and a link with a
+// limited rate to a switch above. The switches are namespaces too, so no packet leaves the box. The
+// box disappears with the object, or when the process is killed. It needs Linux, root, ip and tc.
 #pragma once
 
 #include <sys/types.h>
@@ -20,34 +20,34 @@ namespace sluice::box {
 
 struct BoxOptions {
   int hosts = 2;
-  int mbit_per_s = 1000;         // of a host's link, each way
-  std::vector<int> groups;       // hosts of each; empty: one switch for all
-  int uplink_mbit_per_s = 1000;  // of a group's link, each way
+  int mbit_per_s = 1000;         // a host's link, in each direction
+  std::vector<int> groups;       // the number of hosts of each group; empty: one switch for all
+  int uplink_mbit_per_s = 1000;  // a group's link, in each direction
 };
 
-// What went over a host's link, by its interface's own count, headers included.
+// The traffic on a host's link, as its interface counts it, headers included.
 struct LinkCounters {
   std::uint64_t sent_bytes = 0;
   std::uint64_t sent_packets = 0;
   std::uint64_t received_bytes = 0;
   std::uint64_t received_packets = 0;
-  std::uint64_t sent_again = 0;  // TCP segments that the host sent another time; of a switch none
+  std::uint64_t retransmitted = 0;  // TCP segments that the host sent again; 0 for a switch
 
-  // What was sent since without Ethernet, IP and TCP headers, 66 bytes of each packet that the
-  // kernel handed to the link, large segments counting as one, and without what TCP sent again: a
-  // stalled machine makes it take packets for lost.
+  // The bytes sent since `before`, without headers and retransmitted segments. Ethernet, IP and TCP
+  // headers are 66 bytes of each packet that the kernel handed to the link; a large segment is one
+  // packet. On a stalled machine TCP takes packets for lost and sends them again.
   double payload_sent_since(const LinkCounters& before) const {
     constexpr double kHeaderBytes = 66;
     constexpr double kSegmentBytes = 1448;
     return static_cast<double>(sent_bytes - before.sent_bytes) -
            kHeaderBytes * static_cast<double>(sent_packets - before.sent_packets) -
-           kSegmentBytes * static_cast<double>(sent_again - before.sent_again);
+           kSegmentBytes * static_cast<double>(retransmitted - before.retransmitted);
   }
 };
 
 class ClusterBox {
  public:
-  // Or why there can be none here: no root, no namespaces, no traffic shaping.
+  // Fails where no box is possible: without root, namespaces or traffic shaping.
   static Result<ClusterBox> make(const BoxOptions& options);
   ~ClusterBox();
   ClusterBox(ClusterBox&& other) noexcept;
@@ -57,10 +57,10 @@ class ClusterBox {
   std::string address(int host) const;
 
   LinkCounters counters(int host) const;
-  // Of a group's link to the switch above all groups; REQUIRES: there are several.
   int groups() const {
     return options_.groups.empty() ? 1 : static_cast<int>(options_.groups.size());
   }
+  // The counters of a group's link to the switch above all groups. REQUIRES: groups() > 1.
   LinkCounters uplink_counters(int group) const;
 
   // Gives a host's link another rate.
@@ -69,13 +69,14 @@ class ClusterBox {
   Status cut(int host);
   Status mend(int host);
 
-  // As `ip netns` knows that host.
+  // The name of the host's namespace, for `ip netns`.
   std::string host_name(int host) const;
 
-  // Takes this process to that host. False: it cannot go there.
+  // Moves this process to that host. False: it cannot.
   bool enter(int host) const;
 
-  // A process on that host; its exit status is what the body returns. It dies with its parent.
+  // Starts a process on that host. Its exit status is the result of the body. It dies with its
+  // parent.
   pid_t start(int host, const std::function<int()>& body) const;
 
  private:
@@ -85,12 +86,12 @@ class ClusterBox {
   int group_of(int host) const;
   static LinkCounters counters_of(const std::string& name, const std::string& device);
   static pid_t start_in(const std::string& name, const std::function<int()>& body);
-  std::string switch_name(int group) const;  // -1: the one above all groups
+  std::string switch_name(int group) const;  // -1: the switch above all groups
 
   BoxOptions options_;
   std::string prefix_;
-  base::Fd janitor_;                     // removes all when it is closed, as it is by any death
-  std::vector<std::string> namespaces_;  // made so far
+  base::Fd cleaner_;  // when it is closed, which any death does, a process removes all namespaces
+  std::vector<std::string> namespaces_;  // created so far
 };
 
 }  // namespace sluice::box

@@ -57,7 +57,8 @@ int send_bytes(const std::string& address, std::size_t bytes) {
   return socket >= 0 ? 0 : 1;
 }
 
-// Takes `first` bytes, then times how long `timed` more take; 0: they did not come.
+// Receives `first` bytes, and returns the seconds that `timed` more bytes take; 0: they did not
+// arrive.
 double receive_bytes(const std::string& address, std::size_t first, std::size_t timed) {
   alarm(kLongest);
   const int listener = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -82,7 +83,7 @@ double receive_bytes(const std::string& address, std::size_t first, std::size_t 
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
-// Megabits of payload a second from one host to another, once it flows.
+// The rate of payload from one host to another, after TCP's start.
 double one_stream_mbit_per_s(const ClusterBox& box, int from, int to, std::size_t timed) {
   constexpr std::size_t kFirst = 2 << 20;
   std::array<int, 2> ends{};
@@ -101,11 +102,11 @@ double one_stream_mbit_per_s(const ClusterBox& box, int from, int to, std::size_
   return seconds > 0 ? static_cast<double>(timed) * 8 / seconds / 1e6 : 0;
 }
 
-// A reader that was kept from its core finds what has come meanwhile, and seems to read faster than
-// the link goes.
-constexpr double kFoundWaiting = 1.1;
+// A reader that is scheduled late finds data that has already arrived, and then reads faster than
+// the link.
+constexpr double kLateReaderFactor = 1.1;
 
-// The best of some: a busy machine can make a stream slower.
+// The best rate of several streams, because a busy machine can make a stream slower.
 double stream_mbit_per_s(const ClusterBox& box, int from, int to, std::size_t timed) {
   constexpr int kTries = 3;
   double best = 0;
@@ -119,22 +120,23 @@ double stream_mbit_per_s(const ClusterBox& box, int from, int to, std::size_t ti
   if (!made.ok()) GTEST_SKIP() << "no box: " << made.status().message(); \
   ClusterBox& name = made.value()
 
-TEST(ClusterBox, AStreamGoesAtTheRateOfItsLinkAndIsCounted) {
+TEST(ClusterBox, AStreamHasTheRateOfItsLinkAndIsCounted) {
   MAKE_BOX(box, .hosts = 3, .mbit_per_s = 200);
   constexpr std::size_t kBytes = 10 << 20;
   const LinkCounters before = box.counters(2);
   const LinkCounters idle_before = box.counters(1);
   (void)one_stream_mbit_per_s(box, 2, 0, kBytes);
-  // Packets handed down whole are counted with one header: at most 66 bytes for every 1,448.
+  // A large segment is counted with one header, so headers are at most 66 bytes for every 1,448.
   const auto sent = static_cast<double>(box.counters(2).sent_bytes - before.sent_bytes);
   constexpr double kPayload = kBytes + (2 << 20);
   EXPECT_GE(sent, kPayload);
   EXPECT_LE(sent, kPayload * (1 + 66.0 / 1448) * 1.01);
-  EXPECT_LT(box.counters(1).sent_bytes - idle_before.sent_bytes, 10'000U) << "it had no part in it";
+  EXPECT_LT(box.counters(1).sent_bytes - idle_before.sent_bytes, 10'000U)
+      << "this host sent nothing";
 
   const double rate = stream_mbit_per_s(box, 2, 0, kBytes);
   EXPECT_GT(rate, 200 * 0.90);
-  EXPECT_LT(rate, 200 * kFoundWaiting);
+  EXPECT_LT(rate, 200 * kLateReaderFactor);
 }
 
 TEST(ClusterBox, GroupsShareTheirUplink) {
@@ -143,7 +145,7 @@ TEST(ClusterBox, GroupsShareTheirUplink) {
   const double across = stream_mbit_per_s(box, 0, 2, 2 << 20);
   EXPECT_GT(within, 200 * 0.90);
   EXPECT_GT(across, 50 * 0.88);
-  EXPECT_LT(across, 50 * kFoundWaiting);
+  EXPECT_LT(across, 50 * kLateReaderFactor);
 }
 
 TEST(ClusterBox, ACutLinkCarriesNothingUntilItIsMended) {
@@ -191,7 +193,7 @@ TEST(ClusterBox, LeavesNothingBehind) {
   EXPECT_TRUE(WIFSIGNALED(status)) << "a process of the box ends with it";
 }
 
-TEST(ClusterBox, GoesWithAProcessThatIsKilled) {
+TEST(ClusterBox, DisappearsWhenItsProcessIsKilled) {
   std::array<int, 2> ends{};
   ASSERT_EQ(pipe2(ends.data(), O_CLOEXEC), 0);
   const pid_t child = fork();
@@ -208,7 +210,7 @@ TEST(ClusterBox, GoesWithAProcessThatIsKilled) {
   close(ends[0]);
   kill(child, SIGKILL);
   waitpid(child, nullptr, 0);
-  if (name[0] == '\0') GTEST_SKIP() << "there can be no box here";
+  if (name[0] == '\0') GTEST_SKIP() << "no box is possible here";
   const std::filesystem::path place = std::filesystem::path{"/var/run/netns"} / name.data();
   for (const auto until = Clock::now() + 10s; exists(place) && Clock::now() < until;)
     std::this_thread::sleep_for(20ms);

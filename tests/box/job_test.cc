@@ -1,4 +1,4 @@
-// What a job puts on the links between hosts, counted by the interfaces themselves.
+// The traffic of a job on the links between hosts, as the interfaces count it.
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 
@@ -26,7 +26,7 @@ std::string add_up(Communicator& comm, const Gate& gate, const std::string& algo
       data[i] = static_cast<float>((i * 31 + static_cast<std::size_t>(comm.rank()) * 7) % 1009);
   };
   fill();
-  comm.all_reduce(data.data(), kCount, options).wait();  // connections and windows open
+  comm.all_reduce(data.data(), kCount, options).wait();  // opens connections and TCP windows
   comm.barrier();
   gate.pass();
   for (int i = 0; i < kTimes; ++i) {
@@ -43,7 +43,7 @@ std::string add_up(Communicator& comm, const Gate& gate, const std::string& algo
   return "";
 }
 
-// What leaves each host, as a multiple of the buffer's bytes, an all-reduce.
+// Runs all_reduces on emulated hosts, and measures what the hosts send.
 class Job : public testing::Test {
  protected:
   void make(const BoxOptions& options) {
@@ -52,6 +52,7 @@ class Job : public testing::Test {
     cluster_.emplace(std::move(made).value());
   }
 
+  // The payload that each host sends in one all_reduce, as a multiple of the buffer.
   std::vector<double> sent(BoxJob job, const std::string& algorithm) {
     std::vector<LinkCounters> before;
     std::vector<double> sent;
@@ -79,33 +80,34 @@ class Job : public testing::Test {
   }
 
   std::optional<ClusterBox> cluster_;
-  std::vector<double> uplink_;  // likewise
+  std::vector<double> uplink_;  // likewise the payload that each group sends through its uplink
 };
 
-const std::pair<std::string, std::string> kNotMeasured{"SLUICE_TOPOLOGY", "generic"};
+// Without it the ranks would measure the links first.
+const std::pair<std::string, std::string> kGenericTopology{"SLUICE_TOPOLOGY", "generic"};
 
-TEST_F(Job, HierarchicalSendsBetweenHostsWhatItsClosedFormSays) {
+TEST_F(Job, HierarchicalSendsTheBytesOfItsClosedFormBetweenHosts) {
   make({.hosts = 2, .mbit_per_s = 1000});
   if (IsSkipped()) return;
   const std::vector<double> sent = this->sent(
-      {.hosts = {0, 0, 0, 0, 1, 1, 1, 1}, .environment = {kNotMeasured}}, "hierarchical");
-  // Between N nodes an optimal all-reduce sends 2(N-1)/N of the buffer out of each, whatever the
-  // number of its ranks: 1 for two.
+      {.hosts = {0, 0, 0, 0, 1, 1, 1, 1}, .environment = {kGenericTopology}}, "hierarchical");
+  // With N nodes, an optimal all_reduce sends 2(N-1)/N of the buffer out of each node, whatever the
+  // number of its ranks. That is 1 for two nodes.
   ASSERT_EQ(sent.size(), 2U);
   EXPECT_NEAR(sent[0], 1, 0.03);
   EXPECT_NEAR(sent[1], 1, 0.03);
 }
 
-TEST_F(Job, ARingOfRanksDealtOutInTurnCrossesEachLinkOnceEachWay) {
+TEST_F(Job, ARingOfRanksInRoundRobinCrossesEachLinkOnceInEachDirection) {
   make({.hosts = 3, .mbit_per_s = 1000});
   if (IsSkipped()) return;
   const std::vector<double> sent =
-      this->sent({.hosts = {0, 1, 2, 0, 1, 2}, .environment = {kNotMeasured}}, "ring");
+      this->sent({.hosts = {0, 1, 2, 0, 1, 2}, .environment = {kGenericTopology}}, "ring");
   ASSERT_EQ(sent.size(), 3U);
   for (const double each : sent) EXPECT_NEAR(each, 2.0 * 5 / 6, 0.05);
 }
 
-TEST_F(Job, RanksBehindOneSwitchComeTogetherByTheTopologyFile) {
+TEST_F(Job, WithATopologyFileRanksOfOneSwitchAreNeighbours) {
   make({.hosts = 4, .mbit_per_s = 1000, .groups = {2, 2}, .uplink_mbit_per_s = 1000});
   if (IsSkipped()) return;
   const std::string file = testing::TempDir() + base::format("switches-{}.toml", getpid());
@@ -119,8 +121,8 @@ TEST_F(Job, RanksBehindOneSwitchComeTogetherByTheTopologyFile) {
   (void)sent({.hosts = {0, 2, 1, 3}, .environment = {{"SLUICE_TOPOLOGY", file}}}, "ring");
   std::remove(file.c_str());
   ASSERT_EQ(uplink_.size(), 2U);
-  // Once each way is 2(n-1)/n of the buffer; by their numbers ranks would cross four times as
-  // often.
+  // One crossing in each direction is 2(n-1)/n of the buffer. In the order of their own numbers the
+  // ranks would cross twice in each direction.
   for (const double each : uplink_) EXPECT_NEAR(each, 1.5, 0.05);
 }
 
@@ -130,19 +132,20 @@ TEST_F(Job, ABarrierWaitsForRanksOfOtherHosts) {
   constexpr auto kLate = std::chrono::milliseconds{400};
   const std::string wrong = run_job(
       *cluster_, {.hosts = {0, 1, 2},
-                  .environment = {kNotMeasured},
+                  .environment = {kGenericTopology},
                   .body = [&](Communicator& comm, const Gate&) -> std::string {
                     comm.barrier();
                     const auto begin = std::chrono::steady_clock::now();
                     if (comm.rank() == 1) std::this_thread::sleep_for(kLate);
                     comm.barrier();
                     const bool waited = std::chrono::steady_clock::now() - begin >= kLate / 2;
-                    return waited ? "" : "came through before rank 1 was there";
+                    return waited ? "" : "left the barrier before rank 1 had entered it";
                   }});
   EXPECT_EQ(wrong, "");
 }
 
-// This process' sockets whose receive buffer has been set so; the kernel counts its own part too.
+// The number of this process' sockets whose receive buffer was set to that size. The kernel doubles
+// the size for its own use.
 int sockets_with_receive_buffer(int bytes) {
   constexpr int kMostSockets = 1024;
   int found = 0;
@@ -154,7 +157,7 @@ int sockets_with_receive_buffer(int bytes) {
   return found;
 }
 
-TEST_F(Job, OnlyWhoReceivesFromSeveralHostsInTurnsBoundsWhatComesInUnread) {
+TEST_F(Job, OnlyLongMessagesFromSeveralHostsBoundTheReceiveBuffers) {
   make({.hosts = 4, .mbit_per_s = 1000});
   if (IsSkipped()) return;
   const std::string file = testing::TempDir() + base::format("slow-{}.toml", getpid());
@@ -174,9 +177,9 @@ TEST_F(Job, OnlyWhoReceivesFromSeveralHostsInTurnsBoundsWhatComesInUnread) {
                       return sockets_with_receive_buffer(kBound);
                     };
                     if (bounded_after(kCount, "ring") != 0) return "a ring has one sender";
-                    if (bounded_after(kShort, "halving_doubling") != 0) return "they are short";
+                    if (bounded_after(kShort, "halving_doubling") != 0) return "short messages";
                     const int bounded = bounded_after(kCount, "halving_doubling");
-                    return bounded == 3 ? "" : base::format("{} of 3 are bounded", bounded);
+                    return bounded == 3 ? "" : base::format("{} of 3 sockets", bounded);
                   }});
   std::remove(file.c_str());
   EXPECT_EQ(wrong, "");

@@ -1,13 +1,13 @@
-# cmake -DBUILD=... -DSOURCE=... -DWORK=... -DCOMPILER=... -DPROGRAM=... -DSAYS=... [-DRANKS=n] -P run.cmake
+# cmake -DBUILD=... -DSOURCE=... -DWORK=... -DCOMPILER=... -DPROGRAM=... -DPRINTS=... [-DRANKS=n] -P run.cmake
 # Installs BUILD under WORK. Then configures, builds and runs the project in SOURCE against it; with RANKS
-# `sluice launch` runs it. The output of PROGRAM must match SAYS. Dependencies are found where BUILD found them.
+# `sluice launch` runs it. The output of PROGRAM must match PRINTS. CMake finds dependencies where BUILD found them.
 
 function(run_step)
-  execute_process(COMMAND ${ARGN} RESULT_VARIABLE status OUTPUT_VARIABLE said ERROR_VARIABLE said)
+  execute_process(COMMAND ${ARGN} RESULT_VARIABLE status OUTPUT_VARIABLE output ERROR_VARIABLE output)
   if(NOT status EQUAL 0)
-    message(FATAL_ERROR "${ARGN}\nended with ${status}\n${said}")
+    message(FATAL_ERROR "${ARGN}\nended with ${status}\n${output}")
   endif()
-  set(said "${said}" PARENT_SCOPE)
+  set(output "${output}" PARENT_SCOPE)
 endfunction()
 
 file(REMOVE_RECURSE "${WORK}")
@@ -25,6 +25,6 @@ if(RANKS)
   set(launch "${command}" launch -n ${RANKS} --deadline 100s --)
 endif()
 run_step(${launch} "${WORK}/build/${PROGRAM}")
-if(NOT said MATCHES "${SAYS}")
-  message(FATAL_ERROR "${PROGRAM} said '${said}', not '${SAYS}'")
+if(NOT output MATCHES "${PRINTS}")
+  message(FATAL_ERROR "${PROGRAM} printed '${output}', which does not match '${PRINTS}'")
 endif()

@@ -1,4 +1,4 @@
-// shared_test.cc - a program that has all libraries of Sluice as shared libraries.
+// A program that links all libraries of Sluice as shared libraries.
 #include <gtest/gtest.h>
 #include <stdlib.h>
 #include <torch/torch.h>
@@ -15,7 +15,7 @@
 
 namespace {
 
-// Collects what is logged while it lives.
+// Collects the messages that are logged during its lifetime.
 class CollectedLog {
  public:
   CollectedLog() {
