@@ -47,7 +47,7 @@ struct SLUICE_API Cluster {
   int ranks_per_node = 1;
   CostConstants constants;
   std::vector<std::vector<std::string>> switches;  // hosts behind each switch, by name or address
-  // For the simulator alone.
+  // Only the simulator uses these members.
   double between_efficiency =
       1;  // achieved fraction of the NICs' rate, included in constants.between
   NetworkShape network;

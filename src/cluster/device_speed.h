@@ -33,7 +33,7 @@ struct SLUICE_API DeviceSpeed {
   double input_images_per_s = 0;  // limit of the input pipeline; 0: no limit
   double startup_s = 0;
   double evaluation_s = 0;
-  double epoch_s = 0;         // time of an epoch besides its steps
+  double epoch_s = 0;         // time of an epoch without its steps
   double first_epochs_s = 0;  // extra time of the first epochs, in total
 
   // The time of a step of `batch` images. Between two points and beyond them the time is linear in

@@ -134,8 +134,8 @@ std::int32_t widen_checked_bf16(float* to, const std::uint16_t* from, std::size_
   return widen_all<Bf16Vector, true>(to, from, count, scale);
 }
 
-// The C library writes past the cache, too, but from a size that it derives from the last-level
-// cache; a virtual machine reports that of the whole host.
+// memcpy() also bypasses the cache, but only from a size that depends on the last-level cache; a
+// virtual machine reports the cache of the whole host.
 void stream_copy(std::uint8_t* to, const std::uint8_t* from, std::size_t bytes) {
   const hn::ScalableTag<std::uint8_t> d;
   constexpr std::size_t n = hn::MaxLanes(hn::ScalableTag<std::uint8_t>{});

@@ -1,6 +1,6 @@
 // epoch_table.h - the epochs and steps of a recipe, for a number of ranks and of samples.
 //
-// Each epoch shuffles all samples anew, and the shuffles form one endless stream: position p is
+// Every epoch has a new shuffle of all samples. The shuffles form one endless stream: position p is
 // sample p % samples of the shuffle of epoch p / samples. A step takes the next global batch of the
 // stream, for any number of ranks. Recipe::epoch_end decides where in the stream an epoch begins.
 // With drop and fill, epoch e begins at e x samples: drop leaves out the samples that do not fill a

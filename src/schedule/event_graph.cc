@@ -211,8 +211,8 @@ std::vector<std::uint32_t> EventGraph::order() {
 }
 
 void EventGraph::explain_cycle(const std::vector<std::uint32_t>& waits_left) {
-  // Every event that is left waits for another one that is left. Following such waits as many times
-  // as there are events ends inside a cycle.
+  // Every event outside the order waits for another one outside it. Following these waits once per
+  // event ends inside a cycle.
   std::vector<std::uint32_t> waits_for(events_.size(), kNone);
   for (const Wait& each : waits_) {
     if (waits_left[each.event] > 0 && waits_left[each.before] > 0)

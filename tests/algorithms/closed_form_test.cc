@@ -1,4 +1,4 @@
-// The closed forms, written once more from the papers and compared with every built schedule.
+// Closed forms, written again from the papers and compared with every schedule that is built.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -17,11 +17,11 @@ struct Counted {
   Fraction all_sent;
 };
 
-Counted count(const char* name, const Shape& asked) {
+Counted count(const char* name, const Shape& requested) {
   const Algorithm& algorithm = *find_algorithm(name).value();
-  const Shape shape = complete_shape(algorithm, asked).value();
+  const Shape shape = complete_shape(algorithm, requested).value();
   const Proof proof = prove(algorithm, shape);
-  EXPECT_TRUE(proof.proven) << name << ", " << asked.ranks << " ranks: " << proof.reason;
+  EXPECT_TRUE(proof.proven) << name << ", " << requested.ranks << " ranks: " << proof.reason;
   Counted counted{proof.steps, proof.bytes_factor, 0};
   for (const Program& program : build_schedule(algorithm, shape).programs) {
     counted.all_sent = counted.all_sent + sent_share(program);
@@ -32,7 +32,7 @@ Counted count(const char* name, const Shape& asked) {
 int floor_log2(int n) { return static_cast<int>(std::floor(std::log2(n))); }
 int ceil_log2(int n) { return static_cast<int>(std::ceil(std::log2(n))); }
 
-TEST(ClosedForm, Ring) {
+TEST(ClosedForm, OfRingMatchesItsSchedules) {
   for (int n = 1; n <= kMostRanks; ++n) {
     const Counted all = count("ring", {.ranks = n});
     EXPECT_EQ(all.steps, 2 * (n - 1));
@@ -45,7 +45,7 @@ TEST(ClosedForm, Ring) {
   }
 }
 
-TEST(ClosedForm, RecursiveDoubling) {
+TEST(ClosedForm, OfRecursiveDoublingMatchesItsSchedules) {
   for (int n = 1; n <= kMostRanks; ++n) {
     const Counted counted = count("recursive_doubling", {.ranks = n});
     const bool power = (n & (n - 1)) == 0;
@@ -54,7 +54,7 @@ TEST(ClosedForm, RecursiveDoubling) {
   }
 }
 
-TEST(ClosedForm, HalvingDoublingForEveryRankCount) {
+TEST(ClosedForm, OfHalvingDoublingMatchesItsSchedulesForEveryRankCount) {
   for (const char* name : {"halving_doubling", "halving_doubling:far"}) {
     for (int n = 1; n <= kMostRanks; ++n) {
       const Counted counted = count(name, {.ranks = n});
@@ -70,7 +70,7 @@ TEST(ClosedForm, HalvingDoublingForEveryRankCount) {
   }
 }
 
-TEST(ClosedForm, Torus) {
+TEST(ClosedForm, OfTorusMatchesItsSchedules) {
   for (int x = 1; x <= 8; ++x) {
     for (int y = 1; y <= 8; ++y) {
       const int n = x * y;
@@ -85,7 +85,7 @@ TEST(ClosedForm, Torus) {
   }
 }
 
-TEST(ClosedForm, DoubleTree) {
+TEST(ClosedForm, OfDoubleTreeMatchesItsSchedules) {
   for (int n = 1; n <= kMostRanks; ++n) {
     for (const int segments : {1, 2, 8}) {
       const Counted counted = count("double_tree", {.ranks = n, .segments = segments});
@@ -106,7 +106,7 @@ TEST(ClosedForm, DoubleTree) {
   }
 }
 
-TEST(ClosedForm, Direct) {
+TEST(ClosedForm, OfDirectMatchesItsSchedules) {
   for (int n = 1; n <= kMostRanks; ++n) {
     const int steps = n == 1 ? 0 : 2;
     for (const Collective collective :
@@ -123,8 +123,8 @@ TEST(ClosedForm, Direct) {
   }
 }
 
-// Steps: 2 more than the inner algorithm. A rank of a k-rank node sends 2(1 - 1/(Nk)); all ranks
-// together always send 2(n-1).
+// It has 2 steps more than the inner algorithm. A rank of a node with k ranks sends 2(1 - 1/(Nk));
+// all ranks together always send 2(n-1).
 void expect_hierarchical(const std::vector<int>& grid) {
   int n = 0;
   int most = 0;
@@ -148,7 +148,7 @@ void expect_hierarchical(const std::vector<int>& grid) {
   }
 }
 
-TEST(ClosedForm, HierarchicalOnEveryGridUpTo16x16) {
+TEST(ClosedForm, OfHierarchicalMatchesItsSchedulesOnEveryGridUpTo16x16) {
   for (int nodes = 1; nodes <= 16; ++nodes) {
     for (int ranks = 1; ranks <= 16; ++ranks) {
       expect_hierarchical(std::vector<int>(static_cast<std::size_t>(nodes), ranks));
@@ -156,7 +156,7 @@ TEST(ClosedForm, HierarchicalOnEveryGridUpTo16x16) {
   }
 }
 
-TEST(ClosedForm, HierarchicalOnRaggedGrids) {
+TEST(ClosedForm, OfHierarchicalMatchesItsSchedulesOnRaggedGrids) {
   const std::vector<std::vector<int>> grids = {
       {3, 5},       {5, 3},          {1, 2},      {2, 1},          {1, 7},
       {7, 1, 1},    {2, 3, 4},       {4, 3, 2},   {1, 1, 2},       {5, 5, 3},

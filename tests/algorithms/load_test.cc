@@ -1,4 +1,4 @@
-// The load by the closed form is the load that is counted in the schedule.
+// The load from the closed form equals the load that is counted in the schedule.
 #include <gtest/gtest.h>
 
 #include "sluice/algorithms.h"
@@ -40,7 +40,7 @@ void expect_reported_is_counted(const Algorithm& algorithm, const Shape& asked,
                count_load(build_schedule(algorithm, shape.value()), topology), what);
 }
 
-TEST(Load, ByClosedFormIsTheCountedLoadUpTo64Ranks) {
+TEST(Load, FromTheClosedFormIsTheCountedLoadUpTo64Ranks) {
   for (const Algorithm& algorithm : built_in_algorithms()) {
     for (const Collective collective : algorithm.collectives) {
       for (int n = 1; n <= 64; ++n) {
@@ -53,7 +53,7 @@ TEST(Load, ByClosedFormIsTheCountedLoadUpTo64Ranks) {
   }
 }
 
-TEST(Load, ByClosedFormIsTheCountedLoadOnTheNodesOfAGrid) {
+TEST(Load, FromTheClosedFormIsTheCountedLoadOnTheNodesOfAGrid) {
   for (const Algorithm& algorithm : built_in_algorithms()) {
     for (const std::vector<int>& grid : std::vector<std::vector<int>>{{4, 4},
                                                                       {4, 4, 4, 4},

@@ -1,4 +1,4 @@
-// Promises of single algorithms beyond their closed forms.
+// Properties of single algorithms that closed forms do not show.
 #include <gtest/gtest.h>
 #include <malloc.h>
 
@@ -44,7 +44,7 @@ TEST(DoubleTree, NoRankIsInnerInBothTrees) {
   for (int n = 1; n <= 64; ++n) {
     const Schedule schedule = build("double_tree", {.ranks = n});
     for (Rank rank = 0; rank < n; ++rank) {
-      // An inner rank of a tree reduces a chunk of that tree's half: chunk 0 or chunk 1.
+      // An inner rank of a tree reduces a chunk of the half that the tree carries: chunk 0 or 1.
       std::set<int> inner;
       const Program& program = schedule.programs[static_cast<std::size_t>(rank)];
       for (int step = 0; step < program.steps(); ++step) {

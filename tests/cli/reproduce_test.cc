@@ -1,4 +1,4 @@
-// The bars of the predictions, the calibrations, and the file of published trainings.
+// Tests the bars of the predictions, the calibrations, and the file of published trainings.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -46,8 +46,8 @@ TEST(Reproduce, PredictionsAreWithinTheirBars) {
                 "fujitsu-mlperf-2048 time_to_train_s", "gradientflow-alexnet-512 speedup"}));
 }
 
-// Constants that are solved again equal those in the files, to the digits there. Figures that no
-// plausible constant gives are listed here.
+// Solving the constants again gives the values in the files, to their number of digits. The test
+// lists the figures that no plausible constant gives.
 TEST(Reproduce, CalibratedConstantsAreTheSolvedOnes) {
   constexpr double kDigits = 0.005;
   std::set<std::string> at_edge;
@@ -72,7 +72,7 @@ TEST(Reproduce, LinksHavePlausibleConstants) {
   }
 }
 
-// A cluster with another framework's speed would be wrong by this much.
+// With the speed of another framework, a cluster is wrong by this much.
 TEST(Reproduce, SharedSpeedsShowAsErrors) {
   const std::vector<CrossChecked> checks = cross_checks().value();
   for (const CrossChecked& each : checks) {

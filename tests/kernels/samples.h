@@ -16,7 +16,8 @@ inline constexpr std::array kDataTypes = {DataType::F32,  DataType::F64, DataTyp
                                           DataType::BF16, DataType::I32, DataType::I64};
 inline constexpr std::array kHalfTypes = {DataType::F16, DataType::BF16};
 
-// `count` elements, `shift` elements (up to 16) past an aligned address, between bytes 0xa5.
+// An array of `count` elements that begins `shift` elements (at most 16) past an aligned address.
+// Guard bytes 0xa5 surround it.
 class Sample {
  public:
   Sample(DataType type, std::size_t count, std::size_t shift)
@@ -25,7 +26,7 @@ class Sample {
     first_ = kGuard + (kGuard - address % kGuard) % kGuard + shift * size_of(type);
   }
 
-  Sample(Sample&&) = default;  // a copy would have another alignment
+  Sample(Sample&&) = default;  // a copy would have a different alignment
   Sample& operator=(Sample&&) = default;
 
   void* data() { return memory_.data() + first_; }
@@ -48,7 +49,8 @@ class Sample {
   std::size_t first_ = 0;
 };
 
-// Half ordinary values, a quarter arbitrary bits, a quarter zeros, infinities, NaN and denormals.
+// Fills half of the elements with ordinary values, a quarter with arbitrary bits, and a quarter
+// with zeros, infinities, NaN and denormals.
 inline void fill(Sample& sample, DataType type, std::uint64_t seed) {
   std::mt19937_64 random{seed};
   const auto put = [&](std::size_t i, auto value) {

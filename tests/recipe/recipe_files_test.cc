@@ -69,9 +69,9 @@ TEST(RecipeFiles, EverySettingCanBeGivenAsAnOverride) {
 struct Published {
   const char* recipe;
   int ranks;
-  std::int64_t batch;       // global, at first
-  std::int64_t last_batch;  // at the end
-  std::int64_t steps;       // in all, counted by hand
+  std::int64_t batch;       // first global batch
+  std::int64_t last_batch;  // last global batch
+  std::int64_t steps;       // of the training, counted by hand
 };
 
 TEST(RecipeFiles, PublishedRunsHaveTheirBatchesAndSteps) {
@@ -145,7 +145,7 @@ TEST(RecipeFiles, FujitsusRateIsThatOfTheirProgram) {
   EXPECT_EQ(evaluations, 23);
 }
 
-// The document is the table of keys and the list of recipes, in words of their own around it.
+// docs/recipes.md contains the table of keys and the list of recipes.
 TEST(RecipeFiles, TheDocumentHasEveryKeyAndRecipe) {
   const std::string document = text_of(SLUICE_SOURCE_DIR "/docs/recipes.md");
   std::string keys;

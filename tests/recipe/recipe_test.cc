@@ -73,7 +73,7 @@ TEST(Recipe, OverridesNeedNoQuotes) {
   EXPECT_EQ(with({"model=\"lenet\"", "image=28"}).model, "lenet");
 }
 
-TEST(Recipe, AnUnknownKeySuggestsTheNearest) {
+TEST(Recipe, AnUnknownKeySuggestsTheNearestKey) {
   EXPECT_EQ(error_of("momentun = 0.9\n"),
             "r.toml, line 7: there is no key \"momentun\", did you mean momentum?");
   EXPECT_EQ(override_error("warmup_epochs=5"),

@@ -1,4 +1,4 @@
-// Errors of the text form. However large or senseless the input, reading it ends soon and takes
+// Errors of the text form. For any input, however large or wrong, reading ends soon and takes
 // little memory.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -336,7 +336,7 @@ TEST(ParseLimits, RejectSourcesWithoutEnd) {
   const std::string begin = "rank 0 step 1 reduce buffer[0] from own";
   std::string line = begin;
   for (int i = 0; i < 99'999; ++i) line += "+0";
-  // 83 lines have 100,000 sources each; the column is that of the first source past the limit.
+  // 83 lines have 100,000 sources each. The error is at the first source past the limit.
   const std::int64_t column = std::ssize(begin) + 2 * (kMaxSources - 8'300'000);
   EXPECT_EQ(read(header(2, 2), repeated(line + "\n")).message,
             "line 89, column " + std::to_string(column) +
@@ -360,7 +360,7 @@ TEST(ParseLimits, AcceptWeightsForTheLargestNumberOfRanksTimesChunks) {
   EXPECT_TRUE(parse_schedule(in).ok());
 }
 
-// Comes last: the high-water mark includes all tests above.
+// This test is the last one: the high-water mark includes all tests above.
 TEST(ParseLimits, KeepMemoryBelowAGibibyte) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || defined(__clang__)
   GTEST_SKIP() << "sanitizers keep freed memory";

@@ -1,5 +1,5 @@
-// Without contention every algorithm takes the time of its paper to 0.1%, both event by event and
-// step by step.
+// Without contention, every algorithm takes the time of its paper to within 0.1%, both event by
+// event and step by step.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -78,7 +78,7 @@ TEST_P(ClosedForms, HalvingDoublingOfPowersOfTwoInBothOrders) {
   }
 }
 
-TEST_P(ClosedForms, HalvingDoublingOfOtherNumbers) {
+TEST_P(ClosedForms, HalvingDoublingOfOtherRankCounts) {
   // Every step sends half of the remaining chunks, rounded down.
   for (const int n : {7, 13, 97}) {
     for (const double bytes : kSizes) {
@@ -153,8 +153,8 @@ TEST_P(ClosedForms, HierarchicalIsHalvingDoublingOfNodes) {
 }
 
 TEST_P(ClosedForms, ADoubleTreeInOnePieceSendsTheBufferOncePerLevelAndDirection) {
-  // In full trees every parent receives half a buffer from each of two children at the same time,
-  // and later sends half a buffer to each.
+  // In full trees, every parent receives half of the buffer from each of two children at the same
+  // time. Later it sends half of the buffer to each.
   for (const int levels : {1, 2, 3, 5, 7}) {
     for (const double bytes : kSizes) {
       expect(flat_fabric(), "double_tree", {(2 << levels) - 1, bytes},

@@ -1,9 +1,9 @@
 // simgrid_replay.h - runs a schedule in SimGrid, to check simulated times.
 //
 // It uses SimGrid's plain CM02 model without correction factors: messages share links max-min
-// fairly and pay the latency of their route. The fabric is built from the cluster's numbers, and
-// the order of operations from the rules of docs/execution-model.md. Nothing of src/simulate is
-// used.
+// fairly and pay the latency of their route. The network is built from the cluster's numbers, and
+// the order of operations from the rules of docs/execution-model.md. It uses no code of
+// src/simulate.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
-// SimGrid runs the same schedules on the same fabric with contention. Simulated times are within 5%
-// of its times. They are within 7% of its blocking messages, which delay a sender until its message
-// has arrived; short messages show the difference.
+// SimGrid runs the same schedules on the same network, with contention. Simulated times are within
+// 5% of its times. With SimGrid's blocking messages they are within 7%: these delay a sender until
+// its message has arrived, which short messages show.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -65,7 +65,7 @@ TEST(Training, WithoutOverlapComputeAndCommunicationAddUp) {
                                                .recipe = recipe_with({"theta=1G"}),
                                                .ranks = 4})
                                 .value();
-  // 32 images at 100 a second; a ring of 4 over 1 GB/s with 10 us a step, f16.
+  // 32 images at 100 per second; a ring of 4 over 1 GB/s with 10 us per step, f16.
   const double bytes = 2 * 25557032.0;
   const double ring = 6 * (10e-6 + bytes / 4 / 1e9);
   EXPECT_NEAR(time.iteration.seconds, 0.32 + ring, 1e-6);
@@ -105,7 +105,7 @@ TEST(Training, BucketsHideBehindBackward) {
 }
 
 TEST(Training, SumsTheBatchPhases) {
-  // 64 a rank to epoch 30, then 128: twice the compute a step, half the steps.
+  // 64 images per rank until epoch 30, then 128: twice the compute per step, half the steps.
   cluster::Cluster cluster = timed_fabric();
   const TrainingTime time =
       simulate_training({.scenario = {.cluster = cluster},
@@ -160,7 +160,7 @@ TEST(Training, WaitsForSlowInput) {
 }
 
 TEST(Training, StrongScalingSharesTheGlobalBatch) {
-  // 5 ms and 10 ms an image: halves of a batch take more than half its time.
+  // A step takes 5 ms plus 10 ms per image, so half of a batch takes more than half of its time.
   cluster::Cluster cluster = timed_fabric();
   cluster.speeds[0].curve = {{1, 1 / 0.015}, {101, 101 / 1.015}};
   const auto on = [&](int ranks) {

@@ -1,4 +1,4 @@
-// Known results about these machines: which methods help on which network.
+// Known results about real clusters: which method helps on which network.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -19,7 +19,7 @@ TrainingTime train(const char* cluster, int ranks, const char* recipe,
       .value();
 }
 
-TEST(Stories, AlexNetOn56GbitNeedsSparsityAndResNet50DoesNot) {
+TEST(KnownResults, AlexNetOn56GbitNeedsSparsityAndResNet50DoesNot) {
   const auto speedup = [](const char* model, const char* sparsity) {
     return train("sensetime-v", 512, "gradientflow-alexnet", {model, sparsity}).speedup;
   };
@@ -37,7 +37,7 @@ TEST(Stories, AlexNetOn56GbitNeedsSparsityAndResNet50DoesNot) {
   EXPECT_LT(resnet_sparse, 1.03 * resnet_dense) << "ResNet-50 gains nothing";
 }
 
-TEST(Stories, DoubleBufferingWithF16IsFastOn10GbitEthernet) {
+TEST(KnownResults, DoubleBufferingWithF16IsFastOn10GbitEthernet) {
   const auto hours = [](const char* cluster, const char* buffering, const char* wire) {
     return train(cluster, 32, "chainermn-cloud", {buffering, wire, "theta=1G"}).time_to_train_s /
            3600;
@@ -62,7 +62,7 @@ class AllReduceOn {
   AllReduceOn(const cluster::Cluster& cluster, int ranks)
       : ranks_{ranks}, simulator_{CollectiveSimulator::on(cluster, ranks).value()} {}
 
-  // On a grid of `rows` rows of ranks; 0: the grid of the nodes.
+  // The time on a grid of `rows` rows of ranks; 0: the grid of the nodes.
   double seconds(const char* name, double bytes, int rows = 0) {
     const Algorithm& algorithm = *find_algorithm(name).value();
     Shape shape{.ranks = ranks_};
@@ -76,7 +76,7 @@ class AllReduceOn {
     return *std::max_element(done.begin(), done.end());
   }
 
-  // The size from which the flat ring is faster, to 3%.
+  // The size from which the flat ring is faster, to within 3%.
   double ring_wins_from(const char* other, int rows) {
     double low = 1e6;
     double high = 16e9;
@@ -92,7 +92,7 @@ class AllReduceOn {
   CollectiveSimulator simulator_;
 };
 
-TEST(Stories, On2048RanksTheFlatRingWinsForLongBuffersOnly) {
+TEST(KnownResults, On2048RanksTheFlatRingWinsForLongBuffersOnly) {
   AllReduceOn abci{cluster::find_cluster("abci").value(), 2048};
   const double hierarchical = abci.ring_wins_from("hierarchical:ring", 0);
   const double torus = abci.ring_wins_from("torus", 32);
@@ -108,7 +108,7 @@ TEST(Stories, On2048RanksTheFlatRingWinsForLongBuffersOnly) {
   EXPECT_LT(torus, 4e9);
 }
 
-TEST(Stories, AThinTreeSlowsFarFirstHalvingDoublingButNotARing) {
+TEST(KnownResults, AThinTreeSlowsFarFirstHalvingDoublingButNotARing) {
   const cluster::Cluster thin = cluster::find_cluster("mn-1").value();
   cluster::Cluster full = thin;
   for (cluster::SwitchLevel& level : full.network.levels) level.oversubscription = 1;
