@@ -1,4 +1,5 @@
-// A file of its own: a compiler that inlines these operators into a test warns of mismatched calls.
+// These operators are in a file of their own, because a compiler that inlines them into a test
+// warns of mismatched calls.
 #include <atomic>
 #include <cstdlib>
 #include <new>

@@ -36,7 +36,7 @@ std::int64_t value(Rank rank, int iteration, std::size_t element) {
 }
 
 // Runs collectives until one fails. Returns this rank's report: "error " and the message, "left"
-// for a victim of Leave, "went on" after all iterations, else a sentence on what went wrong.
+// for a victim of Leave, "went on" after all iterations, else a description of a wrong result.
 std::string run_rank(const Scenario& scenario, Rank me, int ready) {
   Communicator comm = Communicator::from_env(30s);
   comm.set_deadline(kDeadline);
@@ -130,7 +130,7 @@ RankProcess start_rank(const Scenario& scenario, Rank me, int ready, const HostC
   return {pid, ends[0], "", false, {}};
 }
 
-// Reads the ranks' reports until all have ended, except a stopped one, or until the deadline.
+// Reads the ranks' reports until all ranks but a stopped one have ended, or until the deadline.
 void collect_reports(std::vector<RankProcess>& ranks, const Scenario& scenario,
                      Clock::time_point deadline) {
   const auto is_open = [&](std::size_t i) {
@@ -163,7 +163,7 @@ void collect_reports(std::vector<RankProcess>& ranks, const Scenario& scenario,
   }
 }
 
-// Whether a survivor's report blames that rank, for a reason that it found itself or that a peer
+// Whether a survivor's report blames that rank, for a cause that it found itself or that a peer
 // reported to it.
 bool blames(const std::string& report, Rank own, Rank culprit, const Scenario& scenario) {
   const auto names = [&](const std::string& part) {
@@ -182,7 +182,7 @@ bool blames(const std::string& report, Rank own, Rank culprit, const Scenario& s
   return scenario.fault != Fault::Stop && names(base::format("rank {} is lost", culprit));
 }
 
-// Why the rank did not end as it must, or "".
+// Returns "" when the rank has ended as it must, else the error.
 std::string check_rank(Rank rank, const RankProcess& process, const Scenario& scenario,
                        Clock::time_point fault_at) {
   const bool on_lost_host =
@@ -201,7 +201,7 @@ std::string check_rank(Rank rank, const RankProcess& process, const Scenario& sc
     return base::format("rank {} was late by {} ms", rank,
                         (process.when - fault_at - kDeadline) / 1ms);
   }
-  if (on_lost_host) return "";  // it cannot know which link is cut
+  if (on_lost_host) return "";  // this rank cannot know which link is cut
   bool right = false;
   for (Rank culprit = 0; culprit < scenario.ranks; ++culprit) {
     const bool may = hits_host(scenario.fault)
@@ -239,10 +239,10 @@ std::uint64_t number_from(const char* variable, std::uint64_t fallback) {
 }  // namespace
 
 std::string Scenario::describe() const {
-  return base::format("seed {}: {} of {} ranks on hosts {}, {} i64 {} by {}: {} rank {}", seed,
-                      "all_reduce", ranks, base::join(hosts, " "), count,
-                      pooled ? "in pools" : "elsewhere", algorithm.empty() ? "choice" : algorithm,
-                      kFaults[static_cast<std::size_t>(fault)], victim);
+  return base::format(
+      "seed {}: {} of {} ranks on hosts {}, {} i64 {} by {}: {} rank {}", seed, "all_reduce", ranks,
+      base::join(hosts, " "), count, pooled ? "in pools" : "in foreign memory",
+      algorithm.empty() ? "choice" : algorithm, kFaults[static_cast<std::size_t>(fault)], victim);
 }
 
 Scenario scenario_of(std::uint64_t seed, int hosts) {
@@ -258,8 +258,8 @@ Scenario scenario_of(std::uint64_t seed, int hosts) {
     }
     scenario.algorithm = names[below(names.size())];
   }
-  // Up to 4 MiB, with short buffers as likely as long ones. Never empty, because then no rank would
-  // notice a missing peer.
+  // Buffers have up to 4 MiB; short ones are as likely as long ones. No buffer is empty, because
+  // then no rank would notice a missing peer.
   scenario.count = 1 + below(std::uint64_t{1} << (below(3) == 0 ? 19 : below(19)));
   scenario.pooled = below(2) == 0;
   do {
@@ -268,7 +268,7 @@ Scenario scenario_of(std::uint64_t seed, int hosts) {
   scenario.victim = static_cast<Rank>(below(static_cast<std::uint64_t>(scenario.ranks)));
   scenario.moment = std::chrono::microseconds{below(std::uint64_t{1} << below(15))};
   scenario.iteration = static_cast<int>(below(20));
-  do {  // on two hosts at least, where there are several
+  do {  // the ranks must be on at least two hosts, if there are several
     scenario.hosts.clear();
     for (int rank = 0; rank < scenario.ranks; ++rank)
       scenario.hosts.push_back(static_cast<int>(below(static_cast<std::uint64_t>(hosts))));
@@ -301,7 +301,7 @@ std::string run(const Scenario& scenario, const HostControl& control) {
     std::this_thread::sleep_for(scenario.moment);
     inject(scenario, ranks, control);
     auto fault_at = Clock::now();
-    // A fault that the victim causes waits for its iteration, and ranks share the cores.
+    // A fault that the victim causes comes later, in its iteration, and ranks share the cores.
     const bool sudden = is_external(scenario.fault) && scenario.fault != Fault::SlowLink;
     const auto slack = sudden ? 2s : 20s;
     collect_reports(ranks, scenario, fault_at + kDeadline + 1s + slack);

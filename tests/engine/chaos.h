@@ -1,8 +1,8 @@
 // chaos.h - faults at random moments while ranks run all_reduces, on any transport.
 //
-// Ranks are processes that run one all_reduce after the other. A scenario has their number, the
-// algorithm, the fault and its victim. Every survivor must name the victim in time, and no sum may
-// be wrong.
+// Ranks are processes that run one all_reduce after the other. A scenario has the number of ranks,
+// the algorithm, the fault and its victim. Every survivor must name the victim in time, and no sum
+// may be wrong.
 #pragma once
 
 #include <sys/types.h>
@@ -43,20 +43,20 @@ enum class Fault {
 struct Scenario {
   std::uint64_t seed = 0;
   int ranks = 2;
-  std::vector<int> hosts;  // host of every rank; all 0 on one machine
+  std::vector<int> hosts;  // by rank; all 0 on one machine
   std::string algorithm;   // empty: chosen by size
   std::size_t count = 1;   // elements of i64
   bool pooled = false;
   Fault fault = Fault::Kill;
   Rank victim = 0;
-  std::chrono::microseconds moment{0};  // after all have joined
-  int iteration = 0;                    // at which the victim causes its fault
+  std::chrono::microseconds moment{0};  // the time of a fault from outside, after all have joined
+  int iteration = 0;                    // the iteration in which the victim causes its fault
 
   int host(Rank rank) const { return hosts[static_cast<std::size_t>(rank)]; }
   std::string describe() const;
 };
 
-// The scenario of a seed. Faults of links and hosts need several hosts.
+// The scenario of a seed. Faults of links and hosts occur only with several hosts.
 Scenario scenario_of(std::uint64_t seed, int hosts);
 
 // Starts ranks on hosts, and changes the links of hosts.
@@ -71,7 +71,7 @@ struct HostControl {
   std::vector<std::pair<std::string, std::string>> environment;
 };
 
-// Runs the scenario. Returns why it did not end as it must, or "".
+// Runs the scenario. Returns "" when it ends as it must, else the error.
 std::string run(const Scenario& scenario, const HostControl& control);
 
 // Runs SLUICE_CHAOS_RUNS scenarios from seed SLUICE_CHAOS_SEED on. Their failures are test

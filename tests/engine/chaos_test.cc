@@ -1,4 +1,4 @@
-// Faults at random moments, on one machine and between hosts.
+// Injects faults at random moments, on one machine and between hosts.
 //
 //   SLUICE_CHAOS_RUNS=1000   number of runs of each test (150 on one machine, 30 between hosts)
 //   SLUICE_CHAOS_SEED=n      seed of the first run; run i has seed n + i, so one can be repeated
@@ -32,7 +32,7 @@ TEST(Chaos, EverySurvivorNamesTheCulpritInTimeAndNoSumIsWrong) {
   std::filesystem::remove_all(cache);
 }
 
-// The same, and links that are cut, hosts that vanish, links that become slow.
+// Here links are also cut or become slow, and hosts vanish.
 TEST(ChaosBetweenHosts, EverySurvivorNamesTheCulpritInTimeAndNoSumIsWrong) {
   constexpr int kHosts = 4;
   constexpr int kMbit = 1000;

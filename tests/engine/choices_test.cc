@@ -14,7 +14,8 @@ std::string_view chosen(Choices& choices, std::int64_t bytes, std::string_view a
   return choices.choose(collective, bytes, 0, asked).value()->algorithm->name;
 }
 
-// Ring has a low latency and a low bandwidth, direct the reverse; exchange holds 100 bytes at most.
+// Ring has a low latency and a low bandwidth, direct has both high. Exchange takes at most 100
+// bytes.
 CostConstants example_constants() {
   CostConstants constants;
   constants.measured = {
@@ -28,16 +29,17 @@ CostConstants example_constants() {
 
 RankOrder one_node(int ranks) { return {std::vector<int>(static_cast<std::size_t>(ranks), 0), {}}; }
 
-TEST(Choices, TakeTheCheapestAlgorithmByTheConstants) {
+TEST(Choices, AreTheCheapestAlgorithmByTheConstants) {
   Choices choices{one_node(2), 0, example_constants(), {}};
   EXPECT_EQ(chosen(choices, 0), "exchange");
   EXPECT_EQ(chosen(choices, 100), "exchange");
   EXPECT_EQ(chosen(choices, 101), "ring");
   EXPECT_EQ(chosen(choices, 1 << 20), "direct");
-  EXPECT_EQ(chosen(choices, 100, "", Collective::Broadcast), "direct") << "the others cannot";
+  EXPECT_EQ(chosen(choices, 100, "", Collective::Broadcast), "direct")
+      << "the others have no broadcast";
 }
 
-TEST(Choices, AnOverrideHoldsForItsSizesAndACallsOptionComesFirst) {
+TEST(Choices, AnOverrideAppliesToItsSizesAndTheOptionOfACallComesFirst) {
   Choices choices{one_node(3), 1, example_constants(),
                   parse_overrides("torus@1K-1M,recursive_doubling@-8").value()};
   EXPECT_EQ(chosen(choices, 7), "recursive_doubling");
@@ -46,10 +48,11 @@ TEST(Choices, AnOverrideHoldsForItsSizesAndACallsOptionComesFirst) {
   EXPECT_EQ(chosen(choices, (1 << 20) - 1), "torus");
   EXPECT_EQ(chosen(choices, 1 << 20), "direct");
   EXPECT_EQ(chosen(choices, 1024, "ring"), "ring");
-  EXPECT_EQ(chosen(choices, 1024, "", Collective::ReduceScatter), "ring") << "a torus cannot";
+  EXPECT_EQ(chosen(choices, 1024, "", Collective::ReduceScatter), "ring")
+      << "a torus has no reduce_scatter";
 }
 
-TEST(Choices, TheSameQuestionGivesTheSameChoice) {
+TEST(Choices, EqualShapesShareOneChoice) {
   Choices choices{one_node(5), 2, example_constants(), {}};
   const Choice* const first = choices.choose(Collective::AllReduce, 1 << 20, 0, "").value();
   EXPECT_EQ(choices.choose(Collective::AllReduce, 1 << 21, 0, "").value(), first);
@@ -57,10 +60,10 @@ TEST(Choices, TheSameQuestionGivesTheSameChoice) {
 }
 
 TEST(Overrides, AnErrorNamesTheWrongPart) {
-  const auto why = [](const char* text) { return parse_overrides(text).status().message(); };
-  EXPECT_EQ(why("rign"), "there is no algorithm \"rign\": did you mean ring?");
-  EXPECT_EQ(why("ring@4K"), "\"4K\" is not a range of sizes: write 4K-1M, -4K or 1M-");
-  EXPECT_EQ(why("ring@1M-4K"),
+  const auto error = [](const char* text) { return parse_overrides(text).status().message(); };
+  EXPECT_EQ(error("rign"), "there is no algorithm \"rign\": did you mean ring?");
+  EXPECT_EQ(error("ring@4K"), "\"4K\" is not a range of sizes: write 4K-1M, -4K or 1M-");
+  EXPECT_EQ(error("ring@1M-4K"),
             "the range \"1M-4K\" is empty: the first size must be smaller than the second");
   EXPECT_FALSE(parse_overrides("ring@4Q-").ok());
   EXPECT_TRUE(parse_overrides("").value().empty());
@@ -82,7 +85,7 @@ TEST(Constants, AreSavedInTheCacheFolderAndReadBack) {
                 .string()
                 .find("/h/.cache/sluice/"),
             std::string::npos);
-  save_constants("/proc/nowhere/file", typical_constants(), 4);  // cannot be written: no error
+  save_constants("/proc/nowhere/file", typical_constants(), 4);  // a failed write is no error
   std::filesystem::remove_all(folder);
 }
 
@@ -95,7 +98,7 @@ TEST(RankOrder, RanksThatAreNumberedNodeByNodeKeepTheirNumbers) {
   EXPECT_FALSE(order.applies_to(*find_algorithm("ring").value(), Collective::AllReduce));
 }
 
-TEST(RankOrder, RanksInRoundRobinAreCountedNodeByNode) {
+TEST(RankOrder, RanksInRoundRobinAreOrderedNodeByNode) {
   const RankOrder order{{0, 1, 2, 0, 1, 2, 0}, {}};
   EXPECT_EQ(order.ranks(), (Ranks{0, 3, 6, 1, 4, 2, 5}));
   EXPECT_EQ(order.topology(Collective::AllReduce).nodes, (std::vector{3, 2, 2}));

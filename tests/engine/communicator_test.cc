@@ -10,7 +10,7 @@
 namespace sluice::engine {
 namespace {
 
-TEST(Communicator, SeveralCollectivesMayBeInFlightAndAreAwaitedInAnyOrder) {
+TEST(Communicator, SeveralCollectivesMayBeInFlightAndRanksMayWaitInAnyOrder) {
   run_ranks(3, [](Communicator& comm) {
     constexpr std::size_t kCount = 20'000;
     std::vector<Pool> pools;
@@ -44,7 +44,7 @@ TEST(Communicator, SplitsByColourAndOrdersByKey) {
   });
 }
 
-TEST(Communicator, RanksMayWaitOnTwoCommunicatorsInDifferentOrders) {
+TEST(Communicator, RanksMayWaitForTwoCommunicatorsInDifferentOrders) {
   run_ranks(2, [](Communicator& comm) {
     Communicator other = comm.split(0);
     std::vector<float> a(100'000, 1);
@@ -69,8 +69,8 @@ TEST(Communicator, RanksMayWaitOnTwoCommunicatorsInDifferentOrders) {
 
 TEST(Communicator, AMismatchNamesBothRanks) {
   struct Case {
-    const char* what;
-    std::function<void(Communicator&)> odd;
+    const char* difference;
+    std::function<void(Communicator&)> odd_call;
   };
   const std::vector<Case> cases = {
       {"size",
@@ -103,11 +103,11 @@ TEST(Communicator, AMismatchNamesBothRanks) {
       std::vector<float> data(50'000);
       try {
         if (comm.rank() == 1) {
-          each.odd(comm);
+          each.odd_call(comm);
         } else {
           comm.all_reduce(data.data(), data.size()).wait();
         }
-        ADD_FAILURE() << each.what << " was not noticed at rank " << comm.rank();
+        ADD_FAILURE() << each.difference << " was not noticed at rank " << comm.rank();
       } catch (const Error& error) {
         EXPECT_TRUE(error.code() == Code::Mismatch || error.code() == Code::PeerLost)
             << error.what();
@@ -121,7 +121,7 @@ TEST(Communicator, AMismatchNamesBothRanks) {
   }
 }
 
-// The root of a broadcast waits for no peer, so it is a collective ahead before the mismatch is
+// The root of a broadcast waits for no peer, so it is one collective ahead when the mismatch is
 // found.
 TEST(Communicator, OnAMismatchTheOthersNameTheRankThatRanAhead) {
   run_ranks(7, [](Communicator& comm) {
@@ -144,7 +144,7 @@ TEST(Communicator, OnAMismatchTheOthersNameTheRankThatRanAhead) {
   });
 }
 
-TEST(Communicator, AMissingPeerIsNamedAndLaterCallsFailAtOnce) {
+TEST(Communicator, AnErrorNamesAMissingPeerAndLaterCallsFailAtOnce) {
   run_ranks(3, [](Communicator& comm) {
     std::vector<float> data(100'000, 1);
     if (comm.rank() == 2) {
@@ -171,7 +171,7 @@ TEST(Communicator, AMissingPeerIsNamedAndLaterCallsFailAtOnce) {
   });
 }
 
-TEST(Communicator, ACollectiveThatMovesMayTakeLongerThanTheDeadline) {
+TEST(Communicator, ACollectiveThatMakesProgressMayTakeLongerThanTheDeadline) {
   run_ranks(2, [](Communicator& comm) {
     constexpr int kCalls = 40;
     constexpr std::chrono::milliseconds kStandstill{1000};
@@ -188,8 +188,8 @@ TEST(Communicator, ACollectiveThatMovesMayTakeLongerThanTheDeadline) {
   });
 }
 
-// The rank that leaves a part lives on, and so does the communicator that the part was split from.
-TEST(Communicator, ARankThatLeavesDuringACollectiveIsNamedAtOnce) {
+// One rank leaves a split communicator. The rank itself and the first communicator go on.
+TEST(Communicator, AnErrorNamesARankThatLeavesDuringACollectiveAtOnce) {
   run_ranks(3, [](Communicator& comm) {
     std::vector<float> data(3'000'000, 1);
     const auto begin = std::chrono::steady_clock::now();
@@ -225,7 +225,7 @@ TEST(Communicator, ThrowsOnWrongOptions) {
   EXPECT_THROW(Communicator::in_process(0), Error);
 }
 
-TEST(Communicator, BarriersAndSmallSumsInTurnKeepTheirSlotsApart) {
+TEST(Communicator, BarriersAndSmallSumsInTurnDoNotOverwriteEachOthersSlots) {
   run_ranks(4, [](Communicator& comm) {
     for (int i = 0; i < 2000; ++i) {
       std::int32_t x = comm.rank() + i;

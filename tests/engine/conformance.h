@@ -1,5 +1,5 @@
-// conformance.h - the tests that every transport must pass: all collectives by all algorithms, on
-// odd sizes, against a naive sum. Every rank calls each function.
+// conformance.h - the tests that every transport must pass: all collectives by all algorithms, with
+// odd sizes, compared with a naive sum. Every rank calls each function.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@
 
 namespace sluice::engine::conformance {
 
-// The input. Unique for every (rank, element), and small enough that sums are exact in f32.
+// The input. It differs between ranks and elements, and is small enough that sums are exact in f32.
 inline std::int64_t input(Rank rank, std::size_t i) {
   return static_cast<std::int64_t>((i * 7 + static_cast<std::size_t>(rank) * 1009) % 4093) - 1000;
 }
@@ -27,7 +27,7 @@ inline std::int64_t naive_sum(int ranks, std::size_t i) {
   return sum;
 }
 
-// The result that this rank must hold at element i; none where the collective promises nothing.
+// The result that this rank must have at element i; nullopt where the collective promises none.
 inline std::optional<std::int64_t> expected(const Communicator& comm, Collective collective,
                                             Rank root, std::size_t count, std::size_t i) {
   const auto owner = [&] {
@@ -156,7 +156,7 @@ inline void all_ranks_hold_the_same_bits(Communicator& comm) {
   const auto data = pool.as<float>();
   for (const Algorithm& algorithm : built_in_algorithms()) {
     for (const DataType type : {DataType::F32, DataType::F16, DataType::BF16}) {
-      // Values whose sums are rounded differently in every order.
+      // The sums of these values are rounded differently in every order.
       std::uint64_t state = 88172645463325252ULL + static_cast<std::uint64_t>(comm.rank());
       for (std::size_t i = 0; i < kCount * sizeof(float) / size_of(type); ++i) {
         state ^= state << 13U;
@@ -174,7 +174,8 @@ inline void all_ranks_hold_the_same_bits(Communicator& comm) {
       const std::size_t count = kCount * sizeof(float) / size_of(type);
       comm.all_reduce(data.data(), count, {.type = type, .algorithm = std::string{algorithm.name}})
           .wait();
-      // All bits agree exactly when min and max over the ranks agree, of the bits as integers.
+      // The bits are equal on all ranks exactly when, taken as integers, their minimum and maximum
+      // over the ranks are equal.
       std::vector<std::int32_t> least(kCount);
       std::memcpy(least.data(), data.data(), kCount * sizeof(float));
       std::vector<std::int32_t> most = least;

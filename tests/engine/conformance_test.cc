@@ -1,5 +1,5 @@
-// Results of ranks as threads: the conformance suite, and how far a 16-bit sum may be from the
-// exact one (the bound of docs/types.md), for every algorithm.
+// The conformance suite with threads as ranks. Also, for every algorithm, the error bound of 16-bit
+// sums in docs/types.md.
 #include "tests/engine/conformance.h"
 
 #include <gtest/gtest.h>
@@ -16,13 +16,13 @@ namespace {
 
 class Conformance : public testing::TestWithParam<int> {};
 
-TEST_P(Conformance, AllAlgorithmsAndCollectivesAreRightInPoolsAndOutside) {
+TEST_P(Conformance, AllAlgorithmsAndCollectivesAreRightInPooledAndForeignMemory) {
   run_ranks(GetParam(), conformance::all_algorithms_and_collectives);
 }
 
 TEST_P(Conformance, EveryTypeIsSummed) { run_ranks(GetParam(), conformance::every_type); }
 
-TEST_P(Conformance, RanksWithAndWithoutPoolsMayMix) {
+TEST_P(Conformance, SomeRanksMayUsePooledMemoryAndOthersForeign) {
   run_ranks(GetParam(), conformance::some_ranks_in_pools_and_others_not);
 }
 
@@ -38,7 +38,7 @@ INSTANTIATE_TEST_SUITE_P(Ranks, Conformance, testing::Values(1, 2, 3, 4, 7, 8, 1
 int floor_log2(int n) { return static_cast<int>(std::log2(n)); }
 int ceil_log2(int n) { return n == 1 ? 0 : floor_log2(n - 1) + 1; }
 
-// Roundings on the longest path from a contribution to the sum.
+// The number of roundings on the longest path from a contribution to the sum.
 int hops(std::string_view name, int ranks) {
   const std::vector<int> grid = most_square_grid(ranks);
   const int nodes = static_cast<int>(grid.size());
@@ -66,11 +66,11 @@ TEST_P(Rounding, A16BitSumStaysWithinItsBound) {
   const int ranks = GetParam();
   constexpr std::size_t kCount = 1003;
   for (const DataType type : {DataType::F16, DataType::BF16}) {
-    // Mixed signs and sizes, so that sums cancel and partial sums round.
-    std::vector<std::vector<std::uint16_t>> given(static_cast<std::size_t>(ranks));
+    // Signs and magnitudes are mixed, so that sums cancel and partial sums are rounded.
+    std::vector<std::vector<std::uint16_t>> inputs(static_cast<std::size_t>(ranks));
     std::mt19937_64 random{static_cast<std::uint64_t>(ranks)};
     std::normal_distribution<float> normal;
-    for (auto& contribution : given) {
+    for (auto& contribution : inputs) {
       for (std::size_t i = 0; i < kCount; ++i) {
         const float value = normal(random) * std::exp2(static_cast<float>(i % 7));
         std::uint16_t bits = 0;
@@ -82,7 +82,7 @@ TEST_P(Rounding, A16BitSumStaysWithinItsBound) {
     run_ranks(ranks, [&](Communicator& comm) {
       for (const Algorithm& algorithm : built_in_algorithms()) {
         if (!algorithm.supports(Collective::AllReduce)) continue;
-        std::vector<std::uint16_t> data = given[static_cast<std::size_t>(comm.rank())];
+        std::vector<std::uint16_t> data = inputs[static_cast<std::size_t>(comm.rank())];
         comm.all_reduce(data.data(), kCount,
                         {.type = type, .algorithm = std::string{algorithm.name}})
             .wait();
@@ -92,7 +92,7 @@ TEST_P(Rounding, A16BitSumStaysWithinItsBound) {
         for (std::size_t i = 0; i < kCount; ++i) {
           double exact = 0;
           double magnitude = 0;
-          for (const auto& contribution : given) {
+          for (const auto& contribution : inputs) {
             exact += widened(contribution[i], type);
             magnitude += std::abs(widened(contribution[i], type));
           }

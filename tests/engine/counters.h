@@ -1,4 +1,4 @@
-// counters.h - the number of allocations and waits of a test program, in all its threads, so far.
+// counters.h - the number of allocations and waits so far, in all threads of a test program.
 //
 // A program that calls allocations() links allocation_counter.cc, which replaces operator new. A
 // program that calls waits() links wait_counter.cc, which wraps functions of the C library.
@@ -6,12 +6,12 @@
 
 namespace sluice::engine {
 
-// Calls of operator new, in all its forms.
+// The number of calls of operator new, in all its forms.
 long allocations();
 
 struct WaitCounts {
   long all = 0;        // sleeps on a futex, a descriptor or a clock, and yields
-  long with_lock = 0;  // those of a thread that held a mutex at that moment
+  long with_lock = 0;  // the waits of threads that held a mutex at that moment
 };
 
 // Waiting for a mutex does not count.

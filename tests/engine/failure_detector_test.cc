@@ -11,8 +11,7 @@
 namespace sluice::engine {
 namespace {
 
-// The memory of four ranks of one node, seen by rank 3. A test sets which ranks are dead or
-// stopped.
+// The memory of four ranks on one node, at rank 3. A test sets which ranks are dead or stopped.
 class FourRanks final : public transport::Memory {
  public:
   Rank rank() const override { return 3; }
@@ -33,6 +32,7 @@ class FourRanks final : public transport::Memory {
   std::map<Rank, std::string> standstills;
 };
 
+// A collective that waits for some peers and never moves.
 class PendingCollective final : public RunningCollective {
  public:
   explicit PendingCollective(std::set<Rank> needed) : needed_{std::move(needed)} {}
@@ -81,7 +81,7 @@ TEST_F(FailureDetectorTest, NothingIsLostWhileAllRanksLive) {
   EXPECT_EQ(cause_of_loss({0, 1, 2}), "");
 }
 
-TEST_F(FailureDetectorTest, ADeadRankIsBlamedByRanksThatNeedIt) {
+TEST_F(FailureDetectorTest, RanksThatNeedADeadRankBlameIt) {
   leave(1);
   detector_.update();
   EXPECT_EQ(cause_of_loss({0, 1}), "rank 1 is lost (it has left)");
@@ -110,8 +110,8 @@ TEST_F(FailureDetectorTest, ABlamedRankThatDiedAfterTheUpdateIsLost) {
   EXPECT_EQ(cause_of_loss({0}), "rank 1 is lost (it has left)");
 }
 
-// Ranks 0 and 1 found a mismatch. The report of rank 0 arrived; rank 1 gives up and leaves after
-// the update.
+// Ranks 0 and 1 found a mismatch. Rank 0's status is here; rank 1 gives up and leaves after the
+// update.
 TEST_F(FailureDetectorTest, ABlamedRankThatGaveUpAndLeftAfterTheUpdateIsNotLost) {
   give_up(0, 1, transport::kMismatched);
   detector_.update();
@@ -126,14 +126,14 @@ TEST_F(FailureDetectorTest, ThisRankMayBeBlamed) {
   EXPECT_EQ(cause_of_loss({0}), "rank 0 gave up because of this rank");
 }
 
-TEST_F(FailureDetectorTest, ARankThatGaveUpAndBlamesNoneIsBlamedItself) {
+TEST_F(FailureDetectorTest, ARankThatGaveUpAndBlamesNoOtherIsBlamedItself) {
   give_up(0, kOwn);
   detector_.update();
   EXPECT_EQ(cause_of_loss({0}), "rank 0 gave up");
 }
 
 // Rank 0 is in #6, where it found that rank 1 makes another call; this rank still needs it in #5.
-TEST_F(FailureDetectorTest, ARankThatRanAheadOfThisOneIsTheOddOne) {
+TEST_F(FailureDetectorTest, ARankThatRanAheadOfThisRankIsBlamed) {
   enter(3, 5);
   enter(1, 5);
   enter(0, 6, 8);
@@ -145,7 +145,7 @@ TEST_F(FailureDetectorTest, ARankThatRanAheadOfThisOneIsTheOddOne) {
   EXPECT_TRUE(blame->mismatched);
 }
 
-TEST_F(FailureDetectorTest, ARankThatRanAheadWithTheMajorityIsNotTheOddOne) {
+TEST_F(FailureDetectorTest, ARankThatRanAheadWithTheMajorityIsNotBlamed) {
   enter(3, 5);
   for (const Rank rank : {0, 2}) enter(rank, 6, 8);
   enter(1, 6, 9);
@@ -154,7 +154,7 @@ TEST_F(FailureDetectorTest, ARankThatRanAheadWithTheMajorityIsNotTheOddOne) {
   EXPECT_EQ(cause_of_loss({0}), "rank 0 gave up because of rank 1");
 }
 
-// Data that the two sent before #6 is in flight. This rank will find the odd one by itself.
+// Data that the two ranks sent before #6 is in flight. This rank will find the culprit by itself.
 TEST_F(FailureDetectorTest, TwoRanksThatDifferAheadAreNotBlamedWhileDataArrives) {
   enter(3, 5);
   enter(0, 6, 8);
@@ -197,7 +197,7 @@ TEST_F(FailureDetectorTest, AStoppedProcessIsBlamedForAStall) {
             "rank 2 is stopped (process 17 is stopped)");
 }
 
-TEST_F(FailureDetectorTest, ElseTheRankFurthestBehindThatWaitsForNoneIsBlamed) {
+TEST_F(FailureDetectorTest, WithoutAnyFailureTheRankFurthestBehindThatWaitsForNoneIsBlamed) {
   enter(0, 4);
   group_.board(0).waits_for = 1 + 1;
   enter(1, 5);

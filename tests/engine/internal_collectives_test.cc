@@ -48,7 +48,7 @@ TEST(ProgressHooks, RunForAnySizeAndAlgorithm) {
   }
 }
 
-TEST(ProgressHooks, RunInTheOrderOfIssueAmongTheCallersOwnCollectives) {
+TEST(ProgressHooks, RunInTheOrderOfIssueBetweenTheCallersOwnCollectives) {
   run_ranks(4, [](Communicator& comm) {
     Communicator other = comm.split(comm.rank() % 2);
     for (int round = 0; round < 50; ++round) {
@@ -76,7 +76,7 @@ TEST(ProgressHooks, RunInTheOrderOfIssueAmongTheCallersOwnCollectives) {
   });
 }
 
-TEST(ProgressHooks, RunWhileACommunicatorIsSplitAndDropped) {
+TEST(ProgressHooks, RunWhileACommunicatorIsSplitAndDestroyed) {
   run_ranks(3, [](Communicator& comm) {
     for (int round = 0; round < 20; ++round) {
       BackgroundSums sums{comm, 2, 20'000};
@@ -109,7 +109,7 @@ TEST(ProgressHooks, AreNotUnloadedAfterAPeerIsLost) {
   });
 }
 
-TEST(ProgressHooks, ADeadlineHoldsBesideTheProgressThread) {
+TEST(ProgressHooks, TheCallersDeadlineAppliesToBackgroundCollectives) {
   std::atomic<bool> over{false};
   run_ranks(2, [&](Communicator& comm) {
     BackgroundSums sums{comm, 1, 100'000};
@@ -129,7 +129,7 @@ TEST(ProgressHooks, ADeadlineHoldsBesideTheProgressThread) {
   });
 }
 
-TEST(ProgressHooks, ADifferentCallAtAPeerIsAMismatchAtBoth) {
+TEST(ProgressHooks, ADifferentCallOfAPeerIsAMismatchAtBothRanks) {
   run_ranks(2, [](Communicator& comm) {
     BackgroundSums sums{comm, 1, 1000};
     Work work = comm.rank() == 0 ? sums.issue(comm, 0) : sums.issue(comm, 0, {.op = ReduceOp::Max});
@@ -142,7 +142,7 @@ TEST(ProgressHooks, ADifferentCallAtAPeerIsAMismatchAtBoth) {
   });
 }
 
-TEST(ProgressHooks, AnUnknownAlgorithmIsAnErrorAtOnce) {
+TEST(ProgressHooks, AnUnknownAlgorithmFailsAtOnce) {
   run_ranks(2, [](Communicator& comm) {
     BackgroundSums sums{comm, 1, 10};
     EXPECT_THROW(sums.issue(comm, 0, {.algorithm = "rnig"}), Error);

@@ -11,7 +11,7 @@ Shape shape_of(const Algorithm& algorithm, int ranks) {
   return complete_shape(algorithm, {.collective = Collective::AllReduce, .ranks = ranks}).value();
 }
 
-TEST(Plan, AShapeThatIsNotProvenHasNone) {
+TEST(Plan, AScheduleThatIsNotProvenHasNoPlan) {
   Algorithm broken = *find_algorithm("ring").value();
   broken.name = "ring without its last step";
   broken.program = [](const Shape& shape, Rank rank) {
@@ -38,7 +38,7 @@ TEST(Plan, AShapeThatIsNotProvenHasNone) {
       << plan.status().message();
 }
 
-TEST(Plan, DirectHandsOutItsSumsAsItMakesThem) {
+TEST(Plan, DirectPushesItsSumToAllPeers) {
   const Algorithm& direct = *find_algorithm("direct").value();
   for (const int ranks : {2, 3, 7}) {
     const auto plan = proven_plan(direct, shape_of(direct, ranks), ranks - 1).value();
@@ -52,8 +52,8 @@ TEST(Plan, DirectHandsOutItsSumsAsItMakesThem) {
   }
 }
 
-TEST(Plan, NothingIsPushedWhereOthersStillRead) {
-  // In a ring of three, what a rank has added up goes to the next rank, which gave nothing to it.
+TEST(Plan, ARingPushesNothing) {
+  // In a ring of three, a rank sends its sum to the next rank, which is not a source of the sum.
   const Algorithm& ring = *find_algorithm("ring").value();
   const auto plan = proven_plan(ring, shape_of(ring, 3), 0).value();
   for (const Instruction& instruction : plan->instructions())

@@ -1,4 +1,4 @@
-// Ranks as processes: `sluice launch -n N -- engine_processes_test`.
+// The ranks are processes: `sluice launch -n N -- engine_processes_test`.
 #include <gtest/gtest.h>
 
 #include "tests/engine/conformance.h"
@@ -8,11 +8,11 @@
 namespace sluice::engine {
 namespace {
 
-TEST(Processes, AllAlgorithmsAndCollectivesAreRightInPoolsAndOutside) {
+TEST(Processes, AllAlgorithmsAndCollectivesAreRightInPooledAndForeignMemory) {
   conformance::all_algorithms_and_collectives(world());
 }
 TEST(Processes, EveryTypeIsSummed) { conformance::every_type(world()); }
-TEST(Processes, RanksWithAndWithoutPoolsMayMix) {
+TEST(Processes, SomeRanksMayUsePooledMemoryAndOthersForeign) {
   conformance::some_ranks_in_pools_and_others_not(world());
 }
 TEST(Processes, MinMaxAndMeanAreRight) { conformance::min_max_and_mean(world()); }

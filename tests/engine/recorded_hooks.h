@@ -1,4 +1,4 @@
-// recorded_hooks.h - collectives in the background whose hooks write the input and keep the result.
+// recorded_hooks.h - background collectives whose hooks write the input and keep the result.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 
 namespace sluice::engine {
 
-// Unique for each rank, collective and element, and small enough to be summed exactly.
+// The value differs between ranks, collectives and elements, and is small enough for exact sums.
 inline float value_of(Rank rank, int number, std::size_t i) {
   return static_cast<float>(rank * 1009 + number * 101 + static_cast<int>(i % 97));
 }
@@ -62,7 +62,7 @@ struct BackgroundSums {
       hooks.push_back(
           std::make_unique<RecordedHooks>(comm.rank(), e, data, std::min(count, 2 * most), turn));
       counts.push_back(std::min(count, 2 * most));
-      datas.push_back(data);
+      buffers.push_back(data);
     }
   }
   static std::size_t bytes(int number, std::size_t most) {
@@ -70,7 +70,7 @@ struct BackgroundSums {
   }
   Work issue(Communicator& comm, int e, const CollectiveOptions& options = {}) {
     const auto at = static_cast<std::size_t>(e);
-    return all_reduce_in_background(comm, datas[at], counts[at], options, hooks[at].get());
+    return all_reduce_in_background(comm, buffers[at], counts[at], options, hooks[at].get());
   }
   void expect_sums(int ranks) const {
     for (std::size_t e = 0; e < hooks.size(); ++e) {
@@ -85,7 +85,7 @@ struct BackgroundSums {
   std::atomic<int> turn{0};
   std::vector<std::unique_ptr<RecordedHooks>> hooks;
   std::vector<std::size_t> counts;
-  std::vector<float*> datas;
+  std::vector<float*> buffers;
 };
 
 }  // namespace sluice::engine

@@ -1,4 +1,4 @@
-// A steady state allocates nothing, and a rank that waits uses no core. A program of its own,
+// A steady state allocates nothing, and a rank that waits uses no core. This is a separate program,
 // because every allocation of the process is counted.
 #include <gtest/gtest.h>
 

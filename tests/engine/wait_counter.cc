@@ -18,11 +18,11 @@ namespace {
 
 std::atomic<long> all_waits{0};
 std::atomic<long> waits_with_lock{0};
-thread_local int held = 0;  // mutexes that this thread holds
+thread_local int held_mutexes = 0;  // by this thread
 
 void note_wait() {
   all_waits.fetch_add(1, std::memory_order_relaxed);
-  if (held > 0) waits_with_lock.fetch_add(1, std::memory_order_relaxed);
+  if (held_mutexes > 0) waits_with_lock.fetch_add(1, std::memory_order_relaxed);
 }
 
 template <class Function>
@@ -44,20 +44,20 @@ extern "C" {
 int pthread_mutex_lock(pthread_mutex_t* mutex) noexcept {
   static const auto kLock = real(&pthread_mutex_lock, "pthread_mutex_lock");
   const int status = kLock(mutex);
-  if (status == 0) ++held;
+  if (status == 0) ++held_mutexes;
   return status;
 }
 
 int pthread_mutex_trylock(pthread_mutex_t* mutex) noexcept {
   static const auto kTryLock = real(&pthread_mutex_trylock, "pthread_mutex_trylock");
   const int status = kTryLock(mutex);
-  if (status == 0) ++held;
+  if (status == 0) ++held_mutexes;
   return status;
 }
 
 int pthread_mutex_unlock(pthread_mutex_t* mutex) noexcept {
   static const auto kUnlock = real(&pthread_mutex_unlock, "pthread_mutex_unlock");
-  --held;
+  --held_mutexes;
   return kUnlock(mutex);
 }
 
@@ -89,13 +89,14 @@ long syscall(long number, ...) noexcept {
   static const auto kCall = real(&syscall, "syscall");
   va_list list;
   va_start(list, number);
-  long given[6];
-  for (long& each : given) each = va_arg(list, long);
+  long arguments[6];
+  for (long& each : arguments) each = va_arg(list, long);
   va_end(list);
-  const long futex_call = given[1] & FUTEX_CMD_MASK;
+  const long futex_call = arguments[1] & FUTEX_CMD_MASK;
   if (number == SYS_futex && (futex_call == FUTEX_WAIT || futex_call == FUTEX_WAIT_BITSET))
     note_wait();
-  return kCall(number, given[0], given[1], given[2], given[3], given[4], given[5]);
+  return kCall(number, arguments[0], arguments[1], arguments[2], arguments[3], arguments[4],
+               arguments[5]);
 }
 
 }  // extern "C"
