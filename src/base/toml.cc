@@ -66,7 +66,7 @@ double TomlTable::optional_number(std::string_view key, double otherwise, double
   return find_optional(key) == nullptr ? otherwise : number(key, least, most);
 }
 
-std::string TomlTable::word(std::string_view key) {
+std::string TomlTable::text(std::string_view key) {
   const toml::node* const node = find(key);
   if (node == nullptr) return {};
   const auto value = node->value<std::string>();
@@ -75,8 +75,8 @@ std::string TomlTable::word(std::string_view key) {
   return value.value_or("");
 }
 
-std::string TomlTable::optional_word(std::string_view key) {
-  return find_optional(key) == nullptr ? std::string{} : word(key);
+std::string TomlTable::optional_text(std::string_view key) {
+  return find_optional(key) == nullptr ? std::string{} : text(key);
 }
 
 bool TomlTable::optional_flag(std::string_view key, bool otherwise) {

@@ -48,13 +48,13 @@ class SLUICE_API TomlTable {
       : table_{table}, path_{std::move(path)}, source_{source} {}
 
   double number(std::string_view key, double least, double most);
-  std::string word(std::string_view key);
+  std::string text(std::string_view key);
   const toml::table* table(std::string_view key);
 
   // For optional keys.
   double optional_number(std::string_view key, double otherwise, double least, double most);
   bool optional_flag(std::string_view key, bool otherwise);
-  std::string optional_word(std::string_view key);
+  std::string optional_text(std::string_view key);
   const toml::table* optional_table(std::string_view key);
   std::vector<const toml::table*> optional_tables(std::string_view key);  // [[key]]
   std::vector<int> optional_integers(std::string_view key, int least, int most);

@@ -72,11 +72,11 @@ Result<DeviceSpeed> read_speed(const toml::table& table, const std::string& sour
   constexpr std::array<std::string_view, 3> kPrecisions{"f32", "f16", "bf16"};
   base::TomlTable read{table, "speed.", source};
   DeviceSpeed speed;
-  speed.framework = read.word("framework");
-  speed.precision = read.word("precision");
+  speed.framework = read.text("framework");
+  speed.precision = read.text("precision");
   if (std::find(kPrecisions.begin(), kPrecisions.end(), speed.precision) == kPrecisions.end())
     read.refuse("precision", base::format("must be one of {}", base::join(kPrecisions, ", ")));
-  speed.model = read.word("model");
+  speed.model = read.text("model");
   if (const Status known = check_model_name(speed.model); !known.ok())
     read.refuse("model", base::format("is wrong: {}", known.message()));
   for (const auto& [batch, images_per_s] : read.pairs("images_per_s", 1e-3, kMostValue))
@@ -136,7 +136,7 @@ Result<Cluster> parse_cluster(std::string_view toml_text, const std::string& sou
   if (!root.ok()) return root.status();
   Cluster cluster;
   base::TomlTable top{root.value(), "", source};
-  cluster.name = top.word("name");
+  cluster.name = top.text("name");
   cluster.ranks_per_node = static_cast<int>(top.number("ranks_per_node", 1, 1 << 16));
   const toml::table* const between = top.table("between");
   const toml::table* const inside = top.table("inside");
@@ -144,7 +144,7 @@ Result<Cluster> parse_cluster(std::string_view toml_text, const std::string& sou
   const toml::table* const measured = top.optional_table("measured");
   const toml::table* const network = top.optional_table("network");
   const std::vector<const toml::table*> speeds = top.optional_tables("speed");
-  cluster.device = top.optional_word("device");
+  cluster.device = top.optional_text("device");
   cluster.steady = top.optional_flag("steady", false);
   cluster.switches = top.optional_lists("switches");
   if (Status status = top.finish(); !status.ok()) return status;

@@ -82,12 +82,12 @@ class Reader {
 
   Status read_run(const toml::table& toml) {
     base::TomlTable table{toml, "run.", source_};
-    PublishedRun run{.row = table.word("row"),
-                     .cluster = table.word("cluster"),
+    PublishedRun run{.row = table.text("row"),
+                     .cluster = table.text("cluster"),
                      .ranks = static_cast<int>(table.number("ranks", 1, simulate::kMostRanks)),
-                     .recipe = table.word("recipe"),
-                     .settings = table.optional_word("settings"),
-                     .framework = table.optional_word("framework")};
+                     .recipe = table.text("recipe"),
+                     .settings = table.optional_text("settings"),
+                     .framework = table.optional_text("framework")};
     run.grid_rows =
         static_cast<int>(table.optional_number("grid_rows", 0, 1, simulate::kMostRanks));
     if (has_row(run.row)) table.refuse("row", "names a run that exists already");
@@ -104,9 +104,9 @@ class Reader {
   Status read_figure(const toml::table& toml, const std::string& row) {
     base::TomlTable table{toml, "run.figure.", source_};
     PublishedFigure figure{.row = row};
-    figure.metric = static_cast<Metric>(index_of(table, "metric", table.word("metric"), kMetrics));
+    figure.metric = static_cast<Metric>(index_of(table, "metric", table.text("metric"), kMetrics));
     figure.published = table.number("published", 1e-6, kMost);
-    figure.source = table.optional_word("source");
+    figure.source = table.optional_text("source");
     const bool tagged = std::any_of(kSourceTags.begin(), kSourceTags.end(),
                                     [&](auto tag) { return figure.source.starts_with(tag); });
     if (!figure.source.empty() && !tagged)
@@ -114,14 +114,14 @@ class Reader {
     figure.base_ranks =
         static_cast<int>(table.optional_number("base_ranks", 1, 1, simulate::kMostRanks));
     if (toml.contains("solved")) {
-      const std::size_t kind = index_of(table, "solved", table.word("solved"), kSolved);
+      const std::size_t kind = index_of(table, "solved", table.text("solved"), kSolved);
       figure.solved = {.kind = static_cast<Constant>(kind + 1),
-                       .name = table.word("constant"),
+                       .name = table.text("constant"),
                        .least = table.optional_number("least", 0, 0, kMost),
                        .most = table.optional_number("most", 0, 0, kMost)};
       if (figure.solved.most < figure.solved.least) table.refuse("most", "must not be below least");
     } else {
-      figure.from = table.word("from");
+      figure.from = table.text("from");
       figure.freedom = static_cast<int>(table.optional_number("freedom", 0, 0, 100));
       figure.bar = table.optional_number("bar", 0, 0, 1);
     }
@@ -131,8 +131,8 @@ class Reader {
 
   Status read_check(const toml::table& toml) {
     base::TomlTable table{toml, "cross_check.", source_};
-    all_.cross_checks.push_back({.row = table.word("row"),
-                                 .framework = table.word("framework"),
+    all_.cross_checks.push_back({.row = table.text("row"),
+                                 .framework = table.text("framework"),
                                  .published = table.number("published", 1e-6, kMost),
                                  .expected_error = table.number("expected_error", -1, 10)});
     const std::string& row = all_.cross_checks.back().row;
@@ -142,9 +142,9 @@ class Reader {
 
   Status read_link(const toml::table& toml) {
     base::TomlTable table{toml, "link.", source_};
-    const std::string cluster = table.word("cluster");
+    const std::string cluster = table.text("cluster");
     const LinkKind& kind =
-        kLinkKinds.at(index_of(table, "constant", table.word("constant"), kLinkKeys));
+        kLinkKinds.at(index_of(table, "constant", table.text("constant"), kLinkKeys));
     all_.links.push_back({.cluster = cluster,
                           .name = kind.name,
                           .least = table.number("least", 0, kMost),
