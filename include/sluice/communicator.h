@@ -76,7 +76,7 @@ class SLUICE_API Work {
   // The error that wait() would throw, or ok. Neither blocks nor throws, and moves no data.
   Status status() const;
 
-  // For the library itself.
+  // Only the library itself calls this.
   Work(std::shared_ptr<engine::CommunicatorState> state, std::uint64_t number)
       : state_{std::move(state)}, number_{number} {}
 
@@ -144,7 +144,7 @@ class SLUICE_API Communicator {
   // The elements of a rank's part in reduce_scatter and all_gather.
   Slice slice(std::size_t count, Rank rank) const;
 
-  // For the library itself.
+  // Only the library itself calls this.
   const std::shared_ptr<engine::CommunicatorState>& state() const { return state_; }
 
  private:

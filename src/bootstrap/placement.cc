@@ -122,8 +122,8 @@ class Reader {
     if (placement.job.empty() && placement.ranks > 1) {
       return Status{
           Code::InvalidInput,
-          base::format("rank {} of {}, started by {}, does not know its job: set SLUICE_JOB to a "
-                       "name that all ranks of the job, and no others, have",
+          base::format("rank {} of {}, started by {}, has no job name: set SLUICE_JOB to a name "
+                       "that all ranks of this job have and no other job has",
                        placement.rank, placement.ranks, launcher_.name)};
     }
     return placement;

@@ -23,7 +23,7 @@ class ProgressHooks;
 // The record of one collective: the call fills it in, both queues carry it, and the execution reads
 // it.
 struct Request {
-  // What the user called. All ranks must agree on it.
+  // The user's call, the agreed fields: they must be equal on all ranks.
   std::uint64_t number = 0;  // position among the calls of its communicator, from 1
   Collective collective = Collective::AllReduce;
   DataType type = DataType::F32;

@@ -13,7 +13,7 @@ Status check_join(Rank rank, int ranks, int most_ranks, std::string_view token) 
   }
   if (token.size() > kLongestToken) {
     return {Code::InvalidArgument,
-            base::format("the job's token has {} characters, {} at most are allowed", token.size(),
+            base::format("the job's token has {} characters; at most {} are allowed", token.size(),
                          kLongestToken)};
   }
   return {};

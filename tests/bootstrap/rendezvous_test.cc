@@ -46,7 +46,7 @@ class Ranks {
   }
   void start(Rank rank) { start(options(rank)); }
 
-  // In the order in which they were started.
+  // The results, in the order in which the ranks were started.
   std::vector<Result<RendezvousResult>> finish() {
     std::vector<Result<RendezvousResult>> all;
     for (auto& result : results_) all.push_back(result.get());
@@ -119,7 +119,7 @@ void expect_all_joined(Ranks& ranks, int count) {
   }
 }
 
-TEST(Rendezvous, EveryRankLearnsWhereAllOthersListen) {
+TEST(Rendezvous, EveryRankReceivesTheAddressesOfAllRanks) {
   for (const int count : {1, 2, 3, 7, 13}) {
     SCOPED_TRACE(count);
     Ranks ranks{count};
@@ -386,7 +386,7 @@ TEST(Rendezvous, RankZeroMustRunAtTheMaster) {
       << rendezvous(options).status().message();
   options.master = "0.0.0.0";
   EXPECT_TRUE(base::has(rendezvous(options).status().message(),
-                        "is no address that others can connect to"));
+                        "is not an address that others can connect to"));
 }
 
 TEST(Rendezvous, TheErrorNamesAPortInUse) {

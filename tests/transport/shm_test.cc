@@ -341,7 +341,7 @@ TEST(ShmJoin, ConnectionsWithGarbageOrWithoutAHelloDelayNoRank) {
       const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0);
       const auto bytes = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + text.size());
       if (connect(fd, reinterpret_cast<const sockaddr*>(&name), bytes) != 0)
-        return "nobody listens";
+        return "rank 0 does not listen";
       if (i == 2) (void)!write(fd, "nonsense", 8);
     }
     std::this_thread::sleep_for(500ms);

@@ -315,7 +315,8 @@ class Launch {
   const LaunchSignals& signals_;
   const Attempt& attempt_;
   std::vector<RankProcess> ranks_;
-  OrphanReaper reaper_;  // destroyed before the ranks, whose process numbers are free after that
+  // Destroyed before the ranks: afterwards the system may reuse their process numbers.
+  OrphanReaper reaper_;
   std::optional<std::size_t> first_failed_;
   bool stopped_ = false;
   transport::Clock::time_point deadline_;

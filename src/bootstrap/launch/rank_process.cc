@@ -304,7 +304,8 @@ OrphanReaper::~OrphanReaper() {
 }
 
 void OrphanReaper::add(pid_t group) {
-  // So few bytes never block on a pipe. If the reaper was killed, the launch still goes on.
+  // A write of so few bytes does not block on a pipe. The launch goes on even if the reaper was
+  // killed.
   if (pipe_.open()) (void)!write(pipe_.number(), &group, sizeof group);
 }
 

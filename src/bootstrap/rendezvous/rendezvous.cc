@@ -112,7 +112,7 @@ Result<MasterListener> listen_as_master(const RendezvousOptions& options) {
     for (const transport::SocketAddress& address : addresses.value()) {
       if (address.unspecified()) {
         failure = {Code::InvalidInput,
-                   base::format("{} is no address that others can connect to: set "
+                   base::format("{} is not an address that others can connect to: set "
                                 "MASTER_ADDR to an address of this machine, which has {}",
                                 options.master, list_interfaces())};
         continue;
@@ -192,7 +192,7 @@ std::optional<Result<RendezvousResult>> RendezvousClient::connect_to(
   base::Fd socket = transport::new_stream_socket(master.family());
   if (!socket.open()) {
     if (errno == EAFNOSUPPORT) return std::nullopt;
-    return failure(Code::NoMemory, base::format("no socket: {}", std::strerror(errno)));
+    return failure(Code::NoMemory, base::format("cannot open a socket: {}", std::strerror(errno)));
   }
   int error = 0;
   if (connect(socket.number(), master.address(), master.bytes()) != 0) {

@@ -106,7 +106,7 @@ void CommunicatorState::fail_mismatched(Rank peer) {
 }
 
 void CommunicatorState::check_peers() {
-  // For this long after the last move, data of a peer that gave up may still be in flight.
+  // Data of a peer that gave up may still be in flight for this long after the last move.
   constexpr auto kInFlight = std::chrono::seconds{1};
   detector_.update();
   advance();

@@ -175,7 +175,8 @@ class MpiNetwork final : public Network {
 Status MpiNetwork::split_error(Rank peer) {
   const std::string death = link_->death_of(peer);
   if (death.empty()) {
-    return {Code::DeadlineExceeded, base::format("split: rank {} did not call it in time", peer)};
+    return {Code::DeadlineExceeded,
+            base::format("split: rank {} did not call split() in time", peer)};
   }
   return {Code::PeerLost, base::format("split: rank {} is lost: {}", peer, death)};
 }

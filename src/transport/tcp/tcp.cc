@@ -264,78 +264,81 @@ class TcpNetwork final : public Network {
   void limit_receive_buffers() override {
     if (limits_buffers_ || process_->receive_buffer == 0) return;
     limits_buffers_ = true;
-    for (const auto& route : routes_) {
-      if (route) set_receive_buffer(route->sockets.messages.number(), process_->receive_buffer);
+    for (const auto& connection : connections_) {
+      if (connection)
+        set_receive_buffer(connection->sockets.messages.number(), process_->receive_buffer);
     }
   }
 
   void send(Rank peer, const MessageHeader& header, const std::byte* data) override {
-    Route& route = this->route(peer);
-    route.out.add(header, data);
+    Connection& connection = this->connection(peer);
+    connection.out.add(header, data);
     (void)sent(peer);
   }
 
   std::uint64_t sent(Rank peer) override {
-    Route& route = this->route(peer);
-    if (route.death.empty()) check_end(route, route.out.send_more(route.sockets.messages.number()));
-    return route.out.sent();
+    Connection& connection = this->connection(peer);
+    if (connection.death.empty())
+      check_end(connection, connection.out.send_more(connection.sockets.messages.number()));
+    return connection.out.sent();
   }
 
   std::uint64_t send_progress() const override {
     std::uint64_t bytes = 0;
-    for (const auto& route : routes_) bytes += route ? route->out.bytes() : 0;
+    for (const auto& connection : connections_) bytes += connection ? connection->out.bytes() : 0;
     return bytes;
   }
 
   const MessageHeader* incoming(Rank peer) override {
-    Route& route = this->route(peer);
+    Connection& connection = this->connection(peer);
     Io io{};
-    const MessageHeader* const header = route.in.header(route.sockets.messages.number(), io);
-    check_end(route, io);
+    const MessageHeader* const header =
+        connection.in.header(connection.sockets.messages.number(), io);
+    check_end(connection, io);
     return header;
   }
 
   std::span<const std::byte> arrived(Rank peer) override {
-    Route& route = this->route(peer);
+    Connection& connection = this->connection(peer);
     Io io{};
-    const auto bytes = route.in.bytes(route.sockets.messages.number(), io);
-    check_end(route, io);
+    const auto bytes = connection.in.bytes(connection.sockets.messages.number(), io);
+    check_end(connection, io);
     return bytes;
   }
 
-  void consume(Rank peer, std::size_t bytes) override { route(peer).in.consume(bytes); }
+  void consume(Rank peer, std::size_t bytes) override { connection(peer).in.consume(bytes); }
 
   std::size_t read(Rank peer, std::byte* to, std::size_t bytes) override {
-    Route& route = this->route(peer);
+    Connection& connection = this->connection(peer);
     Io io{};
-    const std::size_t got = route.in.read(route.sockets.messages.number(), to, bytes, io);
-    check_end(route, io);
+    const std::size_t got = connection.in.read(connection.sockets.messages.number(), to, bytes, io);
+    check_end(connection, io);
     return got;
   }
 
   void send_status(Rank peer, const StatusUpdate& update) override {
     failed_ = failed_ || update.failed != 0;
-    route(peer).status.send(route(peer).sockets.status.number(), {0, update});
+    connection(peer).status.send(connection(peer).sockets.status.number(), {0, update});
   }
 
   bool receive_status(Rank peer, StatusUpdate& update) override {
-    route(peer).status.receive(route(peer).sockets.status.number());
-    return route(peer).status.take(update);
+    connection(peer).status.receive(connection(peer).sockets.status.number());
+    return connection(peer).status.take(update);
   }
 
   // One of the two sockets may end before all data of the other has arrived, so a death is reported
   // only when both have ended, or some time after the messages have.
   std::string death_of(Rank peer) override {
     constexpr auto kGrace = std::chrono::milliseconds{300};
-    Route& route = this->route(peer);
-    route.status.receive(route.sockets.status.number());
-    const bool ended = route.status.over() || route.status.goodbye();
-    if (route.death.empty() && ended) {
+    Connection& connection = this->connection(peer);
+    connection.status.receive(connection.sockets.status.number());
+    const bool ended = connection.status.over() || connection.status.goodbye();
+    if (connection.death.empty() && ended) {
       std::byte next{};
-      check_end(route,
-                outcome(recv(route.sockets.messages.number(), &next, 1, MSG_PEEK | MSG_DONTWAIT)));
+      check_end(connection, outcome(recv(connection.sockets.messages.number(), &next, 1,
+                                         MSG_PEEK | MSG_DONTWAIT)));
     }
-    return ended || Clock::now() - route.died > kGrace ? route.death : "";
+    return ended || Clock::now() - connection.died > kGrace ? connection.death : "";
   }
 
   Result<std::unique_ptr<Network>> split(const std::vector<Rank>& ranks, std::uint64_t id,
@@ -349,7 +352,7 @@ class TcpNetwork final : public Network {
   }
 
  private:
-  struct Route {
+  struct Connection {
     TcpSockets sockets;
     Outgoing out;
     Incoming in;
@@ -360,29 +363,29 @@ class TcpNetwork final : public Network {
 
   TcpNetwork(std::shared_ptr<TcpProcess> process, const TcpJoin& join,
              std::vector<TcpSockets> sockets)
-      : process_{std::move(process)}, join_{join}, routes_(sockets.size()) {
+      : process_{std::move(process)}, join_{join}, connections_(sockets.size()) {
     for (std::size_t i = 0; i < sockets.size(); ++i) {
       if (!sockets[i].messages.open()) continue;
-      routes_[i] = std::make_unique<Route>();
-      routes_[i]->sockets = std::move(sockets[i]);
-      process_->waiter->add(routes_[i]->sockets.messages.number(), false);
-      process_->waiter->add(routes_[i]->sockets.status.number(), true);
+      connections_[i] = std::make_unique<Connection>();
+      connections_[i]->sockets = std::move(sockets[i]);
+      process_->waiter->add(connections_[i]->sockets.messages.number(), false);
+      process_->waiter->add(connections_[i]->sockets.status.number(), true);
     }
   }
 
-  Route& route(Rank peer) { return *routes_[static_cast<std::size_t>(peer)]; }
+  Connection& connection(Rank peer) { return *connections_[static_cast<std::size_t>(peer)]; }
 
-  static void check_end(Route& route, Io io) {
-    if (io != Io::Over || !route.death.empty()) return;
+  static void check_end(Connection& connection, Io io) {
+    if (io != Io::Over || !connection.death.empty()) return;
     const int error = errno;
-    route.died = Clock::now();
-    route.status.receive(route.sockets.status.number());  // may bring a goodbye
-    if (route.status.goodbye()) {
-      route.death = "it has left";
+    connection.died = Clock::now();
+    connection.status.receive(connection.sockets.status.number());  // may bring a goodbye
+    if (connection.status.goodbye()) {
+      connection.death = "it has left";
     } else if (error == ETIMEDOUT || error == EHOSTUNREACH || error == ENETUNREACH) {
-      route.death = base::format("it cannot be reached: {}", std::strerror(error));
+      connection.death = base::format("it cannot be reached: {}", std::strerror(error));
     } else {
-      route.death = "its connection was closed";
+      connection.death = "its connection was closed";
     }
   }
 
@@ -393,31 +396,32 @@ class TcpNetwork final : public Network {
     constexpr auto kAfterFailure = std::chrono::milliseconds{200};
     if (getpid() != process_->process)
       return;  // a forked child must not end its parent's connections
-    for (const auto& route : routes_) {
-      if (!route) continue;
-      route->status.send(route->sockets.status.number(), {1, {}});
-      shutdown(route->sockets.status.number(), SHUT_WR);
-      shutdown(route->sockets.messages.number(), SHUT_WR);
+    for (const auto& connection : connections_) {
+      if (!connection) continue;
+      connection->status.send(connection->sockets.status.number(), {1, {}});
+      shutdown(connection->sockets.status.number(), SHUT_WR);
+      shutdown(connection->sockets.messages.number(), SHUT_WR);
     }
     const auto until = Clock::now() + (failed_ ? std::chrono::milliseconds{kAfterFailure}
                                                : std::chrono::milliseconds{kAfterSuccess});
-    for (const auto& route : routes_) {
-      while (route && route->death.empty() && has_unacknowledged(*route) && Clock::now() < until) {
-        route->status.receive(route->sockets.status.number());
-        if (route->status.over()) break;
+    for (const auto& connection : connections_) {
+      while (connection && connection->death.empty() && has_unacknowledged(*connection) &&
+             Clock::now() < until) {
+        connection->status.receive(connection->sockets.status.number());
+        if (connection->status.over()) break;
         std::this_thread::sleep_for(std::chrono::microseconds{200});
       }
     }
   }
 
-  static bool has_unacknowledged(const Route& route) {
-    return unacknowledged(route.sockets.messages.number()) > 0 ||
-           unacknowledged(route.sockets.status.number()) > 0;
+  static bool has_unacknowledged(const Connection& connection) {
+    return unacknowledged(connection.sockets.messages.number()) > 0 ||
+           unacknowledged(connection.sockets.status.number()) > 0;
   }
 
   std::shared_ptr<TcpProcess> process_;
   TcpJoin join_;
-  std::vector<std::unique_ptr<Route>> routes_;  // by rank; null for ranks on this node
+  std::vector<std::unique_ptr<Connection>> connections_;  // by rank; null for ranks on this node
   bool failed_ = false;
   bool limits_buffers_ = false;
 };

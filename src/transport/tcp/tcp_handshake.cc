@@ -73,9 +73,9 @@ class TcpHandshake {
       const TcpAddress& theirs = join_.addresses[index(attempt.peer)];
       const auto to = SocketAddress::numeric(theirs.host, theirs.port);
       if (!to) {
-        return {Code::InvalidInput, base::format("rank {} says that its address is {}, which is "
-                                                 "not a numeric address",
-                                                 attempt.peer, theirs.host)};
+        return {Code::InvalidInput,
+                base::format("rank {} sent the address {}, which is not numeric", attempt.peer,
+                             theirs.host)};
       }
       attempt.socket = new_stream_socket(to->family());
       if (!attempt.socket.open()) {
