@@ -51,8 +51,8 @@ class EpollWaiter final : public Waiter {
   std::uint32_t kind() const override { return kOnDescriptor; }
   bool sleep(Doorbell& doorbell, std::uint32_t rings, Clock::time_point until) override;
 
-  // Lets the socket wake the rank until the socket is closed. With `carries_status`, sleep() then
-  // returns true.
+  // Lets the socket wake the rank until the socket is closed. sleep() returns true when a socket
+  // with status updates has woken the rank.
   void add(int socket, bool carries_status);
 
  private:
