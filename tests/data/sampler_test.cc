@@ -19,7 +19,7 @@ recipe::Recipe recipe(int batch, double epochs, recipe::EpochEnd end,
   return some;
 }
 
-// The samples of a step, for each backward in the order of ranks.
+// The samples of a step, for each backward pass in the order of ranks.
 std::vector<SampleRef> step_of(const recipe::EpochTable& plan, std::int64_t step) {
   std::vector<SampleRef> all;
   for (int micro = 0; micro < plan.epoch_of(step).accumulate; ++micro) {
@@ -52,7 +52,7 @@ TEST(Sampler, RanksShareAnEpochWithoutOverlapInEqualParts) {
   }
 }
 
-// 1, 2, 3 or 6 ranks share a global batch of 12, in one backward or several.
+// 1, 2, 3 or 6 ranks share a global batch of 12, in one backward pass or several.
 TEST(Sampler, AStepDependsOnTheGlobalBatchAlone) {
   for (const recipe::EpochEnd end :
        {recipe::EpochEnd::Drop, recipe::EpochEnd::Fill, recipe::EpochEnd::RunOn}) {

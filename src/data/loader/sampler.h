@@ -2,8 +2,8 @@
 //
 // All samples are shuffled for each epoch, in the same way at every rank. A step takes the next
 // global batch of this stream of shuffles; the epoch table says where it begins. So the samples of
-// a step depend neither on the number of ranks nor on the number of backwards, and no two ranks get
-// the same sample in a step.
+// a step depend neither on the number of ranks nor on the number of backward passes, and no two
+// ranks get the same sample in a step.
 #pragma once
 
 #include <array>
@@ -22,9 +22,9 @@ class Sampler {
   // REQUIRES: the plan has steps; 0 <= rank < plan.ranks.
   Sampler(recipe::EpochTable plan, int rank, std::uint64_t seed);
 
-  // The samples of this rank in backward `micro` of a step; valid until the next call. Steps may
-  // come in any order; an epoch that is not one of the last two is shuffled again.
-  // REQUIRES: 0 <= step < plan.steps, 0 <= micro < accumulate of its epoch.
+  // The samples of this rank in backward pass `micro` of a step; valid until the next call. Steps
+  // may come in any order; an epoch that is not one of the last two is shuffled again. REQUIRES: 0
+  // <= step < plan.steps, 0 <= micro < accumulate of its epoch.
   std::span<const SampleRef> samples(std::int64_t step, int micro);
 
  private:
