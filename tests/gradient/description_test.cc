@@ -11,52 +11,53 @@ namespace {
 const std::vector<GradientSpec> kGradients = {
     {"conv.weight", 500}, {"conv.bias", 10}, {"fc.bias", 10}, {"fc.weight", 1000}};
 
-// Rank 2 of four gets other arguments; every rank must report this text.
-void expect_mismatch(const std::vector<GradientSpec>& odd, const GradientOptions& odd_options,
-                     const std::string& expected, Rank odd_rank = 2) {
+// One of four ranks gets other arguments than the rest; every rank must report `expected`.
+void expect_mismatch(const std::vector<GradientSpec>& other, const GradientOptions& other_options,
+                     const std::string& expected, Rank other_rank = 2) {
   engine::run_ranks(4, [&](Communicator& comm) {
-    const bool is_odd = comm.rank() == odd_rank;
+    const bool is_other = comm.rank() == other_rank;
     try {
-      Reducer reducer{comm, is_odd ? odd : kGradients, is_odd ? odd_options : GradientOptions{}};
-      ADD_FAILURE() << "rank " << comm.rank() << " noticed nothing";
+      Reducer reducer{comm, is_other ? other : kGradients,
+                      is_other ? other_options : GradientOptions{}};
+      ADD_FAILURE() << "rank " << comm.rank() << " reported no error";
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), Code::Mismatch);
       EXPECT_NE(std::string{error.what()}.find(expected), std::string::npos) << error.what();
     }
-    comm.barrier();  // the communicator is none the worse for it
+    comm.barrier();  // the communicator still works
   });
 }
 
 TEST(Description, ADifferentCountIsNamedAtEveryRank) {
-  auto odd = kGradients;
-  odd[3].count = 999;
+  auto other = kGradients;
+  other[3].count = 999;
   const std::string expected =
       "gradient 3: rank 0 has \"fc.weight\" of 1000 f32, rank 2 has \"fc.weight\" of 999 f32";
-  expect_mismatch(odd, {}, expected);
+  expect_mismatch(other, {}, expected);
 }
 
 TEST(Description, TheFirstOfSeveralDifferencesIsNamed) {
-  auto odd = kGradients;
-  odd[1].type = DataType::BF16;
-  odd[2].name = "else";
-  expect_mismatch(odd, {},
+  auto other = kGradients;
+  other[1].type = DataType::BF16;
+  other[2].name = "else";
+  expect_mismatch(other, {},
                   "gradient 1: rank 0 has \"conv.bias\" of 10 f32, rank 2 has \"conv.bias\" of 10 "
                   "bf16");
 }
 
 TEST(Description, AMissingOrAnAdditionalGradientIsNamed) {
-  auto odd = kGradients;
-  odd.pop_back();
-  expect_mismatch(odd, {}, "gradient 3: rank 0 has \"fc.weight\" of 1000 f32, rank 2 has none");
-  odd = kGradients;
-  odd.push_back({"more", 1});
-  expect_mismatch(odd, {}, "gradient 4: rank 0 has none, rank 2 has \"more\" of 1 f32");
+  auto other = kGradients;
+  other.pop_back();
+  expect_mismatch(other, {}, "gradient 3: rank 0 has \"fc.weight\" of 1000 f32, rank 2 has none");
+  other = kGradients;
+  other.push_back({"more", 1});
+  expect_mismatch(other, {}, "gradient 4: rank 0 has none, rank 2 has \"more\" of 1 f32");
 }
 
 TEST(Description, RankZeroMayBeTheOneThatDiffers) {
-  auto odd = kGradients;
-  odd[0].may_be_sparse = false;
-  expect_mismatch(odd, {},
+  auto other = kGradients;
+  other[0].may_be_sparse = false;
+  expect_mismatch(other, {},
                   "gradient 0: rank 0 has \"conv.weight\" of 500 f32 (never sparse), rank 1 has "
                   "\"conv.weight\" of 500 f32",
                   0);
@@ -88,9 +89,9 @@ TEST(LayoutHash, ChangesWithEverythingThatMovesBytes) {
   const std::uint64_t hash = layout_hash(description, {0, 1, 2, 3});
   EXPECT_EQ(hash, layout_hash(describe(kGradients, {}), {0, 1, 2, 3}));
   EXPECT_NE(hash, layout_hash(description, {0, 1, 3, 2}));
-  auto odd = kGradients;
-  odd[2].name = "fc.bais";
-  EXPECT_NE(hash, layout_hash(describe(odd, {}), {0, 1, 2, 3}));
+  auto other = kGradients;
+  other[2].name = "fc.bais";
+  EXPECT_NE(hash, layout_hash(describe(other, {}), {0, 1, 2, 3}));
   EXPECT_NE(hash, layout_hash(describe(kGradients, {.theta = 1}), {0, 1, 2, 3}));
 }
 

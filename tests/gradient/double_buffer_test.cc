@@ -13,8 +13,8 @@
 namespace sluice::gradient {
 namespace {
 
-// The reference is one step late: step t uses the wire scale that follows from step t - 1, and the
-// loss scale before that.
+// Results come one step late. Step t uses the wire scale that step t - 1 leads to, and the loss
+// scale from before that update.
 void expect_one_step_late(const ToyModel& model, int ranks, GradientOptions options, int steps) {
   options.double_buffering = true;
   options.algorithm = "direct";
@@ -30,15 +30,15 @@ void expect_one_step_late(const ToyModel& model, int ranks, GradientOptions opti
     };
     for (int step = 0; step < steps; ++step) {
       SCOPED_TRACE(testing::Message() << "step " << step << ", rank " << comm.rank());
-      const double carried = reference.loss_scale;
-      ASSERT_EQ(reducer.loss_scale(), carried);
+      const double loss_scale = reference.loss_scale;
+      ASSERT_EQ(reducer.loss_scale(), loss_scale);
       model.write_all(reducer, comm.rank(), step);
       const FinishedStep finished = reducer.finish();
       if (before) reference.update_scales(*before);
       ASSERT_EQ(reducer.state().wire_scale, reference.wire_scale);
       expect_before(finished);
       if (testing::Test::HasFatalFailure()) return;
-      before = reference.averaged(step, reference.wire_scale, carried);
+      before = reference.step_with_scales(step, reference.wire_scale, loss_scale);
       EXPECT_TRUE(reducer.state().in_flight);
     }
     expect_before(reducer.flush());
@@ -60,11 +60,11 @@ TEST(DoubleBuffer, ScalesBelongToTheStepThatUsedThem) {
   ToyModel model = plain_model();
   model.scale = [](int, int step) { return step < 4 ? 1e-3 : 1.0; };
   for (const int step : {7, 8, 13}) {
-    model.odd.push_back({.rank = 1,
-                         .step = step,
-                         .gradient = 0,
-                         .element = 5,
-                         .value = std::numeric_limits<double>::infinity()});
+    model.replacements.push_back({.rank = 1,
+                                  .step = step,
+                                  .gradient = 0,
+                                  .element = 5,
+                                  .value = std::numeric_limits<double>::infinity()});
   }
   for (const WireType wire : {WireType::F32, WireType::F16, WireType::BF16}) {
     GradientOptions options{.theta = 1000, .wire = wire, .force_wire = true};
@@ -101,7 +101,7 @@ TEST(DoubleBuffer, ContinuesAfterAFlush) {
       model.write_all(reducer, comm.rank(), step);
       ASSERT_TRUE(reducer.finish().empty) << "the step before was flushed";
       ASSERT_FALSE(reducer.flush().empty);
-      expect_results(reducer, model, reference.average(step).means);
+      expect_results(reducer, model, reference.run_step(step).means);
     }
   });
 }

@@ -1,4 +1,5 @@
-// The bytes that a reducer's steps put on the links between hosts, from the interfaces' counters.
+// Measures the bytes that a reducer's steps put on the links between hosts, by the interfaces'
+// counters.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -28,7 +29,7 @@ double bytes_of(const std::vector<GradientSpec>& all) {
   return bytes;
 }
 
-constexpr int kBefore = 3;  // steps in which norms come in and connections open
+constexpr int kBefore = 3;  // steps before counting: norms arrive and connections open
 constexpr int kCounted = 4;
 
 // Some (gradient, chunk, step) have large values, so the selection changes from step to step.
@@ -41,7 +42,7 @@ float value(std::size_t gradient, std::size_t element, int step, Rank rank) {
 std::string run_steps(Communicator& comm, const box::Gate& gate, const GradientOptions& options) {
   const std::vector<GradientSpec> specs = gradients();
   Reducer reducer{comm, specs, options};
-  std::vector<double> sums(specs.size());  // of all that arrived, as means
+  std::vector<double> sums(specs.size());  // sums of the received means, by gradient
   std::vector<double> expected(specs.size());
   for (int step = 0; step < kBefore + kCounted; ++step) {
     if (step == kBefore) {
@@ -66,17 +67,17 @@ std::string run_steps(Communicator& comm, const box::Gate& gate, const GradientO
     }
   }
   gate.pass();
-  // Whole numbers below 2^24 have exact sums: received gradients plus all residuals equal the
-  // total.
-  std::vector<double> held(1);
-  for (const float each : reducer.residual()) held[0] += each;
-  comm.all_reduce(held.data(), 1, {.type = DataType::F64}).wait();
-  double missing = -held[0] / comm.size();
+  // All values are whole numbers below 2^24, so sums are exact: received gradients plus all
+  // residuals equal the total.
+  std::vector<double> residual(1);
+  for (const float each : reducer.residual()) residual[0] += each;
+  comm.all_reduce(residual.data(), 1, {.type = DataType::F64}).wait();
+  double missing = -residual[0] / comm.size();
   for (std::size_t i = 0; i < specs.size(); ++i) missing += expected[i] - sums[i];
   return missing == 0 ? "" : base::format("{} is lost", missing);
 }
 
-// The bytes that the busier host sends in a step, from its link's counters.
+// Returns the bytes that the busier host sends in a step.
 double sent_bytes(const box::ClusterBox& cluster, const GradientOptions& options) {
   std::vector<box::LinkCounters> before;
   double most = 0;
@@ -101,7 +102,8 @@ TEST(Links, SparseStepsSendASixthOfDenseOnes) {
   auto cluster = box::ClusterBox::make({.hosts = 2, .mbit_per_s = 10'000});
   if (!cluster.ok()) GTEST_SKIP() << cluster.status().message();
   const double dense = sent_bytes(cluster.value(), {});
-  // Two hosts: each sends the whole buffer once, half of it to reduce and half to distribute.
+  // Each of the two hosts sends as many bytes as the buffer has: half of it to reduce, half to
+  // distribute.
   EXPECT_NEAR(dense / bytes_of(gradients()), 1, 0.01);
   const double sparse = sent_bytes(cluster.value(), {.sparse = {.sparsity = 0.85}});
   RecordProperty("sparse_of_dense", base::format("{:.4f}", sparse / dense));

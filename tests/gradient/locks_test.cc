@@ -31,10 +31,11 @@ TEST(GradientLocks, AWaitWithALockIsDetected) {
 TEST(GradientLocks, NoThreadWaitsWithALock) {
   const std::vector<GradientSpec> gradients = {{"a", 100'000}, {"b", 10}, {"c", 50'000}};
   const GradientOptions plain{.theta = 4000};
-  GradientOptions late{.wire = WireType::F16, .force_wire = true, .double_buffering = true};
+  GradientOptions double_buffered{
+      .wire = WireType::F16, .force_wire = true, .double_buffering = true};
   GradientOptions sparse = plain;
   sparse.sparse = {.sparsity = 0.85, .chunk = 500};
-  for (const GradientOptions& options : {plain, late, sparse}) {
+  for (const GradientOptions& options : {plain, double_buffered, sparse}) {
     Reducer reducer{engine::world(), gradients, options};
     const auto step = [&] {
       for (std::size_t i = 0; i < gradients.size(); ++i) {
@@ -46,8 +47,8 @@ TEST(GradientLocks, NoThreadWaitsWithALock) {
     step();
     const engine::WaitCounts before = engine::waits();
     for (int k = 0; k < 20; ++k) {
-      if (k % engine::world().size() ==
-          engine::world().rank())  // the others wait long enough to fall asleep
+      // One rank is late, so the others wait long enough to sleep.
+      if (k % engine::world().size() == engine::world().rank())
         std::this_thread::sleep_for(std::chrono::milliseconds{5});
       step();
     }

@@ -1,4 +1,4 @@
-// The memory of a reducer, as the system counts it: resident pages before and after a few steps.
+// Measures the memory of a reducer: the process's resident pages before and after a few steps.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -25,7 +25,7 @@ double resident_bytes() {
   return resident * static_cast<double>(sysconf(_SC_PAGESIZE));
 }
 
-// Returns the memory of one rank, in pools.
+// Returns the memory that one rank uses, as a multiple of the pool's size.
 double pools_for(const GradientOptions& options) {
   double taken = 0;
   engine::run_ranks(kRanks, [&](Communicator& comm) {
@@ -56,7 +56,7 @@ void expect_beyond_the_pool(double pools, const GradientOptions& options) {
   base::print("{:.3f} pools beyond the first, {} allowed\n", taken - 1, pools);
   constexpr double kOther = 0.02;  // stacks, tables, norms
   EXPECT_LE(taken - 1, pools + kOther);
-  EXPECT_GE(taken - 1, pools - kOther) << "the measurement misses what is known to be there";
+  EXPECT_GE(taken - 1, pools - kOther) << "the measurement misses memory that is certainly used";
 }
 
 const SparseOptions kSparse{.sparsity = 0.85};

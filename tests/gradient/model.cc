@@ -69,7 +69,7 @@ ToyModel plain_model() {
 }
 
 double ToyModel::value(std::size_t i, std::size_t element, int rank, int step) const {
-  for (const Odd& each : odd) {
+  for (const Replacement& each : replacements) {
     if (each.rank == rank && each.step == step && each.gradient == i && each.element == element)
       return each.value;
   }
@@ -108,18 +108,19 @@ void ToyModel::write_all(Reducer& reducer, int rank, int step) const {
 // Returns the mean in the type of the gradient; sums are in f32, or in f64 for f64 gradients.
 Bytes ReferenceMeans::mean_in_type(std::size_t i, int number, StepResult& step) const {
   const GradientSpec& spec = model_.gradients()[i];
-  std::vector<Bytes> given;
-  for (int r = 0; r < ranks_; ++r) given.push_back(model_.gradient(i, r, number, step.loss_scale));
+  std::vector<Bytes> gradients;
+  for (int r = 0; r < ranks_; ++r)
+    gradients.push_back(model_.gradient(i, r, number, step.loss_scale));
   Bytes mean(spec.count * size_of(spec.type));
   for (std::size_t e = 0; e < spec.count; ++e) {
-    double sum = decode(spec.type, given[0], e);
-    for (std::size_t r = 1; r < given.size(); ++r) {
-      sum += decode(spec.type, given[r], e);
+    double sum = decode(spec.type, gradients[0], e);
+    for (std::size_t r = 1; r < gradients.size(); ++r) {
+      sum += decode(spec.type, gradients[r], e);
       if (spec.type != DataType::F64) sum = static_cast<float>(sum);
     }
     const double part = 1.0 / ranks_;
     sum *= spec.type == DataType::F64 ? part : static_cast<float>(part);
-    encode(spec.type, mean, e, sum);  // for floats, the product of two in f64 is exact
+    encode(spec.type, mean, e, sum);  // exact: f64 holds the product of two floats
     if (!options_.loss_scale.enabled) continue;
     step.not_finite = step.not_finite || !std::isfinite(decode(spec.type, mean, e));
     encode(spec.type, mean, e, decode(spec.type, mean, e) / step.loss_scale);
@@ -130,19 +131,20 @@ Bytes ReferenceMeans::mean_in_type(std::size_t i, int number, StepResult& step) 
 Bytes ReferenceMeans::mean_over_wire(std::size_t i, int number, StepResult& step) const {
   const GradientSpec& spec = model_.gradients()[i];
   const DataType wire = wire_type(options_.wire);
-  std::vector<Bytes> given;
-  for (int r = 0; r < ranks_; ++r) given.push_back(model_.gradient(i, r, number, step.loss_scale));
+  std::vector<Bytes> gradients;
+  for (int r = 0; r < ranks_; ++r)
+    gradients.push_back(model_.gradient(i, r, number, step.loss_scale));
   Bytes mean(spec.count * sizeof(float));
   for (std::size_t e = 0; e < spec.count; ++e) {
     float sum = 0;
     bool all_finite = true;
-    for (std::size_t r = 0; r < given.size(); ++r) {
-      const float value = at<float>(given[r], e);
+    for (std::size_t r = 0; r < gradients.size(); ++r) {
+      const float value = at<float>(gradients[r], e);
       const auto factor = static_cast<float>(step.wire_scale / step.loss_scale);
-      const float travels =
+      const float sent =
           kernels::reference::decode(wire, kernels::reference::encode(wire, value * factor));
       all_finite = all_finite && std::isfinite(value);
-      sum = r == 0 ? travels : sum + travels;
+      sum = r == 0 ? sent : sum + sent;
     }
     sum = kernels::reference::decode(wire, kernels::reference::encode(wire, sum));
     const bool overflowed = all_finite && !std::isfinite(sum);
@@ -154,14 +156,15 @@ Bytes ReferenceMeans::mean_over_wire(std::size_t i, int number, StepResult& step
   return mean;
 }
 
-ReferenceMeans::StepResult ReferenceMeans::averaged(int step, float wire, double loss) const {
+ReferenceMeans::StepResult ReferenceMeans::step_with_scales(int step, float wire,
+                                                            double loss) const {
   StepResult done{.wire_scale = wire, .loss_scale = loss};
-  const bool wired = options_.wire != WireType::F32 && options_.force_wire;
+  const bool narrows_f32 = options_.wire != WireType::F32 && options_.force_wire;
   for (std::size_t i = 0; i < model_.size(); ++i) {
-    const bool narrowed = wired && model_.gradients()[i].type == DataType::F32;
+    const bool narrowed = narrows_f32 && model_.gradients()[i].type == DataType::F32;
     done.means.push_back(narrowed ? mean_over_wire(i, step, done) : mean_in_type(i, step, done));
   }
-  const bool f16 = wired && options_.wire == WireType::F16;
+  const bool f16 = narrows_f32 && options_.wire == WireType::F16;
   done.skipped = (done.overflowed || done.not_finite) && (f16 || options_.loss_scale.enabled);
   return done;
 }
@@ -172,16 +175,16 @@ void ReferenceMeans::update_scales(const StepResult& step) {
     if (step.wire_scale == wire_scale) wire_scale /= 2;
   } else if (f16 && !step.not_finite && step.largest > 0) {
     wire_scale = step.wire_scale;
-    for (float moved = step.largest; moved >= 4096; moved /= 2) wire_scale /= 2;
-    for (float moved = step.largest; moved < 2048; moved *= 2) wire_scale *= 2;
+    for (float largest = step.largest; largest >= 4096; largest /= 2) wire_scale /= 2;
+    for (float largest = step.largest; largest < 2048; largest *= 2) wire_scale *= 2;
   }
   if (!options_.loss_scale.enabled || step.loss_scale != loss_scale) return;
   if (step.not_finite) {
     loss_scale /= 2;
-    clean_ = 0;
-  } else if (!step.skipped && ++clean_ == options_.loss_scale.growth_steps) {
+    clean_steps_ = 0;
+  } else if (!step.skipped && ++clean_steps_ == options_.loss_scale.growth_steps) {
     loss_scale *= 2;
-    clean_ = 0;
+    clean_steps_ = 0;
   }
 }
 

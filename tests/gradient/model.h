@@ -1,7 +1,8 @@
 // model.h - synthetic gradients of a training, and a naive computation of their means.
 //
-// Values differ in every (rank, step, gradient, element). The reference adds rank 0 + rank 1 + ...
-// as `direct` does, so results can be compared bit for bit.
+// The value of every (rank, step, gradient, element) is different. The reference adds rank 0 + rank
+// 1 +
+// ..., as `direct` does, so results can be compared bit for bit.
 #pragma once
 
 #include <cstddef>
@@ -25,24 +26,24 @@ class ToyModel {
   const std::vector<GradientSpec>& gradients() const { return gradients_; }
   std::size_t size() const { return gradients_.size(); }
 
-  // The gradient of a rank in a step, in the gradient's type.
+  // Returns the gradient of a rank in a step, in the gradient's type.
   Bytes gradient(std::size_t i, int rank, int step, double loss_scale = 1) const;
   void write(Reducer& reducer, std::size_t i, int rank, int step) const;
   // Writes all gradients, in an order that depends on rank and step.
   void write_all(Reducer& reducer, int rank, int step) const;
   std::vector<std::size_t> random_order(int rank, int step) const;
 
-  // Multiplies all values; `odd` replaces single values.
+  // Multiplies all values; `replacements` replace single values.
   std::function<double(int rank, int step)> scale = [](int, int) { return 1.0; };
-  struct Odd {
+  struct Replacement {
     int rank = 0;
     int step = 0;
     std::size_t gradient = 0;
     std::size_t element = 0;
     double value = 0;
   };
-  std::vector<Odd> odd;
-  // Whether a rank has a gradient in a step.
+  std::vector<Replacement> replacements;
+  // Whether a rank has gradient i in a step.
   std::function<bool(std::size_t i, int rank, int step)> has = [](std::size_t, int, int) {
     return true;
   };
@@ -57,7 +58,7 @@ ToyModel mixed_model();
 // f32 gradients only, for the wire.
 ToyModel plain_model();
 
-// The expected means at every rank, step by step, and the scales that follow.
+// Computes the expected means of each step, and the scales of the next step.
 class ReferenceMeans {
  public:
   ReferenceMeans(const ToyModel& model, int ranks, const GradientOptions& options)
@@ -69,18 +70,18 @@ class ReferenceMeans {
     float wire_scale = 1;  // of this step
     double loss_scale = 1;
     std::vector<Bytes> means;  // by gradient
-    bool overflowed = false;   // on the f16 wire alone
+    bool overflowed = false;   // only on the f16 wire
     bool not_finite = false;
-    float largest = 0;  // of the sums on the wire
+    float largest = 0;  // largest magnitude of the sums on the wire
     bool skipped = false;
   };
-  // The means of a step with these scales.
-  StepResult averaged(int step, float wire, double loss) const;
+  // Returns the result of a step that uses these scales.
+  StepResult step_with_scales(int step, float wire, double loss) const;
   // Updates the scales for the next step.
   void update_scales(const StepResult& step);
-  // Both, with the current scales.
-  StepResult average(int step) {
-    StepResult done = averaged(step, wire_scale, loss_scale);
+  // Returns the result of a step with the current scales, and updates them.
+  StepResult run_step(int step) {
+    StepResult done = step_with_scales(step, wire_scale, loss_scale);
     update_scales(done);
     return done;
   }
@@ -95,7 +96,7 @@ class ReferenceMeans {
   const ToyModel& model_;
   int ranks_;
   GradientOptions options_;
-  int clean_ = 0;
+  int clean_steps_ = 0;
 };
 
 Bytes result_of(Reducer& reducer, const ToyModel& model, std::size_t i);

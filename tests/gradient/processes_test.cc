@@ -17,19 +17,20 @@ bool spans_nodes() {
   return nodes[0] != -nodes[1];
 }
 
-// The reference narrows if `force_wire` is set; between nodes the reducer narrows without it.
+// The reference narrows only if `force_wire` is set. Between nodes the reducer narrows also without
+// it.
 void expect_means(GradientOptions options) {
   const ToyModel model = mixed_model();
   options.algorithm = "direct";
-  GradientOptions seen = options;
-  seen.force_wire = options.force_wire || spans_nodes();
+  GradientOptions reference_options = options;
+  reference_options.force_wire = options.force_wire || spans_nodes();
   Reducer reducer{engine::world(), model.gradients(), options};
-  ReferenceMeans reference{model, engine::world().size(), seen};
+  ReferenceMeans reference{model, engine::world().size(), reference_options};
   for (int step = 0; step < 5; ++step) {
     model.write_all(reducer, engine::world().rank(), step);
     ASSERT_FALSE(reducer.finish().skipped);
     reducer.flush();
-    expect_results(reducer, model, reference.average(step).means);
+    expect_results(reducer, model, reference.run_step(step).means);
     ASSERT_EQ(reducer.state().wire_scale, reference.wire_scale);
   }
 }
@@ -46,10 +47,10 @@ TEST(GradientProcesses, DoubleBuffering) {
   expect_means({.theta = 3000, .wire = WireType::F16, .double_buffering = true});
 }
 
-void expect_sparse(bool late) {
+void expect_sparse(bool double_buffering) {
   const ToyModel model = sparse_model();
   const GradientOptions options{.theta = 1000,
-                                .double_buffering = late,
+                                .double_buffering = double_buffering,
                                 .sparse = {.sparsity = 0.85, .chunk = 48},
                                 .algorithm = "direct"};
   Reducer reducer{engine::world(), model.gradients(), options};
@@ -57,7 +58,7 @@ void expect_sparse(bool late) {
   for (int step = 0; step < 12; ++step) {
     model.write_all(reducer, engine::world().rank(), step);
     if (reducer.finish().empty) continue;
-    const NaiveSparse::StepResult expected = naive.step(late ? step - 1 : step);
+    const NaiveSparse::StepResult expected = naive.step(double_buffering ? step - 1 : step);
     for (std::size_t i = 0; i < model.size(); ++i) {
       const auto* means = reinterpret_cast<const float*>(reducer.result(i));
       for (std::size_t e = 0; e < expected.means[i].size(); ++e)

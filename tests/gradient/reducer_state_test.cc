@@ -1,5 +1,5 @@
-// Compares a run that was captured after some step, and a run restored from that state, with an
-// undisturbed run: all have the same bits.
+// Captures a run after some step and restores another run from that state. Both must have the same
+// bits as a run without capture.
 #include "gradient/reducer_state.h"
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ namespace {
 
 constexpr int kSteps = 9;
 
-// The results of a step that a caller can see.
+// The results of a step, as far as a caller can see them.
 struct Seen {
   bool empty = false;
   bool skipped = false;
@@ -36,7 +36,7 @@ class Steps {
  public:
   Steps(Communicator& comm, const ToyModel& model, const GradientOptions& options)
       : model_{model}, rank_{comm.rank()}, reducer_{comm, model.gradients(), options} {
-    // Set before the first step, as an optimizer does.
+    // Decay is set before the first step, as by an optimizer.
     set_decay(0);
   }
 
@@ -115,11 +115,11 @@ ToyModel uneven_model() {
     return (i != 1 && i != 4) || (step % 3 == 1 && rank == 0);
   };
   for (const int step : {3, 6}) {
-    model.odd.push_back({.rank = 0,
-                         .step = step,
-                         .gradient = 0,
-                         .element = 5,
-                         .value = std::numeric_limits<double>::infinity()});
+    model.replacements.push_back({.rank = 0,
+                                  .step = step,
+                                  .gradient = 0,
+                                  .element = 5,
+                                  .value = std::numeric_limits<double>::infinity()});
   }
   return model;
 }

@@ -20,7 +20,7 @@ constexpr std::size_t kEverything = std::size_t{1} << 40U;
 void expect_means(const ToyModel& model, int ranks, const GradientOptions& options, int steps = 3) {
   ReferenceMeans reference{model, ranks, options};
   std::vector<ReferenceMeans::StepResult> averages;
-  for (int step = 0; step < steps; ++step) averages.push_back(reference.average(step));
+  for (int step = 0; step < steps; ++step) averages.push_back(reference.run_step(step));
   engine::run_ranks(ranks, [&](Communicator& comm) {
     Reducer reducer{comm, model.gradients(), options};
     for (int step = 0; step < steps; ++step) {
@@ -50,7 +50,7 @@ TEST(Reducer, SendsTheGroupsOfItsOptions) {
   expect_means(mixed_model(), 3, {.groups = {2, 5, 3}, .algorithm = "direct"});
 }
 
-TEST(Reducer, WorksWithoutGradientsAndWithEmptyOnesOnly) {
+TEST(Reducer, WorksWithoutGradientsAndWithOnlyEmptyOnes) {
   expect_means(ToyModel{{}}, 2, {});
   expect_means(ToyModel{{{"nothing", 0}, {"void", 0, DataType::F64}}}, 3, {});
 }
@@ -72,8 +72,8 @@ TEST(Reducer, IsIndependentOfOtherCallsAndOtherReducers) {
       first.finish();
       work.wait();
       ASSERT_EQ(own[999], 3);
-      expect_results(first, model, reference.average(2 * step).means);
-      expect_results(second, model, reference.average(2 * step + 1).means);
+      expect_results(first, model, reference.run_step(2 * step).means);
+      expect_results(second, model, reference.run_step(2 * step + 1).means);
     }
   });
 }
@@ -114,8 +114,8 @@ TEST(Reducer, GivesAllRanksTheSameBitsByEveryAlgorithm) {
 TEST(Reducer, AGradientThatARankDoesNotHaveCountsAsZeroThere) {
   ToyModel model = mixed_model();
   model.has = [](std::size_t i, int rank, int step) {
-    if (i == 4) return false;      // nobody has it
-    if (i == 7) return rank == 2;  // one has it
+    if (i == 4) return false;      // no rank has it
+    if (i == 7) return rank == 2;  // one rank has it
     return (i + static_cast<std::size_t>(step)) % 3 != 0 || rank != 1;
   };
   const GradientOptions options{.theta = 2000, .algorithm = "direct"};
@@ -123,13 +123,13 @@ TEST(Reducer, AGradientThatARankDoesNotHaveCountsAsZeroThere) {
     Reducer reducer{comm, model.gradients(), options};
     ReferenceMeans reference{model, 3, options};
     for (int step = 0; step < 4; ++step) {
-      for (std::size_t i = 0; i < model.size(); ++i) {  // what lies in a slot without being marked
+      for (std::size_t i = 0; i < model.size(); ++i) {  // values in slots that are not marked
         if (!model.has(i, comm.rank(), step))
           std::memset(reducer.slot(i), 0x42, result_of(reducer, model, i).size());
       }
       model.write_all(reducer, comm.rank(), step);
       reducer.finish();
-      expect_results(reducer, model, reference.average(step).means);
+      expect_results(reducer, model, reference.run_step(step).means);
       for (std::size_t i = 0; i < model.size(); ++i) ASSERT_EQ(reducer.used(i), i != 4) << i;
     }
   });
@@ -181,7 +181,7 @@ TEST(Reducer, ReordersSlotsOnceLikeRankZero) {
     partly.has = [&](std::size_t i, int, int) {
       return std::find(seen.begin(), seen.end(), i) != seen.end();
     };
-    expect_results(reducer, partly, ReferenceMeans{partly, 3, options}.average(0).means);
+    expect_results(reducer, partly, ReferenceMeans{partly, 3, options}.run_step(0).means);
     const std::vector<std::size_t> laid = {3, 1, 9, 0, 7, 5, 8, 6, 4, 2};
     EXPECT_EQ(reducer.state().order, laid);
     EXPECT_NE(reducer.layout_version(), version);
@@ -193,7 +193,7 @@ TEST(Reducer, ReordersSlotsOnceLikeRankZero) {
     for (int step = 1; step < 4; ++step) {
       model.write_all(reducer, comm.rank(), step);
       reducer.finish();
-      expect_results(reducer, model, reference.average(step).means);
+      expect_results(reducer, model, reference.run_step(step).means);
       EXPECT_EQ(reducer.layout_version(), relaid);
     }
   });
@@ -205,7 +205,7 @@ TEST(Reducer, RefusesAGradientMarkedTwiceAndIntegers) {
     reducer.mark_ready(0);
     try {
       reducer.mark_ready(0);
-      ADD_FAILURE() << "marked twice";
+      ADD_FAILURE() << "marking twice was accepted";
     } catch (const Error& error) {
       EXPECT_NE(std::string{error.what()}.find("\"twice\""), std::string::npos) << error.what();
     }
@@ -234,7 +234,7 @@ TEST(Reducer, DestroyedInTheMiddleOfAStepGivesItsPeersAnError) {
       try {
         reducer.finish();
         reducer.finish();
-        ADD_FAILURE() << "it was finished without rank 1";
+        ADD_FAILURE() << "the step finished without rank 1";
       } catch (const Error& error) {
         cause = error.what();
         EXPECT_NE(cause.find("rank 1"), std::string::npos) << cause;
@@ -242,7 +242,7 @@ TEST(Reducer, DestroyedInTheMiddleOfAStepGivesItsPeersAnError) {
       try {
         model.write_all(reducer, comm.rank(), 2);
         reducer.finish();
-        ADD_FAILURE() << "it went on";
+        ADD_FAILURE() << "the step after the failure succeeded";
       } catch (const Error& error) {
         EXPECT_EQ(error.what(), cause) << "the first cause stays";
       }

@@ -1,4 +1,4 @@
-// Each rank is an array here, and the test itself computes the sum.
+// The ranks are elements of an array, and the test itself computes their sums.
 #include "gradient/sparse/residual.h"
 
 #include <gtest/gtest.h>
@@ -25,7 +25,8 @@ std::size_t all_elements() {
   return elements;
 }
 
-// Unique for each rank, step and element; some parts of the model have smaller values than others.
+// Returns a unique value for each rank, step and element. Some parts of the model have smaller
+// values than others.
 float gradient_at(int rank, int step, std::size_t element) {
   const double x = static_cast<double>(element) + 5000.0 * step + 1e6 * rank;
   return static_cast<float>(std::sin(x) * std::ldexp(1.0, static_cast<int>(element / 64 % 7) - 3));
@@ -42,15 +43,15 @@ struct OneRank {
   std::vector<float> pool = std::vector<float>(all_elements());
   std::vector<float> weights = std::vector<float>(all_elements());
   std::vector<std::byte> packed = std::vector<std::byte>(all_elements() * sizeof(float));
-  std::vector<double> came = std::vector<double>(all_elements());  // gradients with their decay
+  std::vector<double> added = std::vector<double>(all_elements());  // gradients with their decay
 };
 
-enum class Way { InPlace, Apart, F16, BF16 };
+enum class Way { InPlace, Separate, F16, BF16 };
 
 struct Outcome {
-  std::vector<double> dense;     // the mean of all that came
-  std::vector<double> received;  // the sum of all means
-  std::vector<double> held;      // the mean of what is held back
+  std::vector<double> dense;     // the mean of all gradients with their decay
+  std::vector<double> received;  // the sum of all received means
+  std::vector<double> unsent;    // the mean of the residuals
 };
 
 PackedType packed_type(Way way, float factor) {
@@ -66,17 +67,17 @@ class Ranks {
         sparsity_{sparsity},
         way_{way},
         ranks_(static_cast<std::size_t>(ranks), OneRank{chunks_}),
-        summed_(chunks_.size(), 0),
+        norms_(chunks_.size(), 0),
         order_(chunks_.size()),
         selected_(chunks_.size()),
         received_(all_elements()) {}
 
   void step(int number) {
-    select_chunks(chunks_, summed_, sparsity_, order_, selected_);
-    summed_.assign(chunks_.size(), 0);
+    select_chunks(chunks_, norms_, sparsity_, order_, selected_);
+    norms_.assign(chunks_.size(), 0);
     for (std::size_t r = 0; r < ranks_.size(); ++r) {
       load(static_cast<int>(r), number);
-      for (std::size_t c = 0; c < chunks_.size(); ++c) summed_[c] += ranks_[r].norms[c];
+      for (std::size_t c = 0; c < chunks_.size(); ++c) norms_[c] += ranks_[r].norms[c];
     }
     reduce();
     for (OneRank& rank : ranks_) unload(rank);
@@ -91,9 +92,9 @@ class Ranks {
                     std::vector<double>(received_.size())};
     const auto n = static_cast<double>(ranks_.size());
     for (const OneRank& rank : ranks_) {
-      for (std::size_t e = 0; e < received_.size(); ++e) {  // all of them have chunks
-        outcome.held[e] += static_cast<double>(rank.residual.values()[e]) / n;
-        outcome.dense[e] += rank.came[e] / n;
+      for (std::size_t e = 0; e < received_.size(); ++e) {  // all elements are in chunks
+        outcome.unsent[e] += static_cast<double>(rank.residual.values()[e]) / n;
+        outcome.dense[e] += rank.added[e] / n;
       }
     }
     return outcome;
@@ -113,8 +114,8 @@ class Ranks {
     for (std::size_t e = 0; e < rank.pool.size(); ++e) {
       rank.pool[e] = gradient_at(number, step, e);
       rank.weights[e] = weight_at(step, e);
-      rank.came[e] += static_cast<double>(rank.pool[e]) +
-                      static_cast<double>(kDecay) * static_cast<double>(rank.weights[e]);
+      rank.added[e] += static_cast<double>(rank.pool[e]) +
+                       static_cast<double>(kDecay) * static_cast<double>(rank.weights[e]);
     }
     float* front = rank.pool.data();
     std::byte* to = rank.packed.data();
@@ -136,7 +137,7 @@ class Ranks {
     return way_ == Way::InPlace ? rank.pool.data() : reinterpret_cast<float*>(rank.packed.data());
   }
 
-  // The mean in f32, rounded once to the wire type.
+  // Computes the mean in f32 and rounds it once to the wire type.
   void reduce() {
     std::size_t sent = 0;
     for (std::size_t i = 0; i < kGradients.size(); ++i)
@@ -182,14 +183,14 @@ class Ranks {
   double sparsity_;
   Way way_;
   std::vector<OneRank> ranks_;
-  std::vector<float> summed_;
+  std::vector<float> norms_;
   std::vector<std::uint32_t> order_;
   std::vector<std::uint8_t> selected_;
   std::vector<double> received_;
 };
 
-// For values up to 16 and a hundred steps: f32 loses 2^-24 of a sum of up to 100 values per step;
-// f16 and bf16 lose 2^-11 and 2^-8 of it each time it is sent.
+// For values up to 16 and a hundred steps. In each step f32 loses 2^-24 of a sum of up to 100
+// values; f16 and bf16 lose 2^-11 and 2^-8 of the sum each time it is sent.
 double tolerance(Way way) {
   if (way == Way::F16) return 0.2;
   if (way == Way::BF16) return 1.6;
@@ -197,7 +198,7 @@ double tolerance(Way way) {
 }
 
 TEST(Residual, LosesNothingInAHundredSteps) {
-  for (const Way way : {Way::InPlace, Way::Apart, Way::F16, Way::BF16}) {
+  for (const Way way : {Way::InPlace, Way::Separate, Way::F16, Way::BF16}) {
     for (const int ranks : {1, 2, 3, 4, 7}) {
       SCOPED_TRACE(testing::Message() << ranks << " ranks, way " << static_cast<int>(way));
       Ranks all{ranks, 0.85, way, 48};
@@ -207,7 +208,8 @@ TEST(Residual, LosesNothingInAHundredSteps) {
         if (step % 9 != 0 && step != 99) continue;
         const Outcome outcome = all.outcome();
         for (std::size_t e = 0; e < outcome.dense.size(); ++e) {
-          ASSERT_NEAR(outcome.received[e] + outcome.held[e], outcome.dense[e], tolerance(way)) << e;
+          ASSERT_NEAR(outcome.received[e] + outcome.unsent[e], outcome.dense[e], tolerance(way))
+              << e;
         }
       }
     }
@@ -215,27 +217,27 @@ TEST(Residual, LosesNothingInAHundredSteps) {
 }
 
 TEST(Residual, WithoutSparsityIsDense) {
-  for (const Way way : {Way::InPlace, Way::Apart}) {
+  for (const Way way : {Way::InPlace, Way::Separate}) {
     Ranks all{3, 0, way, 48};
     for (int step = 0; step < 5; ++step) {
       all.step(step);
       const Outcome outcome = all.outcome();
       for (std::size_t e = 0; e < outcome.dense.size(); ++e) {
         ASSERT_NEAR(outcome.received[e], outcome.dense[e], 1e-5) << e;
-        ASSERT_EQ(outcome.held[e], 0) << e;
+        ASSERT_EQ(outcome.unsent[e], 0) << e;
       }
     }
   }
 }
 
-TEST(Residual, EveryWayKeepsTheSameResidual) {
+TEST(Residual, InPlaceAndSeparateMemoryGiveTheSameBits) {
   Ranks in_place{2, 0.85, Way::InPlace, 48};
-  Ranks apart{2, 0.85, Way::Apart, 48};
+  Ranks separate{2, 0.85, Way::Separate, 48};
   for (int step = 0; step < 20; ++step) {
     in_place.step(step);
-    apart.step(step);
-    EXPECT_EQ(in_place.outcome().held, apart.outcome().held);
-    EXPECT_EQ(in_place.outcome().received, apart.outcome().received);
+    separate.step(step);
+    EXPECT_EQ(in_place.outcome().unsent, separate.outcome().unsent);
+    EXPECT_EQ(in_place.outcome().received, separate.outcome().received);
   }
 }
 

@@ -53,44 +53,44 @@ NaiveSparse::NaiveSparse(const ToyModel& model, int ranks, const GradientOptions
     const GradientSpec& spec = model.gradients()[i];
     if (!has_chunks(spec)) continue;
     for (std::size_t first = 0; first < spec.count; first += options.sparse.chunk)
-      pieces_.push_back({i, first, std::min(options.sparse.chunk, spec.count - first)});
+      chunks_.push_back({i, first, std::min(options.sparse.chunk, spec.count - first)});
   }
-  held_.resize(static_cast<std::size_t>(ranks));
-  for (auto& rank : held_) {
-    for (const Piece& piece : pieces_) rank.emplace_back(piece.count);
+  residuals_.resize(static_cast<std::size_t>(ranks));
+  for (auto& rank : residuals_) {
+    for (const Chunk& chunk : chunks_) rank.emplace_back(chunk.count);
   }
-  ages_.resize(pieces_.size());
+  ages_.resize(chunks_.size());
 }
 
-// Sorts all pieces and takes the largest.
-std::vector<bool> NaiveSparse::choose(int number) const {
+// Sorts all chunks by norm and takes the largest.
+std::vector<bool> NaiveSparse::select(int number) const {
   const int from = number - (options_.double_buffering ? 2 : 1);
   const SparseOptions& sparse = options_.sparse;
   double sparsity = number < sparse.dense_steps ? 0 : sparse.sparsity;
   if (const auto ramped = number - sparse.dense_steps; ramped >= 0 && ramped < sparse.ramp_steps)
     sparsity *= static_cast<double>(ramped + 1) / static_cast<double>(sparse.ramp_steps + 1);
-  if (from < 0 || sparsity == 0) return std::vector<bool>(pieces_.size(), true);
+  if (from < 0 || sparsity == 0) return std::vector<bool>(chunks_.size(), true);
 
   std::vector<double> norms = norms_[static_cast<std::size_t>(from)];
   for (int since = from + 1; since < number; ++since) {
-    for (std::size_t p = 0; p < pieces_.size(); ++p) {
-      if (chosen_[static_cast<std::size_t>(since)][p]) norms[p] = 0;
+    for (std::size_t p = 0; p < chunks_.size(); ++p) {
+      if (selected_[static_cast<std::size_t>(since)][p]) norms[p] = 0;
     }
   }
-  std::vector<std::size_t> order(pieces_.size());
+  std::vector<std::size_t> order(chunks_.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::stable_sort(order.begin(), order.end(),
                    [&](std::size_t a, std::size_t b) { return norms[a] > norms[b]; });
   double all = 0;
-  for (const Piece& piece : pieces_) all += static_cast<double>(piece.count);
-  std::vector<bool> chosen(pieces_.size(), false);
+  for (const Chunk& chunk : chunks_) all += static_cast<double>(chunk.count);
+  std::vector<bool> selected(chunks_.size(), false);
   double left = all;
   for (const std::size_t p : order) {
     if (left <= sparsity * all) break;
-    chosen[p] = true;
-    left -= static_cast<double>(pieces_[p].count);
+    selected[p] = true;
+    left -= static_cast<double>(chunks_[p].count);
   }
-  return chosen;
+  return selected;
 }
 
 bool NaiveSparse::decays(std::size_t i, int rank, int number) const {
@@ -98,41 +98,41 @@ bool NaiveSparse::decays(std::size_t i, int rank, int number) const {
 }
 
 NaiveSparse::StepResult NaiveSparse::step(int number) {
-  const std::vector<bool> chosen = choose(number);
+  const std::vector<bool> selected = select(number);
   StepResult step{.means = std::vector<std::vector<float>>(model_.size()),
-                  .arrived = std::vector<std::vector<GradientPart>>(model_.size())};
+                  .received = std::vector<std::vector<GradientPart>>(model_.size())};
   step.sparse =
       number >= options_.sparse.dense_steps && number >= (options_.double_buffering ? 2 : 1);
-  std::vector<double> norms(pieces_.size(), 0);
+  std::vector<double> norms(chunks_.size(), 0);
   for (std::uint32_t& age : ages_) ++age;
 
-  std::vector<std::vector<std::vector<float>>> given(static_cast<std::size_t>(ranks_));
+  std::vector<std::vector<std::vector<float>>> gradients(static_cast<std::size_t>(ranks_));
   for (int r = 0; r < ranks_; ++r) {
     for (std::size_t i = 0; i < model_.size(); ++i)
-      given[static_cast<std::size_t>(r)].push_back(floats(model_.gradient(i, r, number)));
+      gradients[static_cast<std::size_t>(r)].push_back(floats(model_.gradient(i, r, number)));
   }
-  for (std::size_t p = 0; p < pieces_.size(); ++p) {
-    const auto& [i, first, count] = pieces_[p];
+  for (std::size_t p = 0; p < chunks_.size(); ++p) {
+    const auto& [i, first, count] = chunks_[p];
     step.means[i].resize(model_.gradients()[i].count);
-    if (chosen[p]) step.arrived[i].push_back({first, count, ages_[p]});
-    if (chosen[p]) ages_[p] = 0;
+    if (selected[p]) step.received[i].push_back({first, count, ages_[p]});
+    if (selected[p]) ages_[p] = 0;
     for (std::size_t e = 0; e < count; ++e) {
       float sum = 0;
       for (int r = 0; r < ranks_; ++r) {
         const auto rank = static_cast<std::size_t>(r);
-        float added = given[rank][i][first + e];
+        float added = gradients[rank][i][first + e];
         if (step.sparse && decays(i, r, number)) added += decay_ * weight_at(i, first + e, number);
-        float& held = held_[rank][p][e];
-        held += added;
-        sum = r == 0 ? held : sum + held;
-        if (chosen[p]) held = 0;
-        norms[p] += std::fabs(static_cast<double>(held)) / static_cast<double>(count);
+        float& residual = residuals_[rank][p][e];
+        residual += added;
+        sum = r == 0 ? residual : sum + residual;
+        if (selected[p]) residual = 0;
+        norms[p] += std::fabs(static_cast<double>(residual)) / static_cast<double>(count);
       }
-      if (chosen[p]) step.means[i][first + e] = sum * static_cast<float>(1.0 / ranks_);
+      if (selected[p]) step.means[i][first + e] = sum * static_cast<float>(1.0 / ranks_);
     }
   }
   norms_.push_back(norms);
-  chosen_.push_back(chosen);
+  selected_.push_back(selected);
   return step;
 }
 

@@ -28,7 +28,8 @@ void set_decays(Reducer& reducer, const std::vector<std::vector<float>>& weights
   for (std::size_t i = 0; i < weights.size(); ++i) reducer.set_decay(i, weights[i].data(), decay);
 }
 
-// Chunks have the same bits as the naive ones; other gradients those of a dense step.
+// Gradients with chunks have the bits of the naive computation, other gradients those of a dense
+// step.
 void expect_step(Reducer& reducer, const ToyModel& model, const NaiveSparse::StepResult& expected,
                  const std::vector<Bytes>& dense) {
   for (std::size_t i = 0; i < model.size(); ++i) {
@@ -43,8 +44,9 @@ void expect_step(Reducer& reducer, const ToyModel& model, const NaiveSparse::Ste
     }
     for (std::size_t e = 0; e < spec.count; ++e)
       ASSERT_EQ(floats(reducer, i)[e], expected.means[i][e]) << "element " << e;
-    const std::vector<GradientPart> arrived{reducer.received(i).begin(), reducer.received(i).end()};
-    ASSERT_EQ(arrived, expected.arrived[i]);
+    const std::vector<GradientPart> received{reducer.received(i).begin(),
+                                             reducer.received(i).end()};
+    ASSERT_EQ(received, expected.received[i]);
     ASSERT_EQ(reducer.includes_decay(i), expected.sparse);
   }
 }
@@ -57,7 +59,7 @@ void expect_naive(const ToyModel& model, int ranks, GradientOptions options, int
     ReferenceMeans reference{model, ranks, {}};
     const auto check = [&](int step) {
       SCOPED_TRACE(testing::Message() << "step " << step);
-      expect_step(reducer, model, naive.step(step), reference.averaged(step, 1, 1).means);
+      expect_step(reducer, model, naive.step(step), reference.step_with_scales(step, 1, 1).means);
     };
     std::vector<std::vector<float>> weights = weights_at(model, 0);
     set_decays(reducer, weights, kDecay);
@@ -66,7 +68,7 @@ void expect_naive(const ToyModel& model, int ranks, GradientOptions options, int
       const FinishedStep finished = reducer.finish();
       ASSERT_EQ(finished.empty, options.double_buffering && step == 0);
       ASSERT_FALSE(finished.skipped);
-      // As after an optimizer's step.
+      // The weights change, as by an optimizer's step.
       const std::vector<std::vector<float>> next = weights_at(model, step + 1);
       for (std::size_t i = 0; i < model.size(); ++i)
         std::copy(next[i].begin(), next[i].end(), weights[i].begin());
@@ -82,11 +84,13 @@ void expect_naive(const ToyModel& model, int ranks, GradientOptions options, int
 TEST(SparseReducer, SendsTheSameAsTheNaiveModel) {
   for (const int ranks : {1, 2, 3, 4, 7}) {
     for (const std::size_t theta : {std::size_t{1}, std::size_t{500}, kEverything}) {
-      for (const bool late : {false, true}) {
-        SCOPED_TRACE(testing::Message() << ranks << " ranks, theta " << theta << ", late " << late);
-        expect_naive(
-            sparse_model(), ranks,
-            {.theta = theta, .double_buffering = late, .sparse = {.sparsity = 0.85, .chunk = 48}});
+      for (const bool double_buffering : {false, true}) {
+        SCOPED_TRACE(testing::Message() << ranks << " ranks, theta " << theta
+                                        << ", double buffering " << double_buffering);
+        expect_naive(sparse_model(), ranks,
+                     {.theta = theta,
+                      .double_buffering = double_buffering,
+                      .sparse = {.sparsity = 0.85, .chunk = 48}});
         if (HasFailure()) return;
       }
     }
@@ -109,7 +113,7 @@ TEST(SparseReducer, ChunksMayBeAsLargeAsTheGradientsOrOneElement) {
 TEST(SparseReducer, AMissingGradientAddsNothing) {
   ToyModel model = sparse_model();
   model.has = [](std::size_t i, int rank, int step) {
-    if (i == 4) return step % 3 == 0;  // all or none
+    if (i == 4) return step % 3 == 0;  // at all ranks or at none
     return (i + static_cast<std::size_t>(step)) % 4 != 0 || rank != 1;
   };
   expect_naive(model, 3, {.sparse = {.sparsity = 0.8, .chunk = 48}});
@@ -137,11 +141,11 @@ TEST(SparseReducer, SendingEverythingSparselyEqualsADenseStep) {
   const ToyModel model = sparse_model();
   for (const WireType wire : {WireType::F32, WireType::F16, WireType::BF16}) {
     GradientOptions options{.theta = 500, .wire = wire, .force_wire = true, .algorithm = "direct"};
-    GradientOptions forced = options;
-    forced.sparse = {.sparsity = 1e-9, .chunk = 48};
+    GradientOptions sparse_options = options;
+    sparse_options.sparse = {.sparsity = 1e-9, .chunk = 48};
     engine::run_ranks(3, [&](Communicator& comm) {
       Reducer dense{comm, model.gradients(), options};
-      Reducer sparse{comm, model.gradients(), forced};
+      Reducer sparse{comm, model.gradients(), sparse_options};
       for (int step = 0; step < 6; ++step) {
         model.write_all(dense, comm.rank(), step);
         dense.finish();
@@ -158,77 +162,80 @@ TEST(SparseReducer, SendingEverythingSparselyEqualsADenseStep) {
   }
 }
 
-// In a hundred steps the received gradients and the residuals add up to all gradients, except those
-// of the step `skipped`, which are not finite at one rank.
+// After each of a hundred steps, the received gradients plus the residuals equal the sum of all
+// gradients. Step `skipped` does not count: its gradients are not finite at one rank.
 void expect_nothing_lost(int ranks, const GradientOptions& options, double tolerance,
                          int skipped = -1) {
   ToyModel model = sparse_model();
-  model.odd.push_back({.rank = 0,
-                       .step = skipped,
-                       .gradient = 4,
-                       .element = 100,
-                       .value = std::numeric_limits<double>::infinity()});
+  model.replacements.push_back({.rank = 0,
+                                .step = skipped,
+                                .gradient = 4,
+                                .element = 100,
+                                .value = std::numeric_limits<double>::infinity()});
   engine::run_ranks(ranks, [&](Communicator& comm) {
     Reducer reducer{comm, model.gradients(), options};
     const std::vector<std::vector<float>> weights = weights_at(model, 0);
-    std::vector<double> came;
+    std::vector<double> added;
     std::vector<double> received(reducer.residual().size());
     int skips = 0;
     const auto receive = [&](const FinishedStep& finished) {
       skips += finished.skipped ? 1 : 0;
       if (finished.empty || finished.skipped) return;
-      std::size_t place = 0;
+      std::size_t position = 0;
       for (std::size_t i = 0; i < model.size(); ++i) {
         if (!has_chunks(model, i)) continue;
-        for (std::size_t e = 0; e < model.gradients()[i].count; ++e, ++place) {
-          received[place] += static_cast<double>(floats(reducer, i)[e]);
+        for (std::size_t e = 0; e < model.gradients()[i].count; ++e, ++position) {
+          received[position] += static_cast<double>(floats(reducer, i)[e]);
           if (!reducer.includes_decay(i))
-            received[place] += static_cast<double>(kDecay * weights[i][e]);
+            received[position] += static_cast<double>(kDecay * weights[i][e]);
         }
       }
     };
-    came.resize(received.size());
+    added.resize(received.size());
     set_decays(reducer, weights, kDecay);
     for (int step = 0; step < 100; ++step) {
       model.write_all(reducer, comm.rank(), step);
       receive(reducer.finish());
-      std::size_t place = 0;
+      std::size_t position = 0;
       for (std::size_t i = 0; i < model.size(); ++i) {
         if (!has_chunks(model, i) || step == skipped) continue;
         const Bytes own = model.gradient(i, comm.rank(), step);
-        for (std::size_t e = 0; e < model.gradients()[i].count; ++e, ++place) {
+        for (std::size_t e = 0; e < model.gradients()[i].count; ++e, ++position) {
           float value = 0;
           std::memcpy(&value, own.data() + e * sizeof value, sizeof value);
-          came[place] += static_cast<double>(value) + static_cast<double>(kDecay * weights[i][e]);
+          added[position] +=
+              static_cast<double>(value) + static_cast<double>(kDecay * weights[i][e]);
         }
       }
       if (options.double_buffering) {
         if (step % 10 != 9) continue;
         receive(reducer.flush());
       }
-      // The sum of all gradients, and of the residuals of all ranks.
-      std::vector<double> missing = came;
-      for (std::size_t p = 0; p < missing.size(); ++p)
-        missing[p] -= static_cast<double>(reducer.residual()[p]);
-      comm.all_reduce(missing.data(), missing.size(), {.type = DataType::F64, .op = ReduceOp::Mean})
+      // Minus the residuals, averaged over the ranks: what should have been received.
+      std::vector<double> expected = added;
+      for (std::size_t p = 0; p < expected.size(); ++p)
+        expected[p] -= static_cast<double>(reducer.residual()[p]);
+      comm.all_reduce(expected.data(), expected.size(),
+                      {.type = DataType::F64, .op = ReduceOp::Mean})
           .wait();
-      for (std::size_t p = 0; p < missing.size(); ++p)
-        ASSERT_NEAR(received[p], missing[p], tolerance) << "step " << step << ", element " << p;
+      for (std::size_t p = 0; p < expected.size(); ++p)
+        ASSERT_NEAR(received[p], expected[p], tolerance) << "step " << step << ", element " << p;
     }
     EXPECT_EQ(skips, skipped < 0 ? 0 : 1);
     EXPECT_GT(std::abs(reducer.residual()[0]) + std::abs(reducer.residual()[400]), 0);
   });
 }
 
-// Values are below 1, and a residual sums up about twenty of them at most: f32 loses 2^-24 of it in
-// each of a hundred steps, f16 2^-11 and bf16 2^-8 each of the twenty times it is sent.
+// Values are below 1, and a residual sums up at most about twenty of them. f32 loses 2^-24 of the
+// residual in each of a hundred steps; f16 loses 2^-11 and bf16 2^-8 each of the twenty times it is
+// sent.
 TEST(SparseReducer, LosesNothing) {
   for (const int ranks : {1, 2, 3, 4, 7}) {
-    for (const bool late : {false, true}) {
-      SCOPED_TRACE(testing::Message() << ranks << " ranks, late " << late);
+    for (const bool double_buffering : {false, true}) {
+      SCOPED_TRACE(testing::Message() << ranks << " ranks, double_buffering " << double_buffering);
       GradientOptions options{.theta = 1500,
                               .force_wire = true,
-                              .double_buffering = late,
+                              .double_buffering = double_buffering,
                               .sparse = {.sparsity = 0.85, .chunk = 48}};
       expect_nothing_lost(ranks, options, 1e-4);
       options.wire = WireType::F16;
@@ -247,11 +254,11 @@ TEST(SparseReducer, LosesNothing) {
 }
 
 TEST(SparseReducer, LosesOnlyTheStepThatIsSkipped) {
-  for (const bool late : {false, true}) {
+  for (const bool double_buffering : {false, true}) {
     GradientOptions options{.theta = 1500,
                             .wire = WireType::F16,
                             .force_wire = true,
-                            .double_buffering = late,
+                            .double_buffering = double_buffering,
                             .sparse = {.sparsity = 0.85, .chunk = 48}};
     expect_nothing_lost(3, options, 0.05, 55);
     options.loss_scale = {.enabled = true, .initial = 1024, .growth_steps = 30};
@@ -283,11 +290,12 @@ TEST(SparseReducer, GivesAllRanksTheSameBits) {
   }
 }
 
-// In step 5 rank 1 has a value that is not finite, in a chunk that is sent or not: no rank uses
-// that step.
+// In step 5 rank 1 has a value that is not finite. Its chunk may be sent or not: no rank uses that
+// step.
 void expect_skipped(GradientOptions options, double value, std::size_t element) {
   ToyModel model = sparse_model();
-  model.odd.push_back({.rank = 1, .step = 5, .gradient = 8, .element = element, .value = value});
+  model.replacements.push_back(
+      {.rank = 1, .step = 5, .gradient = 8, .element = element, .value = value});
   options.theta = 800;
   options.force_wire = true;
   options.sparse = {.sparsity = 0.7, .chunk = 48};
@@ -296,7 +304,7 @@ void expect_skipped(GradientOptions options, double value, std::size_t element) 
     const std::vector<std::vector<float>> weights = weights_at(model, 0);
     set_decays(reducer, weights, kDecay);
     for (int step = 0; step < 10; ++step) {
-      const std::vector<float> held{reducer.residual().begin(), reducer.residual().end()};
+      const std::vector<float> residual{reducer.residual().begin(), reducer.residual().end()};
       const SparsityState before = reducer.state().sparsity;
       model.write_all(reducer, comm.rank(), step);
       const FinishedStep finished = reducer.finish();
@@ -306,7 +314,7 @@ void expect_skipped(GradientOptions options, double value, std::size_t element) 
       if (step != 5) continue;
       EXPECT_NE(finished.warning.find("fc.weight"), std::string::npos) << finished.warning;
       EXPECT_NE(finished.warning.find("rank 1"), std::string::npos) << finished.warning;
-      EXPECT_TRUE(std::equal(held.begin(), held.end(), reducer.residual().begin()));
+      EXPECT_TRUE(std::equal(residual.begin(), residual.end(), reducer.residual().begin()));
       EXPECT_EQ(reducer.state().sparsity.norms, before.norms);
       EXPECT_EQ(reducer.state().sparsity.ages, before.ages);
     }
@@ -336,7 +344,7 @@ TEST(SparseReducer, WarmUpHasTheBitsOfDenseSteps) {
     for (int step = 0; step < 4; ++step) {
       model.write_all(reducer, comm.rank(), step);
       reducer.finish();
-      expect_results(reducer, model, reference.average(step).means);
+      expect_results(reducer, model, reference.run_step(step).means);
       for (std::size_t i = 0; i < model.size(); ++i) EXPECT_FALSE(reducer.includes_decay(i));
     }
     model.write_all(reducer, comm.rank(), 4);
@@ -353,7 +361,7 @@ TEST(SparseReducer, RefusesASparsityThatSendsNothing) {
           SparseOptions{.sparsity = 0.5, .dense_steps = -1}}) {
       try {
         const Reducer reducer{comm, {{.name = "a", .count = 10}}, {.sparse = sparse}};
-        ADD_FAILURE() << "not refused";
+        ADD_FAILURE() << "the options were accepted";
       } catch (const Error& error) {
         EXPECT_EQ(error.code(), Code::InvalidArgument);
         EXPECT_NE(std::string{error.what()}.find("sparsity"), std::string::npos) << error.what();

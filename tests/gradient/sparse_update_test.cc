@@ -1,5 +1,5 @@
-// Trains with sparse gradients on flat arrays: compares the kernels, applied to the elements that
-// arrive, with a few lines in f64 that know only which elements arrived.
+// Trains with sparse gradients on flat arrays. Compares the kernels, applied to the elements that
+// arrive, with a few lines of arithmetic in f64 that get only the list of these elements.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -19,24 +19,27 @@ constexpr std::size_t kChunk = 32;
 const std::vector<GradientSpec> kGradients = {{.name = "w", .count = kCount}};
 
 // The gradient of a quadratic loss whose curvature and minimum depend on rank and element.
-double slope(int rank, std::size_t element, double w) {
+double gradient_at(int rank, std::size_t element, double w) {
   const double curvature = 0.5 + 0.4 * std::sin(static_cast<double>(element) + 7.0 * rank);
   return curvature * (w - std::cos(3.0 * static_cast<double>(element) + rank));
 }
 
-double start(std::size_t element) { return 2 * std::sin(0.7 * static_cast<double>(element)); }
+double initial_weight(std::size_t element) {
+  return 2 * std::sin(0.7 * static_cast<double>(element));
+}
 
 struct Training {
   kernels::MomentumStep step;
-  double eta = 0;  // of LARS; 0: none
+  double eta = 0;  // of LARS; 0: no LARS
 };
 
-// r += g + decay w; for elements that arrive u = m u + mean(r), w -= rate u, and similar rules.
+// r += g + decay w; for elements that arrive u = m u + mean(r), w -= rate u. Nesterov, LARS and the
+// folded rate change this as their papers do.
 class Naive {
  public:
-  explicit Naive(const Training& training) : training_{training}, held_(kRanks) {
-    for (auto& rank : held_) rank.resize(kCount);
-    for (std::size_t e = 0; e < kCount; ++e) w.push_back(start(e));
+  explicit Naive(const Training& training) : training_{training}, residuals_(kRanks) {
+    for (auto& rank : residuals_) rank.resize(kCount);
+    for (std::size_t e = 0; e < kCount; ++e) w.push_back(initial_weight(e));
   }
 
   // steps[e]: the number of steps that the received value of element e sums up, 0 if none arrived.
@@ -45,10 +48,11 @@ class Naive {
     std::vector<double> mean(kCount);
     for (std::size_t e = 0; e < kCount; ++e) {
       for (int r = 0; r < kRanks; ++r)
-        held_[static_cast<std::size_t>(r)][e] += slope(r, e, w[e]) + training_.step.decay * w[e];
+        residuals_[static_cast<std::size_t>(r)][e] +=
+            gradient_at(r, e, w[e]) + training_.step.decay * w[e];
       if (steps[e] == 0) continue;
-      for (auto& rank : held_) mean[e] += std::exchange(rank[e], 0) / kRanks;
-      last_[e] = dense ? mean[e] - training_.step.decay * w[e] : mean[e] / steps[e];
+      for (auto& rank : residuals_) mean[e] += std::exchange(rank[e], 0) / kRanks;
+      latest_[e] = dense ? mean[e] - training_.step.decay * w[e] : mean[e] / steps[e];
     }
     const double ratio = training_.eta == 0 ? 1 : lars();
     const auto& [rate, m, decay, unused, nesterov, folded] = training_.step;
@@ -68,30 +72,31 @@ class Naive {
     double gg = 0;
     for (std::size_t e = 0; e < kCount; ++e) {
       ww += w[e] * w[e];
-      gg += last_[e] * last_[e];
+      gg += latest_[e] * latest_[e];
     }
     return training_.eta * std::sqrt(ww) /
            (std::sqrt(gg) + training_.step.decay * std::sqrt(ww) + 1e-9);
   }
 
   Training training_;
-  std::vector<std::vector<double>> held_;
+  std::vector<std::vector<double>> residuals_;
   std::vector<double> u_ = std::vector<double>(kCount);
-  std::vector<double> last_ = std::vector<double>(kCount);  // what each brought last, a step
+  std::vector<double> latest_ =
+      std::vector<double>(kCount);  // the latest received values, divided by their steps
 };
 
 class Sparse {
  public:
   Sparse(const Training& training, Communicator& comm)
       : training_{training}, rank_{comm.rank()}, reducer_{comm, kGradients, kOptions} {
-    for (std::size_t e = 0; e < kCount; ++e) w.push_back(static_cast<float>(start(e)));
+    for (std::size_t e = 0; e < kCount; ++e) w.push_back(static_cast<float>(initial_weight(e)));
     reducer_.set_decay(0, w.data(), static_cast<float>(training.step.decay));
   }
 
   // Returns, for each element, the number of steps that its received value sums up.
   std::vector<std::uint32_t> step() {
     for (std::size_t e = 0; e < kCount; ++e)
-      gradient()[e] = static_cast<float>(slope(rank_, e, static_cast<double>(w[e])));
+      gradient()[e] = static_cast<float>(gradient_at(rank_, e, static_cast<double>(w[e])));
     reducer_.mark_ready(0);
     reducer_.finish();
     kernels::MomentumStep step = training_.step;
@@ -142,12 +147,12 @@ void expect_same_training(const Training& training) {
     for (int step = 0; step < 60; ++step) {
       const std::vector<std::uint32_t> steps = sparse.step();
       naive.step(steps, step == 0);
-      // Sums of about ten values of the order of 1 in f32, and sixty steps.
+      // Rounding of f32: sums of about ten values of the order of 1, in sixty steps.
       for (std::size_t e = 0; e < kCount; ++e) {
         ASSERT_NEAR(static_cast<double>(sparse.w[e]), naive.w[e], 2e-4) << step << ", " << e;
       }
     }
-    for (std::size_t e = 0; e < kCount; ++e) moved += std::abs(naive.w[e] - start(e));
+    for (std::size_t e = 0; e < kCount; ++e) moved += std::abs(naive.w[e] - initial_weight(e));
     EXPECT_GT(moved, 0.05 * kCount);
   });
 }

@@ -31,12 +31,12 @@ Parts received(const Sparsity& sparsity, std::size_t i) {
   return {sparsity.received(i).begin(), sparsity.received(i).end()};
 }
 
-TEST(Sparsity, SendsAllUntilNormsHaveArrived) {
+TEST(Sparsity, SendsEverythingUntilNormsHaveArrived) {
   Sparsity sparsity = four_chunks();
   sparsity.plan();
   EXPECT_FALSE(sparsity.sparse());
   EXPECT_EQ(selected(sparsity), (Flags{1, 1, 1, 1}));
-  sparsity.plan();  // while the first is on its way
+  sparsity.plan();  // while the first step is in flight
   EXPECT_FALSE(sparsity.sparse());
   sparsity.complete(false, std::vector<float>{0, 0, 0, 0});
   EXPECT_FALSE(sparsity.was_sparse());
@@ -45,7 +45,7 @@ TEST(Sparsity, SendsAllUntilNormsHaveArrived) {
   EXPECT_EQ(selected(sparsity), (Flags{1, 0, 0, 0}));
 }
 
-TEST(Sparsity, CountsWhatIsOnItsWayAsSent) {
+TEST(Sparsity, CountsChunksInFlightAsSent) {
   Sparsity sparsity = four_chunks();
   sparsity.plan();
   sparsity.complete(false, std::vector<float>{1, 4, 3, 2});
@@ -53,28 +53,28 @@ TEST(Sparsity, CountsWhatIsOnItsWayAsSent) {
   EXPECT_EQ(selected(sparsity), (Flags{0, 1, 0, 0}));
   sparsity.plan();
   EXPECT_EQ(selected(sparsity), (Flags{0, 0, 1, 0}));
-  // What has arrived meanwhile is what counts, but for what is on its way.
+  // The new norms count, except for the chunk in flight, whose norm counts as 0.
   sparsity.complete(false, std::vector<float>{5, 0, 9, 6});
   sparsity.plan();
   EXPECT_EQ(selected(sparsity), (Flags{0, 0, 0, 1}));
 }
 
-TEST(Sparsity, TellsWhatArrivedAndOfHowManySteps) {
+TEST(Sparsity, ListsTheReceivedPartsAndTheirNumberOfSteps) {
   Sparsity sparsity = four_chunks();
   const auto step = [&](bool skipped, const std::vector<float>& norms) {
     sparsity.plan();
     sparsity.complete(skipped, norms);
   };
-  step(false, {1, 2, 3, 4});  // all
+  step(false, {1, 2, 3, 4});  // all chunks arrive
   EXPECT_EQ(received(sparsity, 0), (Parts{{0, 10, 1}, {10, 10, 1}, {20, 10, 1}}));
   EXPECT_EQ(received(sparsity, 1), (Parts{{0, 7, 1}}));
   EXPECT_EQ(received(sparsity, 2), (Parts{{0, 10, 1}}));
-  step(false, {1, 2, 3, 0});  // the last
+  step(false, {1, 2, 3, 0});  // the last chunk arrives
   EXPECT_EQ(received(sparsity, 0), (Parts{}));
   EXPECT_EQ(received(sparsity, 1), (Parts{{0, 7, 1}}));
   EXPECT_EQ(received(sparsity, 2), (Parts{{0, 10, 1}}));
-  step(true, {9, 9, 9, 9});   // the third is lost
-  step(false, {1, 2, 0, 1});  // and sent again
+  step(true, {9, 9, 9, 9});   // skipped: the third chunk is not used
+  step(false, {1, 2, 0, 1});  // the third chunk is sent again
   EXPECT_EQ(received(sparsity, 0), (Parts{{20, 10, 2}}));
   EXPECT_EQ(received(sparsity, 2), (Parts{}));
   step(false, {1, 0, 0, 1});
@@ -84,7 +84,7 @@ TEST(Sparsity, TellsWhatArrivedAndOfHowManySteps) {
   EXPECT_EQ(sparsity.state().ages, (std::vector<std::uint32_t>{3, 0, 1, 2}));
 }
 
-TEST(Sparsity, WithoutItAllIsWhole) {
+TEST(Sparsity, WithoutSparsityEveryGradientIsWhole) {
   Sparsity sparsity{kGradients, {}};
   EXPECT_EQ(sparsity.chunks().size(), 0U);
   for (int step = 0; step < 3; ++step) {
@@ -107,7 +107,7 @@ Selected select(const SparseChunks& chunks, const std::vector<float>& norms, dou
   return {elements, selected};
 }
 
-// Sorts all chunks and walks down.
+// Sorts all chunks by norm and takes them one by one.
 Selected naive(const SparseChunks& chunks, const std::vector<float>& norms, double sparsity) {
   std::vector<std::size_t> order(chunks.size());
   std::iota(order.begin(), order.end(), 0);
@@ -131,16 +131,16 @@ TEST(Selection, TakesTheLargestUntilItsShareIsReached) {
   const SparseChunks chunks = equal_chunks(5);
   const std::vector<float> norms = {3, 1, 5, 2, 4};
   EXPECT_EQ(select(chunks, norms, 0.6).selected, (Flags{0, 0, 1, 0, 1}));
-  // Half a chunk more is a chunk more.
+  // Half a chunk more means a whole chunk more.
   EXPECT_EQ(select(chunks, norms, 0.59).selected, (Flags{1, 0, 1, 0, 1}));
   EXPECT_EQ(select(chunks, norms, 0.59).elements, 30U);
 }
 
-TEST(Selection, TakesAllWithoutSparsity) {
+TEST(Selection, TakesAllChunksWithoutSparsity) {
   EXPECT_EQ(select(equal_chunks(4), {0, 0, 1, 0}, 0).selected, (Flags{1, 1, 1, 1}));
 }
 
-TEST(Selection, TakesOneWhenAlmostAllIsHeldBack) {
+TEST(Selection, TakesOneChunkAtVeryHighSparsity) {
   EXPECT_EQ(select(equal_chunks(4), {1, 0, 2, 0}, 0.9999).selected, (Flags{0, 0, 1, 0}));
 }
 
@@ -149,20 +149,20 @@ TEST(Selection, BreaksTiesByNumber) {
   EXPECT_EQ(select(equal_chunks(4), {0, 0, 0, 0}, 0.5).selected, (Flags{1, 1, 0, 0}));
 }
 
-TEST(Selection, TakesWhatIsNotANumberFirst) {
+TEST(Selection, CountsNanAsInfinity) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const float inf = std::numeric_limits<float>::infinity();
   EXPECT_EQ(select(equal_chunks(4), {1, 2, nan, 3}, 0.75).selected, (Flags{0, 0, 1, 0}));
   EXPECT_EQ(select(equal_chunks(4), {1, inf, nan, 3}, 0.75).selected, (Flags{0, 1, 0, 0}));
 }
 
-TEST(Selection, OfNothingIsNothing) {
+TEST(Selection, IsEmptyWithoutChunks) {
   const SparseChunks chunks{
       std::vector<GradientSpec>{{.name = "b", .count = 9, .may_be_sparse = false}}, 4};
   EXPECT_EQ(select(chunks, {}, 0.85).elements, 0U);
 }
 
-TEST(Selection, AgreesWithSortingThemAll) {
+TEST(Selection, AgreesWithANaiveSort) {
   std::mt19937 random{5};
   for (int round = 0; round < 200; ++round) {
     std::vector<GradientSpec> gradients;
@@ -182,7 +182,7 @@ TEST(Selection, AgreesWithSortingThemAll) {
 }
 
 TEST(Selection, SendsAtMostSeventeenPercentOfALargeModel) {
-  // The shape of ResNet-50's worst part, ten million elements and vectors beside it.
+  // Like the part of ResNet-50 with the worst ratio: ten million elements in matrices, and vectors.
   std::vector<GradientSpec> gradients;
   std::size_t vectors = 0;
   for (std::size_t all = 0; all < 10'000'000;) {
@@ -215,9 +215,7 @@ TEST(SparsityAt, IsDenseThenRisesThenStays) {
   EXPECT_EQ(sparsity_at(options, 1'000'000), 0.8);
 }
 
-TEST(SparsityAt, IsItsValueAtOnceWithoutWarmUp) {
-  EXPECT_EQ(sparsity_at({.sparsity = 0.85}, 0), 0.85);
-}
+TEST(SparsityAt, IsConstantWithoutWarmUp) { EXPECT_EQ(sparsity_at({.sparsity = 0.85}, 0), 0.85); }
 
 }  // namespace
 }  // namespace sluice::gradient

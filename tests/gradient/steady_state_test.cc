@@ -25,7 +25,7 @@ TEST(GradientSteadyState, AllocatesNothing) {
   sparse_late.sparse = sparse.sparse;
   for (const GradientOptions& options : {plain, narrow, late, sparse, sparse_late}) {
     engine::run_ranks(3, [&](Communicator& comm) {
-      Timeline timeline{10};  // which overflows
+      Timeline timeline{10};  // too small for all events
       Reducer reducer{comm, gradients, options};
       reducer.set_timeline(&timeline);
       const auto step = [&] {

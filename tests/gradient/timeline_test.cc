@@ -87,7 +87,7 @@ TEST(Timeline, HasEveryBucketOfEveryStep) {
         EXPECT_LE(event.begin_ns, event.end_ns);
         if (event.thread != Timeline::Thread::Progress) continue;
         if (std::string{event.name} != "wait") {
-          EXPECT_EQ(event.begin_ns, ends[event.number]) << "gap";
+          EXPECT_EQ(event.begin_ns, ends[event.number]) << "there is a gap between events";
         }
         ends[event.number] = event.end_ns;
       }

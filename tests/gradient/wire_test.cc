@@ -1,4 +1,5 @@
-// The 16-bit wire and loss scaling, against a reference that narrows, adds and widens one by one.
+// Compares the 16-bit wire and loss scaling with a reference that narrows, adds and widens values
+// one by one.
 #include "gradient/wire/wire.h"
 
 #include <gtest/gtest.h>
@@ -23,7 +24,7 @@ void expect_as_reference(const ToyModel& model, int ranks, const GradientOptions
                          int steps, const std::vector<std::string>& warnings = {}) {
   ReferenceMeans reference{model, ranks, options};
   std::vector<ReferenceMeans::StepResult> averages;
-  for (int step = 0; step < steps; ++step) averages.push_back(reference.average(step));
+  for (int step = 0; step < steps; ++step) averages.push_back(reference.run_step(step));
   engine::run_ranks(ranks, [&](Communicator& comm) {
     Reducer reducer{comm, model.gradients(), options};
     for (int step = 0; step < steps; ++step) {
@@ -69,13 +70,13 @@ TEST(Wire, IsNotUsedInsideANodeUnlessForced) {
     ReferenceMeans exact{model, 3, {}};
     model.write_all(reducer, comm.rank(), 0);
     reducer.finish();
-    expect_results(reducer, model, exact.average(0).means);
+    expect_results(reducer, model, exact.run_step(0).means);
   });
 }
 
 TEST(Wire, ScaleFollowsGradientsThatShrinkAndGrow) {
   ToyModel model = plain_model();
-  // Without a scale f16 would have nothing of 2^-30; and 2^3 more is within its reserve.
+  // Without a scale, 2^-30 would be zero in f16. Growth by 2^3 is within the scale's reserve.
   model.scale = [](int, int step) {
     constexpr int kExponents[] = {0, -10, -20, -30, -30, -27, -24, -22, -19};
     return std::ldexp(1.0, kExponents[step]);
@@ -95,11 +96,12 @@ TEST(Wire, AJumpBeyondItsReserveIsSkippedUntilTheScaleFits) {
     for (int step = 0; step < 14; ++step) {
       model.write_all(reducer, comm.rank(), step);
       const FinishedStep finished = reducer.finish();
-      const ReferenceMeans::StepResult expected = reference.average(step);
+      const ReferenceMeans::StepResult expected = reference.run_step(step);
       ASSERT_EQ(finished.skipped, expected.skipped);
       ASSERT_EQ(finished.warning.empty(), !expected.skipped) << finished.warning;
       ASSERT_EQ(reducer.state().wire_scale, reference.wire_scale);
-      ASSERT_EQ(reducer.loss_scale(), reference.loss_scale) << "the wire's overflows leave it";
+      ASSERT_EQ(reducer.loss_scale(), reference.loss_scale)
+          << "overflows on the wire do not change it";
       skipped += finished.skipped ? 1 : 0;
     }
     EXPECT_GT(skipped, 3);
@@ -109,12 +111,13 @@ TEST(Wire, AJumpBeyondItsReserveIsSkippedUntilTheScaleFits) {
 
 TEST(Wire, AllRanksSkipAndNameANonFiniteGradientOfOneRank) {
   ToyModel model = plain_model();
-  model.odd = {{.rank = 2, .step = 1, .gradient = 0, .element = 7, .value = kNan},
-               {.rank = 2, .step = 1, .gradient = 0, .element = 230, .value = -kInfinity},
-               {.rank = 1, .step = 2, .gradient = 2, .element = 20'002, .value = kInfinity},
-               {.rank = 3, .step = 2, .gradient = 1, .element = 0, .value = 1e9},
-               {.rank = 3, .step = 2, .gradient = 1, .element = 1, .value = -1e9},
-               {.rank = 0, .step = 4, .gradient = 5, .element = 0, .value = kNan}};
+  model.replacements = {
+      {.rank = 2, .step = 1, .gradient = 0, .element = 7, .value = kNan},
+      {.rank = 2, .step = 1, .gradient = 0, .element = 230, .value = -kInfinity},
+      {.rank = 1, .step = 2, .gradient = 2, .element = 20'002, .value = kInfinity},
+      {.rank = 3, .step = 2, .gradient = 1, .element = 0, .value = 1e9},
+      {.rank = 3, .step = 2, .gradient = 1, .element = 1, .value = -1e9},
+      {.rank = 0, .step = 4, .gradient = 5, .element = 0, .value = kNan}};
   const std::string at_rank_1 =
       "1 value of \"conv2.weight\" was not finite at rank 1 (f16 wire, scale 2^10)";
   const std::string at_rank_3 =
@@ -126,10 +129,10 @@ TEST(Wire, AllRanksSkipAndNameANonFiniteGradientOfOneRank) {
   expect_as_reference(model, 4, forced(WireType::F16, 1), 6, warnings);
 }
 
-TEST(Wire, OfSeveralGradientsTheFirstInThePoolIsNamed) {
+TEST(Wire, NamesTheFirstOfSeveralGradientsInThePool) {
   ToyModel model = plain_model();
-  model.odd = {{.rank = 1, .step = 1, .gradient = 0, .element = 7, .value = kNan},
-               {.rank = 1, .step = 1, .gradient = 4, .element = 8, .value = kNan}};
+  model.replacements = {{.rank = 1, .step = 1, .gradient = 0, .element = 7, .value = kNan},
+                        {.rank = 1, .step = 1, .gradient = 4, .element = 8, .value = kNan}};
   const std::vector<std::size_t> order = model.random_order(0, 0);  // rank 0's in step 0
   const bool before =
       std::find(order.begin(), order.end(), 0U) < std::find(order.begin(), order.end(), 4U);
@@ -143,15 +146,17 @@ TEST(Wire, OfSeveralGradientsTheFirstInThePoolIsNamed) {
 
 TEST(Wire, ASumThatOverflowsAloneIsSkippedAndNamed) {
   ToyModel model = plain_model();
-  for (int rank = 0; rank < 3; ++rank)  // 40,000 fits in f16, three of them do not
-    model.odd.push_back({.rank = rank, .step = 0, .gradient = 4, .element = 999, .value = 40'000});
+  for (int rank = 0; rank < 3;
+       ++rank)  // 40,000 fits in f16, but the sum of three such values does not
+    model.replacements.push_back(
+        {.rank = rank, .step = 0, .gradient = 4, .element = 999, .value = 40'000});
   expect_as_reference(model, 3, forced(WireType::F16), 3,
                       {"the sum of \"fc.weight\" over the ranks overflowed (f16 wire, scale 2^0)"});
 }
 
 TEST(Wire, Bf16WithoutLossScalingWarnsButDoesNotSkip) {
   ToyModel model = plain_model();
-  model.odd = {{.rank = 1, .step = 1, .gradient = 4, .element = 3, .value = kInfinity}};
+  model.replacements = {{.rank = 1, .step = 1, .gradient = 4, .element = 3, .value = kInfinity}};
   const std::vector<std::string> warnings = {
       "", "1 value of \"fc.weight\" was not finite at rank 1 (bf16 wire)"};
   expect_as_reference(model, 2, forced(WireType::BF16), 3, warnings);
@@ -159,9 +164,9 @@ TEST(Wire, Bf16WithoutLossScalingWarnsButDoesNotSkip) {
 
 TEST(LossScale, IsHalvedAfterAnOverflowAndDoubledAfterStepsWithout) {
   ToyModel model = plain_model();
-  model.odd = {{.rank = 1, .step = 2, .gradient = 4, .element = 3, .value = kInfinity},
-               {.rank = 0, .step = 3, .gradient = 0, .element = 0, .value = kNan},
-               {.rank = 0, .step = 12, .gradient = 2, .element = 1, .value = 1e35}};
+  model.replacements = {{.rank = 1, .step = 2, .gradient = 4, .element = 3, .value = kInfinity},
+                        {.rank = 0, .step = 3, .gradient = 0, .element = 0, .value = kNan},
+                        {.rank = 0, .step = 12, .gradient = 2, .element = 1, .value = 1e35}};
   for (const WireType wire : {WireType::F32, WireType::F16, WireType::BF16}) {
     SCOPED_TRACE(static_cast<int>(wire));
     GradientOptions options = forced(wire);
@@ -169,7 +174,9 @@ TEST(LossScale, IsHalvedAfterAnOverflowAndDoubledAfterStepsWithout) {
     std::vector<std::string> warnings(16);
     warnings[2] = "1 value of \"fc.weight\" was not finite at rank 1";
     warnings[3] = "1 value of \"conv1.weight\" was not finite at rank 0";
-    warnings[12] = "1 value of \"conv2.weight\" was not finite at rank 0";  // times the scale
+    warnings[12] =
+        "1 value of \"conv2.weight\" was not finite at rank 0";  // the value overflows when
+                                                                 // multiplied by the scale
     expect_as_reference(model, 3, options, 16, warnings);
   }
 }
@@ -183,7 +190,8 @@ TEST(LossScale, DividesGradientsOfEveryTypeAgain) {
 TEST(LossScale, NamesASumOfHalvesThatOverflows) {
   ToyModel model{{{"half", 10, DataType::F16}}};
   for (int rank = 0; rank < 3; ++rank)  // `ring` rounds the sum of two before it adds the third
-    model.odd.push_back({.rank = rank, .step = 0, .gradient = 0, .element = 4, .value = 60'000});
+    model.replacements.push_back(
+        {.rank = rank, .step = 0, .gradient = 0, .element = 4, .value = 60'000});
   GradientOptions options{.algorithm = "ring"};
   options.loss_scale = {.enabled = true, .initial = 1, .growth_steps = 100};
   engine::run_ranks(3, [&](Communicator& comm) {
@@ -196,9 +204,9 @@ TEST(LossScale, NamesASumOfHalvesThatOverflows) {
   });
 }
 
-TEST(LossScale, WithoutItF32IsNotChecked) {
+TEST(LossScale, F32IsNotCheckedWithoutLossScaling) {
   ToyModel model = plain_model();
-  model.odd = {{.rank = 1, .step = 0, .gradient = 4, .element = 3, .value = kNan}};
+  model.replacements = {{.rank = 1, .step = 0, .gradient = 4, .element = 3, .value = kNan}};
   engine::run_ranks(2, [&](Communicator& comm) {
     Reducer reducer{comm, model.gradients(), {}};
     model.write_all(reducer, comm.rank(), 0);
@@ -281,14 +289,14 @@ std::vector<OverflowCounts> at_rank(std::size_t rank, const OverflowCounts& coun
   return ranks;
 }
 
-TEST(DecideOverflow, WithoutOverflowItDoesNothing) {
+TEST(DecideOverflow, DoesNothingWithoutOverflow) {
   const OverflowDecision decision =
       decide_overflow(std::vector<OverflowCounts>(3), {}, kF16, kGradients);
   EXPECT_FALSE(decision.finished.skipped || decision.lower_wire_scale || decision.lower_loss_scale);
   EXPECT_EQ(decision.finished.warning, "");
 }
 
-TEST(DecideOverflow, AnOverflowOnTheWireLowersTheWireScaleAlone) {
+TEST(DecideOverflow, AnOverflowOnTheWireLowersOnlyTheWireScale) {
   WireConversion conversion = kF16;
   conversion.loss_scaled = true;
   const OverflowDecision decision =
@@ -301,7 +309,7 @@ TEST(DecideOverflow, AnOverflowOnTheWireLowersTheWireScaleAlone) {
             "1 value of \"w\" and 2 of other gradients overflowed at rank 1 (f16 wire, scale 2^3)");
 }
 
-TEST(DecideOverflow, ANonFiniteGradientLowersTheLossScaleAlone) {
+TEST(DecideOverflow, ANonFiniteGradientLowersOnlyTheLossScale) {
   WireConversion conversion = kF16;
   conversion.loss_scaled = true;
   const OverflowDecision decision =
@@ -314,7 +322,7 @@ TEST(DecideOverflow, ANonFiniteGradientLowersTheLossScaleAlone) {
             "2 values of \"b\" were not finite at rank 2 (f16 wire, scale 2^3)");
 }
 
-TEST(DecideOverflow, AnOverflowOfTheSumAloneLowersTheScaleItWasSentWith) {
+TEST(DecideOverflow, AnOverflowOfOnlyTheSumLowersTheScaleItWasSentWith) {
   OverflowDecision decision =
       decide_overflow(std::vector<OverflowCounts>(3), {.on_wire = 1}, kF16, kGradients);
   EXPECT_TRUE(decision.finished.skipped && decision.lower_wire_scale);
