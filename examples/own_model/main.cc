@@ -1,4 +1,4 @@
-// Trains your own model on several ranks:  sluice launch -n 2 -- own_model
+// Trains a model of your own on several ranks. Run it with: sluice launch -n 2 -- own_model
 #include <torch/torch.h>
 
 #include <cstdio>
@@ -29,16 +29,16 @@ TORCH_MODULE(Classifier);
 int main() {
   try {
     auto comm = sluice::Communicator::from_env();
-    torch::manual_seed(static_cast<std::uint64_t>(comm.rank()));  // each rank has its own data
+    torch::manual_seed(static_cast<std::uint64_t>(comm.rank()));  // each rank draws other data
 
     Classifier model;
-    sluice::DataParallel parallel{*model, comm};  // weights are now those of rank 0
+    sluice::DataParallel parallel{*model, comm};  // all ranks now have the weights of rank 0
     torch::optim::Adam optimizer{model->parameters(), torch::optim::AdamOptions(0.01)};
     for (int step = 0; step < 400; ++step) {
       const Spiral batch{256};
       optimizer.zero_grad();
       torch::nn::functional::cross_entropy(model->forward(batch.point), batch.arm).backward();
-      parallel.finish();  // gradients are now the mean over all ranks
+      parallel.finish();  // .grad is now the mean over all ranks
       optimizer.step();
     }
 

@@ -20,16 +20,16 @@ namespace {
 constexpr int kSteps = 9;
 
 // The results of a step, as far as a caller can see them.
-struct Seen {
+struct StepResults {
   bool empty = false;
   bool skipped = false;
   std::string warning;
   double loss_scale = 1;
-  std::vector<Bytes> results;
+  std::vector<Bytes> means;
   std::vector<bool> used;
-  std::vector<std::vector<GradientPart>> arrived;
+  std::vector<std::vector<GradientPart>> received;
   std::vector<bool> decayed;
-  bool operator==(const Seen&) const = default;
+  bool operator==(const StepResults&) const = default;
 };
 
 class Steps {
@@ -42,12 +42,12 @@ class Steps {
 
   Reducer& reducer() { return reducer_; }
 
-  Seen step(int number) {
+  StepResults step(int number) {
     set_decay(number);
     model_.write_all(reducer_, rank_, number);
-    return seen(reducer_.finish());
+    return results_of(reducer_.finish());
   }
-  Seen flush() { return seen(reducer_.flush()); }
+  StepResults flush() { return results_of(reducer_.flush()); }
 
  private:
   void set_decay(int step) {
@@ -57,19 +57,19 @@ class Steps {
     }
   }
 
-  Seen seen(const FinishedStep& finished) {
-    Seen seen{.empty = finished.empty,
-              .skipped = finished.skipped,
-              .warning = finished.warning,
-              .loss_scale = reducer_.loss_scale()};
-    if (finished.empty || finished.skipped) return seen;
+  StepResults results_of(const FinishedStep& finished) {
+    StepResults results{.empty = finished.empty,
+                        .skipped = finished.skipped,
+                        .warning = finished.warning,
+                        .loss_scale = reducer_.loss_scale()};
+    if (finished.empty || finished.skipped) return results;
     for (std::size_t i = 0; i < model_.size(); ++i) {
-      seen.results.push_back(result_of(reducer_, model_, i));
-      seen.used.push_back(reducer_.used(i));
-      seen.arrived.emplace_back(reducer_.received(i).begin(), reducer_.received(i).end());
-      seen.decayed.push_back(reducer_.includes_decay(i));
+      results.means.push_back(result_of(reducer_, model_, i));
+      results.used.push_back(reducer_.used(i));
+      results.received.emplace_back(reducer_.received(i).begin(), reducer_.received(i).end());
+      results.decayed.push_back(reducer_.includes_decay(i));
     }
-    return seen;
+    return results;
   }
 
   const ToyModel& model_;
@@ -78,34 +78,34 @@ class Steps {
   Reducer reducer_;
 };
 
-std::vector<Seen> undisturbed(Communicator& comm, const ToyModel& model,
-                              const GradientOptions& options) {
+std::vector<StepResults> uninterrupted(Communicator& comm, const ToyModel& model,
+                                       const GradientOptions& options) {
   Steps run{comm, model, options};
-  std::vector<Seen> steps;
+  std::vector<StepResults> steps;
   for (int step = 0; step < kSteps; ++step) steps.push_back(run.step(step));
   steps.push_back(run.flush());
   return steps;
 }
 
-std::map<std::string, GradientOptions> ways() {
-  std::map<std::string, GradientOptions> ways;
+std::map<std::string, GradientOptions> settings() {
+  std::map<std::string, GradientOptions> settings;
   const SparseOptions sparse{.sparsity = 0.85, .chunk = 100, .dense_steps = 1, .ramp_steps = 2};
-  ways["f32"] = {};
-  ways["f16"] = {.wire = WireType::F16, .force_wire = true};
-  ways["sparse"] = {.sparse = sparse};
-  ways["sparse f16"] = {.wire = WireType::F16, .force_wire = true, .sparse = sparse};
-  ways["scaled"] = {.loss_scale = {.enabled = true, .initial = 1024, .growth_steps = 2}};
-  for (auto& [name, options] : ways) {
+  settings["f32"] = {};
+  settings["f16"] = {.wire = WireType::F16, .force_wire = true};
+  settings["sparse"] = {.sparse = sparse};
+  settings["sparse f16"] = {.wire = WireType::F16, .force_wire = true, .sparse = sparse};
+  settings["scaled"] = {.loss_scale = {.enabled = true, .initial = 1024, .growth_steps = 2}};
+  for (auto& [name, options] : settings) {
     options.theta = 5000;
     options.algorithm = "direct";
   }
-  ways["sparse scaled"] = ways["sparse"];
-  ways["sparse scaled"].loss_scale = ways["scaled"].loss_scale;
-  for (const auto& [name, options] : std::map{ways}) {
-    ways[name + ", two buffers"] = options;
-    ways[name + ", two buffers"].double_buffering = true;
+  settings["sparse scaled"] = settings["sparse"];
+  settings["sparse scaled"].loss_scale = settings["scaled"].loss_scale;
+  for (const auto& [name, options] : std::map{settings}) {
+    settings[name + ", two buffers"] = options;
+    settings[name + ", two buffers"].double_buffering = true;
   }
-  return ways;
+  return settings;
 }
 
 // Some gradients exist at some ranks and in some steps only, and some overflow.
@@ -124,8 +124,8 @@ ToyModel uneven_model() {
   return model;
 }
 
-void expect_same(const std::vector<Seen>& expected, const Seen& actual, int step) {
-  const Seen& other = expected[static_cast<std::size_t>(step)];
+void expect_same(const std::vector<StepResults>& expected, const StepResults& actual, int step) {
+  const StepResults& other = expected[static_cast<std::size_t>(step)];
   ASSERT_EQ(other.skipped, actual.skipped) << "step " << step;
   ASSERT_EQ(other.loss_scale, actual.loss_scale) << "step " << step;
   ASSERT_TRUE(other == actual) << "step " << step;
@@ -133,11 +133,11 @@ void expect_same(const std::vector<Seen>& expected, const Seen& actual, int step
 
 TEST(ReducerState, ACapturedRunContinuesWithTheSameBits) {
   const ToyModel model = uneven_model();
-  for (const auto& [name, options] : ways()) {
+  for (const auto& [name, options] : settings()) {
     for (const int ranks : {1, 3}) {
       SCOPED_TRACE(testing::Message() << name << ", " << ranks << " ranks");
       engine::run_ranks(ranks, [&, &options = options](Communicator& comm) {
-        const std::vector<Seen> expected = undisturbed(comm, model, options);
+        const std::vector<StepResults> expected = uninterrupted(comm, model, options);
         Steps run{comm, model, options};
         ReducerState state;
         run.reducer().capture(state);
@@ -155,11 +155,11 @@ TEST(ReducerState, ACapturedRunContinuesWithTheSameBits) {
 
 TEST(ReducerState, ARestoredRunContinuesWithTheSameBits) {
   const ToyModel model = uneven_model();
-  for (const auto& [name, options] : ways()) {
+  for (const auto& [name, options] : settings()) {
     for (const int ranks : {1, 3}) {
       SCOPED_TRACE(testing::Message() << name << ", " << ranks << " ranks");
       engine::run_ranks(ranks, [&, &options = options](Communicator& comm) {
-        const std::vector<Seen> expected = undisturbed(comm, model, options);
+        const std::vector<StepResults> expected = uninterrupted(comm, model, options);
         Steps first{comm, model, options};
         for (int k = 0; k < kSteps; ++k) {
           const ReducerState state = first.reducer().state();
@@ -179,7 +179,7 @@ TEST(ReducerState, ARestoredRunContinuesWithTheSameBits) {
 
 TEST(ReducerState, AFlushedRunCanBeRestored) {
   const ToyModel model = uneven_model();
-  GradientOptions options = ways().at("sparse, two buffers");
+  GradientOptions options = settings().at("sparse, two buffers");
   engine::run_ranks(3, [&](Communicator& comm) {
     Steps first{comm, model, options};
     for (int step = 0; step < 5; ++step) first.step(step);
@@ -195,15 +195,15 @@ TEST(ReducerState, AFlushedRunCanBeRestored) {
 
 TEST(ReducerState, AnyNumberOfRanksHandsOutTheMeanInFlight) {
   const ToyModel model = uneven_model();
-  const GradientOptions options = ways().at("sparse, two buffers");
+  const GradientOptions options = settings().at("sparse, two buffers");
   ReducerState state;
-  Seen last;
+  StepResults last;
   engine::run_ranks(3, [&](Communicator& comm) {
     Steps run{comm, model, options};
     for (int step = 0; step < 6; ++step) run.step(step);
     const ReducerState captured = run.reducer().state();
-    const Seen seen = run.flush();
-    if (comm.rank() == 1) state = captured, last = seen;
+    const StepResults results = run.flush();
+    if (comm.rank() == 1) state = captured, last = results;
   });
   engine::run_ranks(2, [&](Communicator& comm) {
     Steps run{comm, model, options};

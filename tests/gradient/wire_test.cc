@@ -174,9 +174,8 @@ TEST(LossScale, IsHalvedAfterAnOverflowAndDoubledAfterStepsWithout) {
     std::vector<std::string> warnings(16);
     warnings[2] = "1 value of \"fc.weight\" was not finite at rank 1";
     warnings[3] = "1 value of \"conv1.weight\" was not finite at rank 0";
-    warnings[12] =
-        "1 value of \"conv2.weight\" was not finite at rank 0";  // the value overflows when
-                                                                 // multiplied by the scale
+    // This value overflows when it is multiplied by the loss scale.
+    warnings[12] = "1 value of \"conv2.weight\" was not finite at rank 0";
     expect_as_reference(model, 3, options, 16, warnings);
   }
 }

@@ -18,15 +18,15 @@ TEST(DataParallelErrors, EveryRankNamesParametersThatDiffer) {
   run_torch_ranks(3, [&](Communicator& comm) {
     Parameters parameters;
     parameters.insert("same", parameter(ramp({10})));
-    parameters.insert("odd one", parameter(ramp({comm.rank() == 1 ? 11 : 10})));
+    parameters.insert("different", parameter(ramp({comm.rank() == 1 ? 11 : 10})));
     const Status status = thrown_by([&] { DataParallel{parameters, comm}; });
     EXPECT_EQ(status.code(), Code::Mismatch) << status.message();
-    if (status.message().find("odd one") != std::string::npos) ++named;
+    if (status.message().find("different") != std::string::npos) ++named;
   });
   EXPECT_EQ(named, 3);
 }
 
-// The error of finish() for a model that was changed after DataParallel was made.
+// Returns the error of finish() for a model that was changed after DataParallel was made.
 template <class Change>
 Status after_change(Communicator& comm, const Change& change) {
   torch::nn::Linear model{3, 3};
@@ -44,11 +44,12 @@ TEST(DataParallelErrors, ParametersAddedOrChangedLaterAreAnError) {
     fill(*model);
     model->bias.set_requires_grad(false);
     DataParallel parallel{*model, comm};
-    const auto complaint = [&] { return thrown_by([&] { parallel.finish(); }).message(); };
+    const auto message_of_finish = [&] { return thrown_by([&] { parallel.finish(); }).message(); };
     model->register_parameter("extra", torch::ones({2}));
-    EXPECT_NE(complaint().find("'extra'"), std::string::npos) << complaint();
+    EXPECT_NE(message_of_finish().find("'extra'"), std::string::npos) << message_of_finish();
     model->bias.set_requires_grad(true);
-    EXPECT_NE(complaint().find("'bias', 'extra'"), std::string::npos) << complaint();
+    EXPECT_NE(message_of_finish().find("'bias', 'extra'"), std::string::npos)
+        << message_of_finish();
     comm.barrier();
   });
   run_torch_ranks(2, [](Communicator& comm) {
@@ -95,7 +96,7 @@ TEST(DataParallelErrors, AParameterMayBeFrozenLater) {
   });
 }
 
-// libtorch then drops its gradient, but calls the hook.
+// libtorch then drops the parameter's gradient, but still calls the hook.
 TEST(DataParallelErrors, AParameterMayBeFrozenBetweenForwardAndBackward) {
   for (const Clearing clearing : kClearings) {
     run_torch_ranks(2, [&](Communicator& comm) {
@@ -115,7 +116,7 @@ TEST(DataParallelErrors, AParameterMayBeFrozenBetweenForwardAndBackward) {
   }
 }
 
-// With different strides, the sum would add the wrong elements.
+// If strides differed, the sum would add different elements of the ranks.
 TEST(DataParallelErrors, EveryRankNamesStridesThatDiffer) {
   run_torch_ranks(2, [](Communicator& comm) {
     Parameters parameters;
@@ -215,7 +216,7 @@ TEST(DataParallelErrors, AGradientOnTopOfAMeanIsAnErrorOfBackward) {
       const auto backward = [&] { (parameters["w"].sum() * parallel.loss_scale()).backward(); };
       backward();
       if (parallel.finish().empty) {
-        backward();  // there was no mean yet
+        backward();  // no error: there is no mean yet
         parallel.finish();
       }
       for (const Clearing clearing : kClearings) {
@@ -237,7 +238,7 @@ TEST(DataParallelErrors, AGradientOnTopOfAMeanIsAnErrorOfBackward) {
   }
 }
 
-// Gradients that were added to a mean under no_sync() may be cleared, but not sent.
+// Under no_sync(), gradients may be added to a mean. The sum may be cleared, but not sent.
 TEST(DataParallelErrors, NoSyncAddsUpFromZero) {
   run_torch_ranks(2, [](Communicator& comm) {
     Parameters parameters;

@@ -47,7 +47,7 @@ TEST(DataParallel, GradientsKeepTheirAddressHoweverTheyAreCleared) {
       Parameters parameters;
       parameters.insert("w", parameter(ramp({40, 3})));
       DataParallel parallel{parameters, comm};
-      const void* place = nullptr;
+      const void* address = nullptr;
       for (int step = 0; step < 4; ++step) {
         clear(parameters, clearing);
         (parameters["w"] * (comm.rank() + step)).sum().backward();
@@ -55,15 +55,15 @@ TEST(DataParallel, GradientsKeepTheirAddressHoweverTheyAreCleared) {
         const Tensor gradient = parameters["w"].grad();
         EXPECT_TRUE(same(gradient, torch::full({40, 3}, 0.5F + static_cast<float>(step))));
         if (step > 0) {
-          EXPECT_EQ(gradient.data_ptr(), place);
+          EXPECT_EQ(gradient.data_ptr(), address);
         }
-        place = gradient.data_ptr();
+        address = gradient.data_ptr();
       }
     });
   }
 }
 
-// Old programs do this; libtorch does not count it as a change.
+// Old programs clear gradients like this; libtorch does not count it as a change.
 TEST(DataParallel, GradientsMayBeClearedThroughTheirData) {
   run_torch_ranks(2, [](Communicator& comm) {
     Parameters parameters;
@@ -129,7 +129,7 @@ TEST(DataParallel, FrozenParametersAreIgnored) {
   });
 }
 
-// 1.13's zero_grad() throws on a gradient that is a view, and 2.x drops it.
+// An optimizer's zero_grad() throws in libtorch 1.13 if a gradient is a view, and resets it in 2.x.
 template <class Optimizer, class Options>
 void optimizers_may_clear(Communicator& comm, bool double_buffering) {
   Parameters parameters;
@@ -227,8 +227,8 @@ TEST(DataParallel, SparseGradientsBecomeDense) {
   });
 }
 
-// Parameters "all", "zero" and "one" (each rank takes the branch of its number, but the other one
-// in step 1), and "never".
+// Every rank uses "all", and the branch of its number: "zero" or "one" (in step 1 the other one).
+// No rank uses "never"; all use "late" in the last step only.
 TEST(DataParallel, RanksMayTakeDifferentBranches) {
   for (const Clearing clearing : kClearings) {
     Log log;
@@ -266,7 +266,7 @@ TEST(DataParallel, RanksMayTakeDifferentBranches) {
   }
 }
 
-TEST(DataParallel, NoSyncAddsUpWhatTheNextBackwardSends) {
+TEST(DataParallel, NoSyncAddsUpGradientsForTheNextBackwardToSend) {
   for (const Clearing clearing : kClearings) {
     run_torch_ranks(2, [&](Communicator& comm) {
       Parameters parameters;
@@ -317,7 +317,7 @@ TEST(DataParallel, WeightsAndBuffersThatDifferBecomeThoseOfRankZero) {
   }
 }
 
-TEST(DataParallel, AStepWithAnOverflowLeavesNoGradientAnywhere) {
+TEST(DataParallel, AStepWithAnOverflowLeavesNoGradientAtAnyRank) {
   run_torch_ranks(2, [](Communicator& comm) {
     Parameters parameters;
     parameters.insert("w", parameter(ramp({10})));

@@ -10,15 +10,15 @@ namespace {
 
 using torch::Tensor;
 
-// Step t applies the mean of step t - 1, which was taken at the weights of step t - 1.
+// Step t applies the mean of step t - 1, which was computed at the weights of step t - 1.
 NamedTensors train_one_step_late(Communicator& comm, bool to_none) {
   Network model{Setting{.type = torch::kFloat}, std::nullopt};
   torch::optim::SGD optimizer{model->parameters(), torch::optim::SGDOptions{0.1}.momentum(0.9)};
-  std::vector<Tensor> waiting;
+  std::vector<Tensor> pending;
   const auto apply = [&] {
-    for (std::size_t i = 0; i < waiting.size(); ++i)
-      model->parameters()[i].mutable_grad() = waiting[i];
-    if (!waiting.empty()) optimizer.step();
+    for (std::size_t i = 0; i < pending.size(); ++i)
+      model->parameters()[i].mutable_grad() = pending[i];
+    if (!pending.empty()) optimizer.step();
   };
   for (int step = 0; step < 6; ++step) {
     const Samples batch = samples(torch::kFloat, step, comm.rank() * 7, comm.rank() * 7 + 7);
@@ -32,7 +32,7 @@ NamedTensors train_one_step_late(Communicator& comm, bool to_none) {
           .wait();
     }
     apply();
-    waiting = means;
+    pending = means;
   }
   apply();
   return weights(*model);
@@ -86,7 +86,7 @@ TEST(DoubleBuffering, HandsOutUnusedGradientsAStepLate) {
           EXPECT_TRUE(same(odd, torch::full({10}, before)));
         } else if (clearing == Clearing::ToNone || step == 1) {
           EXPECT_FALSE(odd.defined());
-        } else {  // at both ranks, though only one has just computed another
+        } else {  // zero at both ranks, although rank 0 has just computed a new gradient
           EXPECT_TRUE(same(odd, torch::zeros({10})));
         }
       }
@@ -94,7 +94,7 @@ TEST(DoubleBuffering, HandsOutUnusedGradientsAStepLate) {
   }
 }
 
-TEST(DoubleBuffering, AParameterFrozenSinceGetsNoGradient) {
+TEST(DoubleBuffering, AParameterFrozenWhileInFlightGetsNoGradient) {
   run_torch_ranks(2, [](Communicator& comm) {
     Parameters parameters;
     for (const char* const name : {"trained", "frozen"})

@@ -20,26 +20,26 @@ using torch::Tensor;
 
 struct BranchesImpl : torch::nn::Module {
   BranchesImpl() {
-    for (auto* const layer : {&all, &low, &high, &never, &seldom})
+    for (auto* const layer : {&all, &low, &high, &never, &sometimes})
       *layer = register_module(std::to_string(children().size()), torch::nn::Linear{5, 5});
     to(torch::kDouble);
     fill(*this);
   }
 
-  // The summed loss of the step's samples `begin` to `end`.
+  // Returns the loss of the step's samples `begin` to `end`, summed.
   Tensor loss(int step, int begin, int end) {
     const Tensor numbers = torch::arange(begin, end, torch::kDouble);
     const Tensor inputs =
         torch::sin(numbers.unsqueeze(1) * 0.7 + torch::arange(5, torch::kDouble) + step);
     const Tensor hidden = torch::tanh(all->forward(inputs));
     Tensor sum = hidden.sum() * 0.1;
-    const auto take = [&](torch::nn::Linear& layer, const Tensor& chosen) {
-      if (chosen.any().item<bool>())
-        sum = sum + layer->forward(hidden.index({chosen})).square().sum();
+    const auto add_branch = [&](torch::nn::Linear& layer, const Tensor& samples) {
+      if (samples.any().item<bool>())
+        sum = sum + layer->forward(hidden.index({samples})).square().sum();
     };
-    take(low, numbers < kBatch / 2);
-    take(high, numbers >= kBatch / 2);
-    if (step % 4 == 2) take(seldom, numbers == 5);
+    add_branch(low, numbers < kBatch / 2);
+    add_branch(high, numbers >= kBatch / 2);
+    if (step % 4 == 2) add_branch(sometimes, numbers == 5);
     return sum;
   }
 
@@ -47,7 +47,7 @@ struct BranchesImpl : torch::nn::Module {
   torch::nn::Linear low{nullptr};
   torch::nn::Linear high{nullptr};
   torch::nn::Linear never{nullptr};
-  torch::nn::Linear seldom{nullptr};
+  torch::nn::Linear sometimes{nullptr};
 };
 TORCH_MODULE(Branches);
 

@@ -1,5 +1,5 @@
-// equivalence.h - several ranks, each on its part of a batch, train as one rank on the whole batch.
-// Every rank must call these functions.
+// equivalence.h - checks that several ranks, each with a part of a batch, train like one rank with
+// the whole batch. Every rank must call these functions.
 #pragma once
 
 #include "sluice/communicator.h"
@@ -7,7 +7,7 @@
 namespace sluice::libtorch::equivalence {
 
 void ranks_equal_one(Communicator& comm, bool normalise);
-// A part may be empty.
+// One rank has an empty part.
 void parts_may_differ_in_size(Communicator& comm);
 void direct_has_the_same_bits_whatever_theta(Communicator& comm);
 void all_ranks_have_the_same_bits(Communicator& comm);

@@ -21,8 +21,9 @@ inline torch::Tensor parameter(const torch::Tensor& value) {
   return value.clone().set_requires_grad(true);
 }
 
-// The gradient after zero_grad(): the same tensor, zeroed (optimizers of libtorch 1.13); another
-// tensor over the same memory (modules); or undefined (both on request, and 2.x by default).
+// What zero_grad() leaves in .grad: the same tensor, zeroed (optimizers of libtorch 1.13); another
+// tensor over the same memory, zeroed (modules); or an undefined tensor (both on request, and by
+// default in libtorch 2.x).
 enum class Clearing { Zero, ZeroDetached, ToNone };
 inline constexpr Clearing kClearings[] = {Clearing::Zero, Clearing::ZeroDetached, Clearing::ToNone};
 

@@ -1,4 +1,4 @@
-// Sparse gradients with Sluice's optimizers, compared with a naive computation of each element.
+// Compares sparse gradients and Sluice's optimizers with a naive computation of each element.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -28,8 +28,8 @@ constexpr double kDecay = 0.05;
 constexpr double kRate = 0.1;
 constexpr double kMomentum = 0.9;
 
-// A rank's gradient in a step; some rows are larger than others.
-Tensor slope(Rank rank, int step) {
+// Returns a rank's gradient in a step. Some rows have larger values than others.
+Tensor gradient_at(Rank rank, int step) {
   const Tensor numbers = torch::arange(kRows * kColumns, torch::kFloat).view({kRows, kColumns});
   return torch::sin(numbers * 0.37 + static_cast<float>(rank * 2 + step)) *
          (1 + numbers.remainder(5) + 3 * ((numbers / kColumns + step).remainder(3) < 1));
@@ -48,7 +48,7 @@ struct Model {
   Tensor bias() { return parameters["bias"]; }
   void backward(Rank rank, int step) {
     for (const auto& item : parameters) item.value().mutable_grad().reset();
-    ((matrix() * slope(rank, step)).sum() + bias().sum() * (rank + 1)).backward();
+    ((matrix() * gradient_at(rank, step)).sum() + bias().sum() * (rank + 1)).backward();
   }
   torch::OrderedDict<std::string, Tensor> parameters;
 };
@@ -64,11 +64,11 @@ std::vector<bool> arrived(const ReceivedGradient& received) {
 
 // A naive residual, by element.
 struct NaiveResidual {
-  std::vector<double> sums = std::vector<double>(kCount);  // g + wd w, over ranks and steps
+  std::vector<double> sums = std::vector<double>(kCount);  // of g + wd w, over ranks and steps
   std::vector<int> steps = std::vector<int>(kCount);
 };
 
-TEST(Sparse, UpdatesWhatArrivedAndKeepsTheRest) {
+TEST(Sparse, UpdatesTheElementsThatArriveAndKeepsTheRest) {
   run_torch_ranks(kRanks, [](Communicator& comm) {
     Model model;
     ModelReducer parallel{model.parameters, comm, sparse_options()};
@@ -82,10 +82,10 @@ TEST(Sparse, UpdatesWhatArrivedAndKeepsTheRest) {
     int partial = 0;
     for (int step = 0; step < 20; ++step) {
       for (Rank rank = 0; rank < kRanks; ++rank) {
-        const Tensor given = slope(rank, step).to(torch::kDouble).flatten();
+        const Tensor own = gradient_at(rank, step).to(torch::kDouble).flatten();
         for (std::size_t i = 0; i < kCount; ++i)
           residual.sums[i] +=
-              given[static_cast<std::int64_t>(i)].item<double>() + kDecay * weights[i];
+              own[static_cast<std::int64_t>(i)].item<double>() + kDecay * weights[i];
       }
       model.backward(comm.rank(), step);
       parallel.finish();
@@ -93,9 +93,9 @@ TEST(Sparse, UpdatesWhatArrivedAndKeepsTheRest) {
 
       const ReceivedGradient received = parallel.received(model.matrix());
       partial += received.whole ? 0 : 1;
-      const std::vector<bool> there = arrived(received);
+      const std::vector<bool> has_arrived = arrived(received);
       for (std::size_t i = 0; i < kCount; ++i) {
-        if (!there[i]) continue;
+        if (!has_arrived[i]) continue;
         velocities[i] = kMomentum * velocities[i] + residual.sums[i] / kRanks;
         weights[i] -= kRate * velocities[i];
         residual.sums[i] = 0;
@@ -110,9 +110,9 @@ TEST(Sparse, UpdatesWhatArrivedAndKeepsTheRest) {
   });
 }
 
-// w -= lr s r for elements that arrive, with s = eta |w| / (|g| + eps). g is the latest received
-// value of each element, for one step; in the first sparse step some are from the dense step
-// before.
+// For elements that arrive, w -= lr s r with s = eta |w| / (|g| + eps). g has the latest received
+// value of each element, divided by its number of steps. In the first sparse step, some of these
+// values are from the dense step before.
 TEST(Sparse, LarsUsesTheLatestNormOfEachPart) {
   run_torch_ranks(kRanks, [](Communicator& comm) {
     constexpr double kEta = 0.02;
@@ -126,26 +126,26 @@ TEST(Sparse, LarsUsesTheLatestNormOfEachPart) {
     NaiveResidual residual;
     for (int step = 0; step < 12; ++step) {
       for (Rank rank = 0; rank < kRanks; ++rank) {
-        const Tensor given = slope(rank, step).to(torch::kDouble).flatten();
+        const Tensor own = gradient_at(rank, step).to(torch::kDouble).flatten();
         for (std::size_t i = 0; i < kCount; ++i)
-          residual.sums[i] += given[static_cast<std::int64_t>(i)].item<double>();
+          residual.sums[i] += own[static_cast<std::int64_t>(i)].item<double>();
       }
       for (int& steps : residual.steps) ++steps;
       model.backward(comm.rank(), step);
       parallel.finish();
       optimizer.step();
 
-      const std::vector<bool> there = arrived(parallel.received(model.matrix()));
+      const std::vector<bool> has_arrived = arrived(parallel.received(model.matrix()));
       double squared_weights = 0;
       double squared_gradient = 0;
       for (std::size_t i = 0; i < kCount; ++i) {
-        if (there[i]) last[i] = residual.sums[i] / kRanks / residual.steps[i];
+        if (has_arrived[i]) last[i] = residual.sums[i] / kRanks / residual.steps[i];
         squared_gradient += last[i] * last[i];
         squared_weights += weights[i] * weights[i];
       }
       const double scale = kEta * std::sqrt(squared_weights / squared_gradient);
       for (std::size_t i = 0; i < kCount; ++i) {
-        if (!there[i]) continue;
+        if (!has_arrived[i]) continue;
         weights[i] -= kRate * scale * std::exchange(residual.sums[i], 0) / kRanks;
         residual.steps[i] = 0;
       }
@@ -172,7 +172,7 @@ TEST(Sparse, WithoutAnAttachedOptimizerFinishThrows) {
   });
 }
 
-TEST(Sparse, AnOptimizerThatIsGoneIsNoLongerAttached) {
+TEST(Sparse, ADestroyedOptimizerIsNoLongerAttached) {
   run_torch_ranks(kRanks, [](Communicator& comm) {
     Model model;
     DataParallel parallel{model.parameters, comm, sparse_options()};
@@ -233,12 +233,12 @@ TEST(Sparse, AnOptimizerMayOutliveItsReducer) {
     model.backward(comm.rank(), 5);
     parallel->finish();
     optimizer.step();
-    const Tensor mean = (slope(0, 5) + slope(1, 5)) / kRanks;
+    const Tensor mean = (gradient_at(0, 5) + gradient_at(1, 5)) / kRanks;
     EXPECT_TRUE(torch::allclose(model.matrix(), before - kRate * mean, 1e-5, 1e-5));
   });
 }
 
-// Its residual still arrives.
+// The residual of the frozen parameter still arrives.
 TEST(Sparse, AParameterThatIsFrozenLaterDoesNotChange) {
   run_torch_ranks(kRanks, [](Communicator& comm) {
     Model model;

@@ -18,7 +18,7 @@ using NoMomentum = std::decay_t<decltype(BatchNormOptions{1}.momentum())>;  // a
 
 constexpr int kFeatures = 5;
 
-// A batch whose means are so far from zero that naive sums of squares lose digits.
+// Returns a batch whose means are so far from zero that naive sums of squares lose digits.
 Tensor batch_of(std::vector<std::int64_t> shape, torch::ScalarType type) {
   std::int64_t count = 1;
   for (const std::int64_t size : shape) count *= size;
@@ -30,27 +30,27 @@ Tensor batch_of(std::vector<std::int64_t> shape, torch::ScalarType type) {
       .to(type);
 }
 
-// The number of samples before those of rank r. Parts differ in size, and rank 1 has no sample.
+// Returns the first sample of a rank's part. Parts differ in size, and rank 1 has no sample.
 std::int64_t first_of(Rank rank, int ranks, std::int64_t count) {
   if (rank == 0) return 0;
   if (rank == ranks) return count;
   return 3 + 2 * std::max(rank - 2, 0);
 }
 
-struct Passed {
+struct PassResult {
   Tensor output;
-  Tensor input_slope;
+  Tensor grad_input;
 };
 
-// Forward, and backward of a loss that has a different slope for each element.
+// Runs forward, and backward from the gradient `grad_output` of the output.
 template <class Norm>
-Passed pass(Norm& norm, const Tensor& input, const Tensor& slope) {
+PassResult pass(Norm& norm, const Tensor& input, const Tensor& grad_output) {
   const Tensor leaf = input.detach().clone(input.suggest_memory_format()).set_requires_grad(true);
-  Passed passed;
-  passed.output = norm->forward(leaf);
-  (passed.output * slope).sum().backward();
-  passed.input_slope = leaf.grad();
-  return passed;
+  PassResult result;
+  result.output = norm->forward(leaf);
+  (result.output * grad_output).sum().backward();
+  result.grad_input = leaf.grad();
+  return result;
 }
 
 double distance(const Tensor& ours, const Tensor& theirs) {
@@ -58,7 +58,8 @@ double distance(const Tensor& ours, const Tensor& theirs) {
   return (ours - theirs).to(torch::kDouble).norm().item<double>() / std::max(norm, 1e-300);
 }
 
-// Compares the ranks' parts of several batches with BatchNorm of the whole batches.
+// Compares the ranks' results on their parts of several batches with BatchNorm on the whole
+// batches.
 template <class Plain>
 void expect_as_one(int ranks, const BatchNormOptions& options, std::vector<std::int64_t> shape,
                    torch::ScalarType type, torch::MemoryFormat format) {
@@ -76,13 +77,14 @@ void expect_as_one(int ranks, const BatchNormOptions& options, std::vector<std::
     const std::int64_t count = first_of(comm.rank() + 1, ranks, shape[0]) - first;
     for (int step = 0; step < 3; ++step) {
       const Tensor input = (batch_of(shape, type) * (1 + step)).contiguous(format);
-      const Tensor slope = torch::cos(batch_of(shape, type) * 0.7);
+      const Tensor grad_output = torch::cos(batch_of(shape, type) * 0.7);
       plain->zero_grad();
       sync->zero_grad();
-      const Passed whole = pass(plain, input, slope);
-      const Passed part = pass(sync, input.narrow(0, first, count), slope.narrow(0, first, count));
+      const PassResult whole = pass(plain, input, grad_output);
+      const PassResult part =
+          pass(sync, input.narrow(0, first, count), grad_output.narrow(0, first, count));
       EXPECT_LT(distance(part.output, whole.output.narrow(0, first, count)), tolerance);
-      EXPECT_LT(distance(part.input_slope, whole.input_slope.narrow(0, first, count)),
+      EXPECT_LT(distance(part.grad_input, whole.grad_input.narrow(0, first, count)),
                 tolerance * 10);
       if (options.affine()) {
         for (const auto& each :
@@ -141,10 +143,10 @@ TEST(SyncBatchNorm, WithOneRankIsBatchNorm) {
     SyncBatchNorm sync{options, comm.split(0)};
     torch::nn::BatchNorm2d plain{options};
     const Tensor input = batch_of({8, kFeatures, 3, 3}, torch::kFloat);
-    const Passed ours = pass(sync, input, input);
-    const Passed theirs = pass(plain, input, input);
+    const PassResult ours = pass(sync, input, input);
+    const PassResult theirs = pass(plain, input, input);
     EXPECT_TRUE(torch::equal(ours.output, theirs.output));
-    EXPECT_TRUE(torch::equal(ours.input_slope, theirs.input_slope));
+    EXPECT_TRUE(torch::equal(ours.grad_input, theirs.grad_input));
     EXPECT_TRUE(torch::equal(sync->running_var, plain->running_var));
   });
 }
@@ -155,14 +157,14 @@ TEST(SyncBatchNorm, SupportsHalfPrecision) {
     torch::nn::BatchNorm1d plain{BatchNormOptions{kFeatures}};
     const Tensor input =
         torch::sin(batch_of({8, kFeatures}, torch::kFloat)).to(torch::kBFloat16).to(torch::kFloat);
-    const Tensor slope = torch::cos(input * 3);
-    const Passed whole = pass(plain, input, slope);
-    const Passed part = pass(sync, input.narrow(0, 4 * comm.rank(), 4).to(torch::kBFloat16),
-                             slope.narrow(0, 4 * comm.rank(), 4));
+    const Tensor grad_output = torch::cos(input * 3);
+    const PassResult whole = pass(plain, input, grad_output);
+    const PassResult part = pass(sync, input.narrow(0, 4 * comm.rank(), 4).to(torch::kBFloat16),
+                                 grad_output.narrow(0, 4 * comm.rank(), 4));
     EXPECT_EQ(part.output.scalar_type(), torch::kBFloat16);
-    EXPECT_EQ(part.input_slope.scalar_type(), torch::kBFloat16);
+    EXPECT_EQ(part.grad_input.scalar_type(), torch::kBFloat16);
     EXPECT_LT(distance(part.output, whole.output.narrow(0, 4 * comm.rank(), 4)), 0.01);
-    EXPECT_LT(distance(part.input_slope, whole.input_slope.narrow(0, 4 * comm.rank(), 4)), 0.03);
+    EXPECT_LT(distance(part.grad_input, whole.grad_input.narrow(0, 4 * comm.rank(), 4)), 0.03);
   });
 }
 

@@ -30,8 +30,8 @@ TEST(ParallelTimeline, HasBackwardAndEveryBucketOfEveryStep) {
       DataParallel parallel{*network, comm, {.theta = 1, .double_buffering = double_buffering}};
       step(network, parallel, 0);
       parallel.set_timeline(&timeline);
-      constexpr int kNoted = 4;
-      for (int number = 0; number < kNoted; ++number) step(network, parallel, number);
+      constexpr int kRecorded = 4;
+      for (int number = 0; number < kRecorded; ++number) step(network, parallel, number);
       parallel.flush();
 
       const auto trace = nlohmann::json::parse(timeline.chrome_trace(comm.rank()));
@@ -43,30 +43,30 @@ TEST(ParallelTimeline, HasBackwardAndEveryBucketOfEveryStep) {
         ++seen[name];
         if (name == "backward")
           backward_end = event["ts"].get<double>() + event["dur"].get<double>();
-        // Without double buffering the step is over before the next backward.
+        // Without double buffering, finish() waits after backward has ended.
         if (name == "finish" && !double_buffering) {
           EXPECT_GE(event["ts"].get<double>(), backward_end);
         }
         EXPECT_EQ(event["pid"], comm.rank());
       }
-      EXPECT_EQ(seen["backward"], kNoted);
-      // Six parameters; with double buffering one bucket has all.
+      EXPECT_EQ(seen["backward"], kRecorded);
+      // Six parameters with a bucket each; with double buffering one bucket for all.
       const int buckets = double_buffering ? 1 : 6;
       for (const char* name : {"wait", "load", "transfer", "unload"})
-        EXPECT_EQ(seen[name], kNoted * buckets) << name;
+        EXPECT_EQ(seen[name], kRecorded * buckets) << name;
       EXPECT_GT(timeline.exposed_comm_fraction(), 0);
       EXPECT_LT(timeline.exposed_comm_fraction(), 1);
 
-      const std::size_t noted = timeline.events().size();
+      const std::size_t recorded = timeline.events().size();
       parallel.set_timeline(nullptr);
       step(network, parallel, 0);
       parallel.flush();
-      EXPECT_EQ(timeline.events().size(), noted);
+      EXPECT_EQ(timeline.events().size(), recorded);
     });
   }
 }
 
-// ResNet-50's 161 gradients in Fujitsu's buckets.
+// The 161 gradients of ResNet-50, in the groups that Fujitsu published.
 TEST(ParallelTimeline, HasABucketForEachGroup) {
   run_torch_ranks(3, [](Communicator& comm) {
     const std::vector<int> groups{3, 21, 57, 80};
@@ -83,7 +83,8 @@ TEST(ParallelTimeline, HasABucketForEachGroup) {
       parallel.set_timeline(step == 2 ? &timeline : nullptr);
       loss.backward();
       parallel.finish();
-      for (const auto& item : parameters)  // ranks 0, 1 and 2 have 1 + step on average
+      // The mean of (rank + step) over ranks 0 to 2 is 1 + step.
+      for (const auto& item : parameters)
         ASSERT_TRUE(torch::allclose(item.value().grad(), item.value() * 2 * (1 + step)));
     }
     const auto buckets = std::count_if(
@@ -118,7 +119,7 @@ TEST(ParallelTimeline, RecordsOnlyTheBackwardThatSends) {
   });
 }
 
-// Delays its gradient.
+// The identity; its backward takes the given time.
 struct Pause : torch::autograd::Function<Pause> {
   static torch::Tensor forward(torch::autograd::AutogradContext* context, const torch::Tensor& x,
                                std::int64_t milliseconds) {
@@ -133,13 +134,13 @@ struct Pause : torch::autograd::Function<Pause> {
   }
 };
 
-// However busy the machine is, some delay is long enough for a bucket to arrive during it.
+// Doubles the delay until a bucket arrives during it, because the machine may be busy.
 TEST(ParallelTimeline, BucketsArriveWhileBackwardGoesOn) {
   run_torch_ranks(2, [](Communicator& comm) {
     Network network{Setting{.type = torch::kFloat}, std::nullopt};
     DataParallel parallel{*network, comm, {.theta = 1}};
     step(network, parallel, 0);
-    std::int32_t arrived = 0;  // in time, at all ranks
+    std::int32_t arrived = 0;  // 1: in time at all ranks
     for (int milliseconds = 5; arrived == 0 && milliseconds < 10'000; milliseconds *= 2) {
       Timeline timeline{100};
       parallel.set_timeline(&timeline);
@@ -154,7 +155,8 @@ TEST(ParallelTimeline, BucketsArriveWhileBackwardGoesOn) {
       for (const Timeline::Event& event : timeline.events()) {
         if (std::string{event.name} == "backward") backward_end = event.end_ns;
       }
-      // Weights and biases of the layers behind the delay.
+      // The buckets of `second` and `last`, whose backward runs before the delay: two weights and
+      // two biases.
       const auto in_time = std::count_if(
           timeline.events().begin(), timeline.events().end(), [&](const Timeline::Event& event) {
             return std::string{event.name} == "unload" && event.end_ns < backward_end;

@@ -16,8 +16,8 @@ Optimizer optimizer_of(torch::nn::Module& module) {
   return Optimizer{module.parameters(), torch::optim::SGDOptions{0.1}.momentum(0.9)};
 }
 
-// The part of the mean loss of kBatch samples, times the number of ranks, because finish()
-// averages.
+// Returns what these samples add to the mean loss over kBatch samples, times the number of ranks,
+// because finish() divides by it.
 torch::Tensor loss_of(const torch::Tensor& outputs, const torch::Tensor& labels, int ranks) {
   return torch::nn::functional::cross_entropy(
              outputs, labels,

@@ -40,22 +40,23 @@ struct NetworkImpl : torch::nn::Module {
 };
 TORCH_MODULE(Network);
 
-// Sets values that depend only on the order and shapes of the parameters.
+// Sets parameters to values that depend only on their order and shapes.
 void fill(torch::nn::Module& module, double scale = 0.2);
 
 struct Samples {
   torch::Tensor inputs;
   torch::Tensor labels;
 };
-// Samples `begin` to `end` of the step's batch of kBatch.
+// Returns samples `begin` to `end` of the step's batch, which has kBatch samples.
 Samples samples(torch::ScalarType type, int step, int begin, int end);
 
 NamedTensors weights(const torch::nn::Module& module);
-// |ours - theirs| / |theirs| over all tensors.
+// Returns |ours - theirs| / |theirs|, over all tensors.
 double relative_distance(const NamedTensors& ours, const NamedTensors& theirs);
 bool same_bits(const NamedTensors& ours, const NamedTensors& theirs);
 
-// The weights after kSteps of stochastic gradient descent with momentum.
+// Both return the weights after kSteps steps of SGD with momentum: on one rank with the whole
+// batch, or on several ranks.
 NamedTensors train_alone(const Setting& setting);
 // Calls `after_step` with the model after every step.
 NamedTensors train(const Setting& setting, Communicator& communicator,

@@ -24,7 +24,7 @@ Tensor batch(int rank) {
 
 Tensor running_mean(Model& model) { return model.named_buffers()["bn1.running_mean"]; }
 
-TEST(BatchNorm, SynchronisedItEqualsOneLargeBatch) {
+TEST(BatchNorm, SynchronisedEqualsOneLargeBatch) {
   const auto alone = network();
   const Tensor whole = alone->forward(torch::cat({batch(0), batch(1)}));
   whole.square().mean().backward();
@@ -33,7 +33,7 @@ TEST(BatchNorm, SynchronisedItEqualsOneLargeBatch) {
     synchronise_batch_norms(*shared, communicator.split(0, communicator.rank()));
     const Tensor own = shared->forward(batch(communicator.rank()));
     own.square().mean().backward();
-    // The order of sums differs: f32 rounding through three layers.
+    // Sums have another order; the tolerance covers f32 rounding through three layers.
     EXPECT_TRUE(torch::allclose(own, whole.narrow(0, communicator.rank() * 6, 6), 1e-4, 1e-5));
     EXPECT_TRUE(torch::allclose(running_mean(*shared), running_mean(*alone), 1e-4, 1e-5));
     EXPECT_GT(seconds_waited(*shared), 0);
@@ -56,7 +56,7 @@ TEST(BatchNorm, CanKeepTheStatisticsOfTheLastBatch) {
   EXPECT_TRUE(torch::equal(running_mean(*model), running_mean(*fresh)));
 }
 
-TEST(AveragedStatistics, AreTheMeanAsLongAsTheyLive) {
+TEST(AveragedStatistics, AreTheMeanWhileTheObjectExists) {
   std::vector<Tensor> own(2);
   for (int rank = 0; rank < 2; ++rank) {
     const auto model = network();

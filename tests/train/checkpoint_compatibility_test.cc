@@ -1,5 +1,5 @@
-// A checkpoint that version 0.1 wrote, kept in tests/train/checkpoint-v1: later versions must load
-// it.
+// Loads a checkpoint that version 0.1 wrote, tests/train/checkpoint-v1. Later versions must load
+// it, too.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -26,8 +26,9 @@ std::string bytes_of(const fs::path& file) {
   return {std::istreambuf_iterator<char>{stream}, {}};
 }
 
-// The checkpoint holds every kind of state: 16-bit wire, sparse gradients, a mean in flight, loss
-// scaling. Saving what was loaded must give the same files, so nothing is lost or read wrongly.
+// The checkpoint has every kind of state: 16-bit wire, sparse gradients, a mean in flight, loss
+// scaling. If the loaded state is saved again, the files must be the same: nothing is lost or read
+// wrongly.
 TEST(CheckpointCompatibility, AStoredCheckpointLoadsAndIsSavedWithTheSameBytes) {
   const bench::TemporaryFolder folder;
   const fs::path again = folder.make("run");

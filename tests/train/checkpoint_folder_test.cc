@@ -18,7 +18,7 @@ constexpr int kRanks = 2;
 
 class CheckpointFolder : public testing::Test {
  protected:
-  // Writes the files of all owners but `missing`.
+  // Writes the files of all owners except `missing`.
   void write(std::int64_t step, double accuracy = -1, std::optional<int> missing = {},
              std::uint64_t run = 1) {
     const fs::path checkpoint = checkpoint_path(path_, step);
@@ -40,7 +40,7 @@ class CheckpointFolder : public testing::Test {
     const std::vector<std::int64_t> all = checkpoint_steps(path_);
     return {all.begin(), all.end()};
   }
-  // The reason why step 9 is refused, with a valid step 5.
+  // Returns the reason why step 9 is refused. The checkpoint of step 5 is valid.
   std::string refusal() const {
     const NewestCheckpoint newest = newest_checkpoint(path_);
     EXPECT_EQ(newest.step, 5);

@@ -1,4 +1,4 @@
-// A process that is killed while it writes checkpoints leaves one that can be resumed.
+// If a process is killed while it writes checkpoints, a valid checkpoint is left.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -23,13 +23,14 @@ namespace fs = std::filesystem;
 constexpr int kRanks = 2;
 constexpr int kKills = 50;
 
-// All weights have the number of the step.
+// Sets all weights to the number of the step.
 void set_weights(CheckpointTraining& training, std::int64_t step) {
   const torch::NoGradGuard no_grad;
   for (torch::Tensor& each : training.network->parameters()) each.fill_(static_cast<double>(step));
 }
 
-// Resumes and then writes checkpoints forever. Sends every step that is on the disk at both ranks.
+// Resumes, then writes checkpoints until it is killed. Reports every step whose checkpoint is on
+// the disk at both ranks.
 [[noreturn]] void write_without_end(const fs::path& folder, int reported) {
   libtorch::run_torch_ranks(kRanks, [&](Communicator& comm) {
     CheckpointTraining training{comm, {.double_buffering = true}};
@@ -55,7 +56,7 @@ void set_weights(CheckpointTraining& training, std::int64_t step) {
 }
 
 TEST(CheckpointKill, AValidCheckpointIsAlwaysLeft) {
-  at::set_num_threads(1);  // threads would not exist after a fork
+  at::set_num_threads(1);  // a forked process does not have the threads of a pool
   const bench::TemporaryFolder temporary;
   const fs::path folder = temporary.make("checkpoints");
   base::Random random{static_cast<std::uint64_t>(getpid())};
@@ -75,7 +76,7 @@ TEST(CheckpointKill, AValidCheckpointIsAlwaysLeft) {
       write_without_end(folder, pipe_ends[1]);
     }
     close(pipe_ends[1]);
-    // Wait until the child has written one.
+    // Wait until the child has written a checkpoint.
     std::int64_t reported = 0;
     ASSERT_EQ(read(pipe_ends[0], &reported, sizeof reported),
               static_cast<ssize_t>(sizeof reported));
@@ -83,7 +84,8 @@ TEST(CheckpointKill, AValidCheckpointIsAlwaysLeft) {
     ASSERT_EQ(kill(child, SIGKILL), 0);
     int status = 0;
     ASSERT_EQ(waitpid(child, &status, 0), child);
-    ASSERT_TRUE(WIFSIGNALED(status)) << "it ended by itself, with " << WEXITSTATUS(status);
+    ASSERT_TRUE(WIFSIGNALED(status))
+        << "the child ended by itself, with status " << WEXITSTATUS(status);
     do last = std::max(last, reported);
     while (read(pipe_ends[0], &reported, sizeof reported) == static_cast<ssize_t>(sizeof reported));
     close(pipe_ends[0]);
@@ -102,7 +104,7 @@ TEST(CheckpointKill, AValidCheckpointIsAlwaysLeft) {
       ASSERT_TRUE((tensor == static_cast<double>(newest.step)).all().item<bool>()) << name;
   }
   RecordProperty("interrupted", refused);
-  EXPECT_GT(refused, 0) << "it was never killed while writing";
+  EXPECT_GT(refused, 0) << "the child was never killed while writing";
 }
 
 }  // namespace

@@ -22,7 +22,7 @@ using Optimizer = Training::Optimizer;
 constexpr int kHalf = 5;
 constexpr int kWhole = 9;
 
-// Saves after kHalf steps.
+// Takes kHalf steps and saves a checkpoint.
 void train_half(Communicator& comm, Training& training, const fs::path& folder) {
   CheckpointWriter writer{
       {.folder = folder, .rank = comm.rank(), .ranks = comm.size(), .run = draw_run(comm)}};
@@ -38,7 +38,7 @@ void continue_training(Training& training) {
   if (!training.parallel->flush().empty) training.optimizer->step();
 }
 
-// Applies the newest checkpoint.
+// Loads and applies the newest checkpoint.
 FoundCheckpoint resume(Communicator& comm, Training& training, const fs::path& folder) {
   FoundCheckpoint found = load_latest(folder, comm).value();
   if (!found.checkpoint) throw std::runtime_error{"no checkpoint"};
@@ -57,21 +57,22 @@ TEST(Checkpoint, AResumedTrainingHasTheBitsOfOneThatWasNotInterrupted) {
         const bench::TemporaryFolder folder;
         const fs::path path = folder.make("run");
         libtorch::run_torch_ranks(ranks, [&, &options = options](Communicator& comm) {
-          Training undisturbed{comm, options, kind};
-          for (int step = 0; step < kHalf; ++step) undisturbed.step(step);
-          continue_training(undisturbed);
+          Training uninterrupted{comm, options, kind};
+          for (int step = 0; step < kHalf; ++step) uninterrupted.step(step);
+          continue_training(uninterrupted);
 
           Training saved{comm, options, kind};
           train_half(comm, saved, path);
           continue_training(saved);
-          EXPECT_TRUE(libtorch::same_bits(saved.everything(), undisturbed.everything())) << "saved";
+          EXPECT_TRUE(libtorch::same_bits(saved.everything(), uninterrupted.everything()))
+              << "saved";
 
           Training resumed{comm, options, kind};
           const FoundCheckpoint found = resume(comm, resumed, path);
           EXPECT_EQ(found.checkpoint->ranks(), ranks);
           EXPECT_TRUE(found.refused.empty());
           continue_training(resumed);
-          EXPECT_TRUE(libtorch::same_bits(resumed.everything(), undisturbed.everything()))
+          EXPECT_TRUE(libtorch::same_bits(resumed.everything(), uninterrupted.everything()))
               << "resumed";
         });
         if (HasFailure()) return;
@@ -101,7 +102,7 @@ TEST(Checkpoint, KeepsTheStateOfTheCaller) {
   });
 }
 
-// By name, of one rank.
+// The values that differ between ranks, of one rank, by name.
 using Values = std::map<std::string, std::vector<double>>;
 
 Values own_values(Training& training) {
@@ -115,7 +116,7 @@ Values own_values(Training& training) {
   return values;
 }
 
-TEST(Checkpoint, AnotherNumberOfRanksResumesWithTheMeanOfTheOldOnes) {
+TEST(Checkpoint, AnotherNumberOfRanksResumesWithTheMeanOverTheOldRanks) {
   const GradientOptions options = gradient_settings().at("sparse, two buffers");
   for (const int ranks : {1, 2, 4}) {
     const bench::TemporaryFolder folder;
@@ -160,7 +161,7 @@ TEST(Checkpoint, AnotherNumberOfRanksResumesWithTheMeanOfTheOldOnes) {
   }
 }
 
-TEST(Checkpoint, ADamagedOneIsReportedAndAnOlderOneIsUsed) {
+TEST(Checkpoint, ADamagedCheckpointIsReportedAndAnOlderOneIsUsed) {
   const bench::TemporaryFolder folder;
   const fs::path path = folder.make("run");
   libtorch::run_torch_ranks(2, [&](Communicator& comm) {
@@ -192,7 +193,7 @@ TEST(Checkpoint, ADamagedOneIsReportedAndAnOlderOneIsUsed) {
   });
 }
 
-TEST(Checkpoint, OfAnotherNetworkIsRefused) {
+TEST(Checkpoint, ACheckpointOfAnotherNetworkIsRefused) {
   const bench::TemporaryFolder folder;
   const fs::path path = folder.make("run");
   libtorch::run_torch_ranks(1, [&](Communicator& comm) {
@@ -208,7 +209,7 @@ TEST(Checkpoint, OfAnotherNetworkIsRefused) {
   });
 }
 
-TEST(Checkpoint, AnEmptyFolderHasNone) {
+TEST(Checkpoint, AnEmptyFolderHasNoCheckpoint) {
   const bench::TemporaryFolder folder;
   libtorch::run_torch_ranks(2, [&](Communicator& comm) {
     const FoundCheckpoint found = load_latest(fs::path{folder.make("run")} / "none", comm).value();

@@ -13,7 +13,7 @@
 
 namespace sluice::train {
 
-// Has plain batch norms: their running statistics differ from rank to rank.
+// The network has plain batch norms, whose running statistics differ from rank to rank.
 class CheckpointTraining {
  public:
   enum class Optimizer : std::uint8_t { Sgd, Lars, Rmsprop };
@@ -22,7 +22,7 @@ class CheckpointTraining {
 
   void step(int number);
   TrainingObjects objects() { return {*network, *optimizer, *parallel}; }
-  // Everything that a step changes: weights, running statistics, velocities.
+  // Returns everything that a step changes: weights, running statistics, velocities.
   libtorch::NamedTensors everything() const;
 
   libtorch::Network network;
@@ -34,7 +34,7 @@ class CheckpointTraining {
   int ranks_;
 };
 
-// A state with all members set.
+// Returns a state with all members set.
 TrainingState saved_state(std::int64_t step);
 
 // All gradient options, by name.

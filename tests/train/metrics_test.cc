@@ -36,7 +36,7 @@ TEST(Metrics, HaveOneObjectInEachLine) {
   EXPECT_EQ(all[1]["top5"], 80);
 }
 
-TEST(Metrics, OfAResumedRunDropTheStepsTakenAgain) {
+TEST(Metrics, AResumedRunRemovesTheStepsThatItTakesAgain) {
   const TemporaryFolder folder;
   const auto path = folder.path() / "metrics.jsonl";
   {
@@ -53,7 +53,7 @@ TEST(Metrics, OfAResumedRunDropTheStepsTakenAgain) {
     EXPECT_EQ(all[static_cast<std::size_t>(step - 1)]["step"], step);
 }
 
-TEST(Metrics, StayFewInALongRun) {
+TEST(Metrics, ALongRunWritesFewLines) {
   const TemporaryFolder folder;
   const auto path = folder.path() / "metrics.jsonl";
   Metrics metrics = Metrics::open(path, 0).value();

@@ -15,7 +15,7 @@ std::shared_ptr<Model> made(std::string_view name, const ModelOptions& options =
   return make_model(name, options).value();
 }
 
-// Images that are small for the network, but large enough for its last layer.
+// Small images, but large enough for the network's last layer.
 recipe::ModelInput quick(std::string_view name) {
   recipe::ModelInput input = recipe::model_input(name).value();
   if (input.image == 224) input.image = 96;
@@ -29,7 +29,7 @@ torch::Tensor images_for(const recipe::ModelInput& input, std::int64_t count) {
 
 class EachModel : public testing::TestWithParam<std::string_view> {};
 
-// Parameters by name, in the order of a table: the weight of a layer, then its bias.
+// The order of the parameters is that of the table: for each layer its weight, then its bias.
 TEST_P(EachModel, HasTheParametersOfItsTable) {
   const recipe::ModelTable table = recipe::model_table(GetParam()).value();
   const auto parameters = made(GetParam())->named_parameters();

@@ -1,4 +1,4 @@
-// A training that is interrupted and resumed ends with the weights of one that was not.
+// A training that is interrupted and resumed ends with the same weights as an uninterrupted one.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -9,40 +9,40 @@
 namespace sluice::train {
 namespace {
 
-// Interrupts the training after each of `stops` steps.
-TrainingSummary in_pieces(TinyRun run, const std::vector<std::int64_t>& stops) {
+// Interrupts the training after each of the steps `stops`, and resumes it.
+TrainingSummary train_with_stops(TinyRun run, const std::vector<std::int64_t>& stops) {
   const TemporaryFolder folder;
   run.options.run_folder = folder.path() / "run";
   for (const std::int64_t stop : stops) {
     run.options.step_limit = stop;
-    const TrainingSummary piece = train_tiny(run);
-    EXPECT_EQ(piece.end, TrainingEnd::StepLimit);
-    EXPECT_EQ(piece.steps, stop);
+    const TrainingSummary part = train_tiny(run);
+    EXPECT_EQ(part.end, TrainingEnd::StepLimit);
+    EXPECT_EQ(part.steps, stop);
     run.options.resume = true;
   }
   run.options.step_limit = 0;
   return train_tiny(run);
 }
 
-void expect_same_in_pieces(const recipe::Recipe& recipe, int ranks) {
+void expect_same_if_interrupted(const recipe::Recipe& recipe, int ranks) {
   TinyRun run{.options = {.recipe = recipe}, .ranks = ranks};
-  const TrainingSummary whole = train_tiny(run);
-  const TrainingSummary pieces = in_pieces(run, {3, 8});
-  EXPECT_EQ(pieces.start_up.first_step, 8);
-  EXPECT_EQ(pieces.steps, whole.steps);
-  EXPECT_EQ(pieces.weights_hash, whole.weights_hash);
-  ASSERT_TRUE(whole.last && pieces.last);
-  EXPECT_EQ(pieces.last->correct, whole.last->correct);
-  EXPECT_EQ(pieces.last->loss, whole.last->loss);
+  const TrainingSummary uninterrupted = train_tiny(run);
+  const TrainingSummary resumed = train_with_stops(run, {3, 8});
+  EXPECT_EQ(resumed.start_up.first_step, 8);
+  EXPECT_EQ(resumed.steps, uninterrupted.steps);
+  EXPECT_EQ(resumed.weights_hash, uninterrupted.weights_hash);
+  ASSERT_TRUE(uninterrupted.last && resumed.last);
+  EXPECT_EQ(resumed.last->correct, uninterrupted.last->correct);
+  EXPECT_EQ(resumed.last->loss, uninterrupted.last->loss);
 }
 
-TEST(Resume, HasTheSameBits) { expect_same_in_pieces(tiny_recipe(), 2); }
+TEST(Resume, HasTheSameBits) { expect_same_if_interrupted(tiny_recipe(), 2); }
 
 TEST(Resume, HasTheSameBitsWithOwnRunningStatistics) {
   recipe::Recipe recipe = tiny_recipe();
   recipe.model = "smallconv";
   recipe.augmentation = recipe::AugmentationKind::Shift;
-  expect_same_in_pieces(recipe, 2);
+  expect_same_if_interrupted(recipe, 2);
 }
 
 TEST(Resume, HasTheSameBitsWithSparseGradientsAndDoubleBuffering) {
@@ -52,7 +52,7 @@ TEST(Resume, HasTheSameBitsWithSparseGradientsAndDoubleBuffering) {
   recipe.weight_decay = 1e-3;
   for (const bool double_buffering : {false, true}) {
     recipe.double_buffering = double_buffering;
-    expect_same_in_pieces(recipe, 2);
+    expect_same_if_interrupted(recipe, 2);
   }
 }
 
@@ -65,7 +65,7 @@ TEST(Resume, HasTheSameBitsWithLarsAccumulationAndLossScaling) {
   recipe.global_batch = 16;
   recipe.loss_scaling = true;
   recipe.warm_up_epochs = 1;
-  expect_same_in_pieces(recipe, 2);
+  expect_same_if_interrupted(recipe, 2);
 }
 
 TEST(Resume, HasTheSameBitsWithEveryEpochEnd) {
@@ -75,13 +75,13 @@ TEST(Resume, HasTheSameBitsWithEveryEpochEnd) {
     recipe.epochs = 3;
     recipe.batch = 7;
     recipe.epoch_end = end;
-    expect_same_in_pieces(recipe, 2);
+    expect_same_if_interrupted(recipe, 2);
   }
 }
 
 TEST(Resume, ContinuesAfterASignal) {
   const TrainerOptions options{.recipe = tiny_recipe()};
-  const TrainingSummary whole = train_tiny({.options = options, .ranks = 2});
+  const TrainingSummary uninterrupted = train_tiny({.options = options, .ranks = 2});
   const TemporaryFolder folder;
   TinyRun run{.options = options, .ranks = 2};
   run.options.run_folder = folder.path() / "run";
@@ -90,15 +90,15 @@ TEST(Resume, ContinuesAfterASignal) {
   run.stops = &stops;
   const TrainingSummary stopped = train_tiny(run);
   EXPECT_EQ(stopped.end, TrainingEnd::Signal);
-  EXPECT_LT(stopped.steps, whole.steps);
+  EXPECT_LT(stopped.steps, uninterrupted.steps);
   stops[1] = 0;
   run.options.resume = true;
-  EXPECT_EQ(train_tiny(run).weights_hash, whole.weights_hash);
+  EXPECT_EQ(train_tiny(run).weights_hash, uninterrupted.weights_hash);
 }
 
 TEST(Resume, KeepsTheGlobalBatchOnAnotherNumberOfRanks) {
   const TrainerOptions options{.recipe = tiny_recipe()};
-  const TrainingSummary whole = train_tiny({.options = options, .ranks = 2});
+  const TrainingSummary uninterrupted = train_tiny({.options = options, .ranks = 2});
   const TemporaryFolder folder;
   TinyRun run{.options = options, .ranks = 2};
   run.options.run_folder = folder.path() / "run";
@@ -112,13 +112,13 @@ TEST(Resume, KeepsTheGlobalBatchOnAnotherNumberOfRanks) {
   run.ranks = 4;
   const TrainingSummary dealt_anew = train_tiny(run);
   EXPECT_EQ(dealt_anew.start_up.global_batch, 16);
-  EXPECT_EQ(dealt_anew.steps, whole.steps);
-  ASSERT_TRUE(whole.last && dealt_anew.last);
-  // The order of sums differs.
-  EXPECT_NEAR(dealt_anew.last->loss, whole.last->loss, 1e-4 * whole.last->loss);
+  EXPECT_EQ(dealt_anew.steps, uninterrupted.steps);
+  ASSERT_TRUE(uninterrupted.last && dealt_anew.last);
+  // Not the same bits, because sums have another order.
+  EXPECT_NEAR(dealt_anew.last->loss, uninterrupted.last->loss, 1e-4 * uninterrupted.last->loss);
 }
 
-TEST(Resume, RefusesSettingsThatWouldChangeThePast) {
+TEST(Resume, RefusesSettingsThatWouldChangeStepsAlreadyTaken) {
   const TemporaryFolder folder;
   TinyRun run{.options = {.recipe = tiny_recipe()}, .ranks = 2};
   run.options.run_folder = folder.path() / "run";
@@ -142,7 +142,7 @@ TEST(Resume, MayTrainLongerOrToATarget) {
   run.options.run_folder = folder.path() / "run";
   EXPECT_EQ(train_tiny(run).steps, 12);
   run.options.resume = true;
-  // The run is complete. It only reports its accuracy.
+  // The run is complete, so it only reports its accuracy.
   const TrainingSummary again = train_tiny(run);
   EXPECT_EQ(again.steps, 12);
   EXPECT_TRUE(again.last.has_value());

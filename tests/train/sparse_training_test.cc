@@ -34,7 +34,7 @@ torch::nn::Sequential network() {
   return model;
 }
 
-// The loss of one rank in a step.
+// Returns the loss of one rank in a step.
 torch::Tensor loss(torch::nn::Sequential& model, Rank rank, int step) {
   const torch::Tensor inputs =
       torch::arange(6 * 7).mul(0.13).add(rank * 2.1 + step * 0.71).cos().view({6, 7});
@@ -61,15 +61,19 @@ constexpr Rule kRules[] = {
 };
 constexpr double kEpsilon = 1e-9;
 
-// The training of all ranks: the residual of each, and one set of weights. `late`: a mean updates
-// the weights one step after its gradients, and norms select chunks one step later.
+// A training of all ranks, with a residual for each and one set of weights. With double buffering,
+// a mean updates the weights one step later, and norms select chunks one step later.
 class Reference {
  public:
-  Reference(int ranks, double sparsity, const Rule& rule, bool late)
-      : ranks_{ranks}, sparsity_{sparsity}, rule_{rule}, late_{late}, model_{network()} {
+  Reference(int ranks, double sparsity, const Rule& rule, bool double_buffering)
+      : ranks_{ranks},
+        sparsity_{sparsity},
+        rule_{rule},
+        double_buffering_{double_buffering},
+        model_{network()} {
     for (const torch::Tensor& weights : model_->parameters()) {
       velocities_.push_back(torch::zeros_like(weights).flatten());
-      last_.push_back(velocities_.back().clone());
+      latest_.push_back(velocities_.back().clone());
       steps_.push_back(velocities_.back().clone());
     }
     for (Rank rank = 0; rank < ranks; ++rank) {
@@ -95,13 +99,13 @@ class Reference {
     }
     const torch::NoGradGuard no_grad;
     std::vector<Arrived> arrived = send(gradients);
-    if (late_) arrived.swap(waiting_);
-    if (!arrived.empty()) move(arrived);
+    if (double_buffering_) arrived.swap(pending_);
+    if (!arrived.empty()) apply(arrived);
   }
 
   void flush() {
     const torch::NoGradGuard no_grad;
-    if (!waiting_.empty()) move(waiting_);
+    if (!pending_.empty()) apply(pending_);
   }
 
   torch::nn::Sequential& model() { return model_; }
@@ -112,10 +116,10 @@ class Reference {
     std::size_t first;
     std::size_t count;
   };
-  // The mean of a parameter, by element.
+  // The mean gradient of a parameter, by element.
   struct Arrived {
     torch::Tensor mean;
-    torch::Tensor steps;  // the steps in the mean; 0: it did not arrive
+    torch::Tensor steps;  // number of steps in the mean; 0: it did not arrive
     bool decayed = false;
   };
 
@@ -124,8 +128,8 @@ class Reference {
   double decay(std::size_t p) const { return is_matrix(p) || rule_.eta == 0 ? rule_.decay : 0; }
 
   std::vector<Arrived> send(const std::vector<std::vector<torch::Tensor>>& gradients) {
-    const std::size_t behind = late_ ? 2 : 1;
-    const bool dense = norms_.size() < behind;
+    const std::size_t delay = double_buffering_ ? 2 : 1;
+    const bool dense = norms_.size() < delay;
     std::vector<Arrived> arrived;
     for (std::size_t p = 0; p < velocities_.size(); ++p) {
       const bool whole = dense || !is_matrix(p);
@@ -138,7 +142,7 @@ class Reference {
     }
     std::vector<double> norms(chunks_.size(), 0);
     const std::vector<bool> sent =
-        dense ? std::vector<bool>(chunks_.size(), true) : selection(known_norms(behind));
+        dense ? std::vector<bool>(chunks_.size(), true) : selection(known_norms(delay));
     for (std::size_t c = 0; !dense && c < chunks_.size(); ++c) {
       const auto [p, first, count] = chunks_[c];
       const auto part = [&, first = first, count = count](const torch::Tensor& of) {
@@ -146,14 +150,14 @@ class Reference {
       };
       part(steps_[p]) += 1;
       for (std::size_t r = 0; r < gradients.size(); ++r) {
-        torch::Tensor held = part(residuals_[r][p]);
-        held += part(gradients[r][p]) + decay(p) * part(model_->parameters()[p].view({-1}));
+        torch::Tensor residual = part(residuals_[r][p]);
+        residual += part(gradients[r][p]) + decay(p) * part(model_->parameters()[p].view({-1}));
         if (!sent[c]) {
-          norms[c] += held.abs().mean().item<double>();
+          norms[c] += residual.abs().mean().item<double>();
           continue;
         }
-        part(arrived[p].mean) += held / ranks_;
-        held.zero_();
+        part(arrived[p].mean) += residual / ranks_;
+        residual.zero_();
       }
       if (!sent[c]) continue;
       part(arrived[p].steps).copy_(part(steps_[p]));
@@ -164,34 +168,34 @@ class Reference {
     return arrived;
   }
 
-  // A chunk that was sent since then has norm 0.
-  std::vector<double> known_norms(std::size_t behind) const {
-    std::vector<double> norms = norms_[norms_.size() - behind];
-    for (std::size_t c = 0; late_ && c < norms.size(); ++c) {
+  // Returns the newest known norms. If a chunk was sent after its norm was computed, the norm is 0.
+  std::vector<double> known_norms(std::size_t delay) const {
+    std::vector<double> norms = norms_[norms_.size() - delay];
+    for (std::size_t c = 0; double_buffering_ && c < norms.size(); ++c) {
       if (sent_[c]) norms[c] = 0;
     }
     return norms;
   }
 
-  void move(const std::vector<Arrived>& arrived) {
+  void apply(const std::vector<Arrived>& arrived) {
     for (std::size_t p = 0; p < arrived.size(); ++p) {
       const Arrived& own = arrived[p];
-      const torch::Tensor there = own.steps > 0;
+      const torch::Tensor has_arrived = own.steps > 0;
       torch::Tensor weights = model_->parameters()[p].view({-1});
       torch::Tensor change = own.decayed ? own.mean : own.mean + decay(p) * weights;
       if (rule_.eta > 0 && is_matrix(p)) {
-        last_[p] = torch::where(there, own.mean / own.steps, last_[p]);
+        latest_[p] = torch::where(has_arrived, own.mean / own.steps, latest_[p]);
         const double length = weights.norm().item<double>();
         change = change * rule_.eta * length /
-                 (last_[p].norm().item<double>() + decay(p) * length + kEpsilon);
+                 (latest_[p].norm().item<double>() + decay(p) * length + kEpsilon);
       }
       const bool folded = rule_.mode == LearningRateMode::Folded;
       if (folded) change = change * kRate;
       const torch::Tensor velocity = kMomentum * velocities_[p] + change;
-      torch::Tensor by = rule_.nesterov ? change + kMomentum * velocity : velocity;
-      if (!folded) by = by * kRate;
-      velocities_[p] = torch::where(there, velocity, velocities_[p]);
-      weights.copy_(torch::where(there, weights - by, weights));
+      torch::Tensor update = rule_.nesterov ? change + kMomentum * velocity : velocity;
+      if (!folded) update = update * kRate;
+      velocities_[p] = torch::where(has_arrived, velocity, velocities_[p]);
+      weights.copy_(torch::where(has_arrived, weights - update, weights));
     }
   }
 
@@ -215,16 +219,16 @@ class Reference {
   int ranks_;
   double sparsity_;
   Rule rule_;
-  bool late_;
+  bool double_buffering_;
   torch::nn::Sequential model_;
   std::vector<torch::Tensor> velocities_;
-  std::vector<torch::Tensor> last_;                    // the mean of the last step
-  std::vector<torch::Tensor> steps_;                   // in the residual, by element
+  std::vector<torch::Tensor> latest_;  // the latest received mean, divided by its steps
+  std::vector<torch::Tensor> steps_;   // number of steps in the residual, by element
   std::vector<std::vector<torch::Tensor>> residuals_;  // by rank and parameter
   std::vector<Chunk> chunks_;
   std::vector<std::vector<double>> norms_;  // by step and chunk
-  std::vector<bool> sent_;                  // in the last step, by chunk
-  std::vector<Arrived> waiting_;
+  std::vector<bool> sent_;                  // by chunk, in the last step
+  std::vector<Arrived> pending_;
 };
 
 std::unique_ptr<MomentumOptimizer> optimizer_of(const torch::nn::Sequential& model,
@@ -259,16 +263,17 @@ double distance(const torch::nn::Sequential& ours, const torch::nn::Sequential& 
   return std::sqrt(squares / norm);
 }
 
-void expect_what_the_rule_says(int ranks, double sparsity, const Rule& rule, bool late) {
-  Reference reference{ranks, sparsity, rule, late};
+void expect_reference_weights(int ranks, double sparsity, const Rule& rule, bool double_buffering) {
+  Reference reference{ranks, sparsity, rule, double_buffering};
   for (int step = 0; step < kSteps; ++step) reference.step(step);
   reference.flush();
   libtorch::run_torch_ranks(ranks, [&](Communicator& comm) {
     torch::nn::Sequential model = network();
-    DataParallel parallel{
-        *model,
-        comm,
-        {.theta = 64, .double_buffering = late, .sparse = {.sparsity = sparsity, .chunk = kChunk}}};
+    DataParallel parallel{*model,
+                          comm,
+                          {.theta = 64,
+                           .double_buffering = double_buffering,
+                           .sparse = {.sparsity = sparsity, .chunk = kChunk}}};
     const std::unique_ptr<MomentumOptimizer> optimizer = optimizer_of(model, rule);
     parallel.attach(*optimizer);
     for (int step = 0; step < kSteps; ++step) {
@@ -279,29 +284,30 @@ void expect_what_the_rule_says(int ranks, double sparsity, const Rule& rule, boo
     }
     if (!parallel.flush().empty) optimizer->step();
     EXPECT_LT(distance(model, reference.model()), 1e-5)
-        << rule.name << (late ? ", late, " : ", ") << ranks << " ranks, " << sparsity;
+        << rule.name << (double_buffering ? ", double buffering, " : ", ") << ranks << " ranks, "
+        << sparsity;
   });
 }
 
 TEST(SparseTraining, MatchesANaiveImplementation) {
   for (const Rule& rule : kRules) {
-    for (const bool late : {false, true}) {
+    for (const bool double_buffering : {false, true}) {
       for (const int ranks : {1, 2, 3}) {
         for (const double sparsity : {0.3, 0.6, 0.85})
-          expect_what_the_rule_says(ranks, sparsity, rule, late);
+          expect_reference_weights(ranks, sparsity, rule, double_buffering);
       }
     }
   }
 }
 
-TEST(SparseTraining, NeedsAnOptimizerThatFollows) {
+TEST(SparseTraining, NeedsAnAttachedOptimizer) {
   libtorch::run_torch_ranks(2, [](Communicator& comm) {
     torch::nn::Sequential model = network();
     DataParallel parallel{*model, comm, {.sparse = {.sparsity = 0.5}}};
     loss(model, comm.rank(), 0).backward();
     try {
       parallel.finish();
-      FAIL() << "it went on without";
+      FAIL() << "finish() succeeded without an optimizer";
     } catch (const Error& error) {
       EXPECT_NE(std::string{error.what()}.find("sluice::Sgd or sluice::Lars"), std::string::npos);
     }

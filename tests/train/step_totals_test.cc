@@ -59,7 +59,7 @@ TEST(TotalsExchange, SumsEveryStepOfEveryRankOnce) {
   }
 }
 
-// Otherwise one rank could end while the others wait for it.
+// If the steps differed, one rank could end while the others wait for it.
 TEST(TotalsExchange, ReturnsSumsAtTheSameStepsAtAllRanks) {
   for (const double seconds : {1e-4, 0.03, 2.0}) {
     const auto received = run_steps(3, 300, seconds);
@@ -72,7 +72,7 @@ TEST(TotalsExchange, ReturnsSumsAtTheSameStepsAtAllRanks) {
 TEST(TotalsExchange, SendsRarelyWithQuickStepsAndAtOnceWithSlowOnes) {
   EXPECT_LT(run_steps(2, 300, 1e-3)[0].at.size(), 10U);
   const auto slow = run_steps(2, 10, 2.0);
-  // From the step on that tells the ranks that steps are slow.
+  // After the first sum the ranks know that steps are slow; then a sum arrives at every step.
   EXPECT_EQ(slow[0].at, (std::vector<int>{1, 2, 3, 4, 5, 6, 7, 8, 9}));
 }
 

@@ -19,7 +19,8 @@ struct TinyData {
   int side = 28;
 };
 
-// The class is the position of a bright band, under noise. An image is a function of its number.
+// Noisy images with a bright band; the class is the position of the band. An image is a function of
+// its number.
 data::Data tiny_data(const TinyData& wanted = {});
 
 // lenet on tiny_data(), batch 8 for each rank, two epochs; one rank takes 12 steps in an epoch.
@@ -51,9 +52,9 @@ struct TinyRun {
   std::vector<std::atomic<int>>* stops = nullptr;  // by rank
 };
 
-// The results of all ranks.
+// Returns the results of all ranks.
 std::vector<Result<TrainingSummary>> try_tiny(const TinyRun& run);
-// The result of rank 0. Fails the test unless all ranks succeed.
+// Returns the result of rank 0. Fails the test unless all ranks succeed.
 TrainingSummary train_tiny(const TinyRun& run);
 
 }  // namespace sluice::train

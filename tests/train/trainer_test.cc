@@ -57,7 +57,7 @@ TEST(Trainer, TwoRanksLearnAndReportTheRun) {
   EXPECT_FALSE(events.steps.empty());
 }
 
-// A step has the same samples, on any number of ranks.
+// A step has the same samples on any number of ranks.
 TEST(Trainer, OneRankAndTwoWithTheSameGlobalBatchTrainAlike) {
   TrainerOptions options{.recipe = tiny_recipe()};
   options.recipe.batch = 16;
@@ -70,7 +70,7 @@ TEST(Trainer, OneRankAndTwoWithTheSameGlobalBatchTrainAlike) {
   ASSERT_TRUE(one.last && two.last && accumulated.last);
   EXPECT_EQ(one.steps, two.steps);
   EXPECT_EQ(one.steps, accumulated.steps);
-  // The order of sums differs: f32 rounding over 12 steps.
+  // Sums have another order; the tolerance covers f32 rounding over 12 steps.
   EXPECT_NEAR(one.last->loss, two.last->loss, 1e-4 * one.last->loss);
   EXPECT_NEAR(one.last->loss, accumulated.last->loss, 1e-4 * one.last->loss);
   EXPECT_NEAR(one.loss, two.loss, 1e-4 * one.loss);

@@ -81,8 +81,8 @@ struct PackedType {
 //  pack(), commit(), expand()  into separate memory, narrowed or not. Gradient and r do not change
 //                              until commit(), which is not called for a skipped step.
 //
-// Gradients without chunks are not handled here. Thread-safety: none of its own; different
-// gradients are independent.
+// Gradients without chunks are not handled here. Thread-safety: threads may work on different
+// gradients at the same time.
 class Residual {
  public:
   // `chunks` must outlive it.

@@ -95,9 +95,9 @@ struct MomentumOptimizer::Impl {
 
   // Sets the scale of every update, or replaces its gradient.
   virtual void scale() {}
-  // Adds the state besides velocities.
+  // Adds the state of the subclass: everything besides velocities.
   virtual void add_state(libtorch::NamedTensors& /*to*/) const {}
-  // Reads what add_state() added. REQUIRES: velocities has an entry a parameter.
+  // Reads what add_state() added. REQUIRES: `velocities` has one entry per parameter.
   virtual void load(torch::serialize::InputArchive& /*archive*/) {}
 
   std::vector<torch::Tensor> velocities;  // by parameter

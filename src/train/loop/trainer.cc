@@ -33,7 +33,7 @@ Status exception_status() {
   }
 }
 
-// Returns the result of `body`, or what it throws as a status.
+// Returns the result of `body`; if it throws, returns the exception as a status.
 template <class T>
 Result<T> guarded(const std::function<Result<T>()>& body) {
   try {

@@ -152,7 +152,7 @@ struct TrainingSummary {
 
   int ranks = 0;
   std::int64_t steps = 0;                // steps done, including those before a resume
-  double epochs = 0;                     // epochs done, likewise
+  double epochs = 0;                     // epochs done, including those before a resume
   double rate = 0;                       // learning rate of the last step
   double loss = 0;                       // mean over ranks and the last ten steps of this run
   std::optional<EvaluationReport> last;  // none: no evaluation

@@ -21,12 +21,12 @@ TEST_P(LarsForms, UpdateLikeTheReferenceWhileTheRateChanges) {
                   .weight_decay = 0.01,
                   .eta = 0.0025,
                   .eps = 1e-9,
-                  .rate_place = GetParam().place,
+                  .rate_place = GetParam().mode,
                   .momentum_correction = GetParam().correction}};
   const ReferenceRule rule{.momentum = 0.96,
                            .decay = 0.01,
                            .nesterov = GetParam().nesterov,
-                           .folded = GetParam().place == LearningRateMode::Folded,
+                           .folded = GetParam().mode == LearningRateMode::Folded,
                            .corrected = GetParam().correction,
                            .eta = 0.0025,
                            .eps = 1e-9};
@@ -70,7 +70,7 @@ TEST(Lars, ANormOfZeroGivesARatioOfOne) {
   EXPECT_TRUE(torch::allclose(still, before * (1 - 0.5 * 0.1)));
 }
 
-// With the kernels (f64) and with tensor operations (bf16, which has 8 bits of mantissa).
+// Tests the kernels with f64, and the tensor operations with bf16, which has 8 bits of mantissa.
 class LarsParts : public testing::TestWithParam<torch::ScalarType> {};
 
 TEST_P(LarsParts, TheNormUsesTheLatestValueOfEachPartForOneStep) {

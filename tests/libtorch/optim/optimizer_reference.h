@@ -1,4 +1,4 @@
-// optimizer_reference.h - Sgd and Lars as a few lines of arithmetic in f64.
+// optimizer_reference.h - Sgd and Lars in a few lines of arithmetic in f64.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -35,7 +35,7 @@ inline torch::Tensor gradient(const std::vector<std::int64_t>& shape, int step) 
   return numbers(shape, 10.0 + step);
 }
 
-// The state of one parameter in the reference; w and u have all its elements.
+// The state of one parameter in the reference: weights w and velocities u.
 struct Reference {
   std::vector<double> w;
   std::vector<double> u;
@@ -47,7 +47,7 @@ struct ReferenceRule {
   double decay = 0;
   bool nesterov = false;
   bool folded = false;
-  bool corrected = false;  // by rescaling the velocity, as Goyal et al. write it
+  bool corrected = false;  // rescales the velocity when the rate changes, as in Goyal et al.
   double eta = 0;          // 0: no LARS
   double eps = 0;
 };
@@ -72,8 +72,8 @@ inline void step_reference(Reference& r, const std::vector<double>& g, double lr
   for (std::size_t i = 0; i < g.size(); ++i) {
     const double d = s * (g[i] + rule.decay * r.w[i]);
     if (rule.folded) {
-      const double follow = rule.corrected && r.previous_rate > 0 ? lr / r.previous_rate : 1;
-      r.u[i] = rule.momentum * follow * r.u[i] + lr * d;
+      const double correction = rule.corrected && r.previous_rate > 0 ? lr / r.previous_rate : 1;
+      r.u[i] = rule.momentum * correction * r.u[i] + lr * d;
       r.w[i] -= rule.nesterov ? lr * d + rule.momentum * r.u[i] : r.u[i];
     } else {
       r.u[i] = rule.momentum * r.u[i] + d;
@@ -88,7 +88,7 @@ inline Reference reference_of(const torch::Tensor& tensor) {
   return {w, std::vector<double>(w.size(), 0.0)};
 }
 
-// Both use f64; the tolerance covers a few roundings per step in another order.
+// Both use f64. They round in another order; the tolerance covers a few roundings per step.
 inline void expect_near(const torch::Tensor& tensor, const Reference& reference,
                         double tolerance = 1e-13) {
   const std::vector<double> w = values_of(tensor);
@@ -100,7 +100,7 @@ inline void expect_near(const torch::Tensor& tensor, const Reference& reference,
 
 struct SgdForm {
   bool nesterov;
-  LearningRateMode place;
+  LearningRateMode mode;
   bool correction;
 };
 

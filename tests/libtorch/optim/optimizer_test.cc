@@ -22,12 +22,12 @@ TEST_P(SgdForms, UpdateLikeTheReferenceWhileTheRateChanges) {
                  .nesterov = GetParam().nesterov,
                  .weight_decay = 0.01,
                  .decay_one_dimensional = false,
-                 .rate_place = GetParam().place,
+                 .rate_place = GetParam().mode,
                  .momentum_correction = GetParam().correction}};
   const ReferenceRule rule{.momentum = 0.8,
                            .decay = 0.01,
                            .nesterov = GetParam().nesterov,
-                           .folded = GetParam().place == LearningRateMode::Folded,
+                           .folded = GetParam().mode == LearningRateMode::Folded,
                            .corrected = GetParam().correction};
   ReferenceRule bias_rule = rule;
   bias_rule.decay = 0;
@@ -110,14 +110,13 @@ TEST(Sgd, ZeroGradDropsTheGradientOrKeepsItsMemory) {
   EXPECT_FALSE(w.grad().defined());
 }
 
-// The bits do not depend on the strides of a tensor.
 TEST(Sgd, AllStridesGiveTheSameBits) {
   const std::vector<std::int64_t> shape{4, 3, 5, 2};
-  const auto moved = [&](torch::Tensor w, const auto& laid_out) {
+  const auto weights_after = [&](torch::Tensor w, const auto& with_layout) {
     w.requires_grad_();
     Sgd optimizer{{w}, {.nesterov = true, .weight_decay = 0.1}};
     for (int step = 0; step < 3; ++step) {
-      w.mutable_grad() = laid_out(gradient(shape, step).to(torch::kFloat32));
+      w.mutable_grad() = with_layout(gradient(shape, step).to(torch::kFloat32));
       optimizer.step();
     }
     return w.detach().contiguous();
@@ -127,10 +126,10 @@ TEST(Sgd, AllStridesGiveTheSameBits) {
     return t.contiguous(torch::MemoryFormat::ChannelsLast);
   };
   const torch::Tensor start = numbers(shape, 0, torch::kFloat32);
-  const torch::Tensor expected = moved(start.clone(), plain);
-  EXPECT_TRUE(torch::equal(moved(last(start).clone(), last), expected));
-  EXPECT_TRUE(torch::equal(moved(last(start).clone(), plain), expected));
-  EXPECT_TRUE(torch::equal(moved(start.clone(), last), expected));
+  const torch::Tensor expected = weights_after(start.clone(), plain);
+  EXPECT_TRUE(torch::equal(weights_after(last(start).clone(), last), expected));
+  EXPECT_TRUE(torch::equal(weights_after(last(start).clone(), plain), expected));
+  EXPECT_TRUE(torch::equal(weights_after(start.clone(), last), expected));
 }
 
 TEST(Sgd, DoesNotChangeTheRestOfALargerTensor) {
@@ -161,7 +160,7 @@ TEST(Sgd, UpdatesSixteenBitParametersToo) {
   expect_near(w, reference, 0.05);  // 8 bits of mantissa, a few roundings a step
 }
 
-// f64 with the kernels, bf16 with tensor operations.
+// Tests the kernels with f64, and the tensor operations with bf16.
 class PartialGradients : public testing::TestWithParam<torch::ScalarType> {};
 
 TEST_P(PartialGradients, UpdateOnlyTheirElements) {
@@ -179,12 +178,12 @@ TEST_P(PartialGradients, UpdateOnlyTheirElements) {
     w.mutable_grad() = gradient({10, 10}, number).to(GetParam());
     other.mutable_grad() = gradient({4, 4}, number).to(GetParam());
     const torch::Tensor others = other.detach().clone();
-    Reference moved = reference;
-    step_reference(moved, values_of(w.grad()), 0.1, rule);
+    Reference updated = reference;
+    step_reference(updated, values_of(w.grad()), 0.1, rule);
     for (const gradient::GradientPart& part : parts) {
       for (std::size_t i = part.first; i < part.first + part.count; ++i) {
-        reference.w[i] = moved.w[i];
-        reference.u[i] = moved.u[i];
+        reference.w[i] = updated.w[i];
+        reference.u[i] = updated.u[i];
       }
     }
     optimizer.step();
@@ -221,7 +220,7 @@ TEST(ReceivedGradient, IsNotDecayedAgain) {
   expect_near(w, reference);
 }
 
-TEST(ReceivedGradient, OfATensorWithGapsMustBeWhole) {
+TEST(ReceivedGradient, MustBeWholeIfTheTensorHasGaps) {
   torch::Tensor w = numbers({6, 8}, 0).slice(1, 2, 5).detach().requires_grad_();
   Sgd optimizer{{w}};
   const auto listed = std::make_shared<ListedGradients>();
@@ -235,7 +234,7 @@ TEST(ReceivedGradient, OfATensorWithGapsMustBeWhole) {
 TEST(MomentumOptimizer, GivesTheSameResultOnAGpu) {
   if (!torch::cuda::is_available()) GTEST_SKIP() << "no GPU, or a libtorch without CUDA";
   const std::vector<gradient::GradientPart> parts{{0, 10}, {20, 15}};
-  const auto moved = [&](torch::Device device, bool lars) {
+  const auto weights_after = [&](torch::Device device, bool lars) {
     torch::Tensor whole = numbers({9, 4}, 0).to(device).requires_grad_();
     torch::Tensor part = numbers({5, 7}, 1).to(device).requires_grad_();
     torch::Tensor bias = numbers({5}, 2).to(device).requires_grad_();
@@ -259,14 +258,15 @@ TEST(MomentumOptimizer, GivesTheSameResultOnAGpu) {
     return torch::cat({whole.detach().view({-1}), part.detach().view({-1}), bias.detach()}).cpu();
   };
   for (const bool lars : {false, true}) {
-    EXPECT_TRUE(torch::allclose(moved(torch::kCUDA, lars), moved(torch::kCPU, lars), 0, 1e-13))
+    EXPECT_TRUE(torch::allclose(weights_after(torch::kCUDA, lars), weights_after(torch::kCPU, lars),
+                                0, 1e-13))
         << lars;
   }
 }
 
 TEST(MomentumOptimizer, BitsDoNotDependOnTheNumberOfThreads) {
   const int threads = at::get_num_threads();
-  const auto moved = [](int count) {
+  const auto weights_after = [](int count) {
     at::set_num_threads(count);
     torch::Tensor w = parameter({600, 700}, 0, torch::kFloat32);
     torch::Tensor small = parameter({7, 3}, 0, torch::kFloat32);
@@ -278,7 +278,7 @@ TEST(MomentumOptimizer, BitsDoNotDependOnTheNumberOfThreads) {
     }
     return torch::cat({w.detach().view({-1}), small.detach().view({-1})});
   };
-  EXPECT_TRUE(torch::equal(moved(1), moved(3)));
+  EXPECT_TRUE(torch::equal(weights_after(1), weights_after(3)));
   at::set_num_threads(threads);
 }
 

@@ -1,5 +1,4 @@
 // Compares the warm-up with the paper's formulas, element by element in f64.
-#include "libtorch/optim/momentum_update.h"
 #include "sluice/torch/rmsprop_warm_up.h"
 
 #include <gtest/gtest.h>
@@ -11,6 +10,7 @@
 #include <sstream>
 #include <vector>
 
+#include "libtorch/optim/momentum_update.h"
 #include "sluice/status.h"
 #include "sluice/torch/sgd.h"
 
@@ -23,7 +23,8 @@ torch::Tensor numbers(const std::vector<std::int64_t>& shape, double phase) {
   return torch::arange(count, torch::kFloat64).mul(0.37).add(phase).sin().reshape(shape);
 }
 
-// In the paper's notation: D is the step, theta the weight. The slope is 1 / bp.
+// One weight in the paper's notation: theta is the weight, d the step, m the mean of squares. The
+// slope of a_sgd is 1 / bp.
 struct Paper {
   double theta;
   double m = 0;
@@ -68,14 +69,14 @@ TEST(RmspropWarmUp, UpdatesLikeThePaperWhileRateAndEpochChange) {
     for (std::size_t i = 0; i < bias_papers.size(); ++i)
       bias_papers[i].step(bias.grad()[static_cast<std::int64_t>(i)].item<double>(), epoch, rate, 0);
   }
-  // f64 in both; 60 steps with a few roundings each.
+  // Both compute in f64; the tolerance covers a few roundings in each of 60 steps.
   for (std::size_t i = 0; i < papers.size(); ++i)
     ASSERT_NEAR(w.view({-1})[static_cast<std::int64_t>(i)].item<double>(), papers[i].theta, 1e-12);
   for (std::size_t i = 0; i < bias_papers.size(); ++i)
     ASSERT_NEAR(bias[static_cast<std::int64_t>(i)].item<double>(), bias_papers[i].theta, 1e-12);
 }
 
-TEST(RmspropWarmUp, ThePartOfSgdRisesSmoothlyToOne) {
+TEST(RmspropWarmUp, TheWeightOfSgdRisesSmoothlyToOne) {
   const RmspropWarmUp optimizer{{torch::zeros({1})}};
   constexpr double kStep = 1e-4;
   double last = optimizer.sgd_part(0);
@@ -87,7 +88,7 @@ TEST(RmspropWarmUp, ThePartOfSgdRisesSmoothlyToOne) {
     ASSERT_LE(part, 1) << epoch;
     const double slope = (part - last) / kStep;
     if (epoch < 12.4) {
-      ASSERT_NEAR(slope, last_slope, 1e-3) << "no kink at " << epoch;
+      ASSERT_NEAR(slope, last_slope, 1e-3) << "there is a kink at " << epoch;
     }
     last = part;
     last_slope = slope;
