@@ -87,8 +87,7 @@ class SLUICE_API Reducer {
   // Whether any rank had gradient i in one of the steps that result(i) sums up.
   bool used(std::size_t i) const { return used_[i]; }
 
-  // The elements of gradient i that arrived, in order: all elements, or in a sparse step some
-  // chunks.
+  // The elements of gradient i that arrived, in order; in a sparse step not all of them.
   std::span<const GradientPart> received(std::size_t i) const {
     return sparse_.sparsity().received(i);
   }

@@ -4,8 +4,7 @@
 // libtorch adds a gradient to .grad in a node of the graph, AccumulateGrad; our hook runs right
 // afterwards. At that time .grad is either the parameter's slot in the reducer's pool, or, if
 // zero_grad() made it undefined, a tensor that libtorch allocated. The hook copies such a tensor
-// into the slot. In both cases .grad is the slot when the hook returns, and the reducer may send
-// it.
+// into the slot. In both cases .grad is the slot when the hook returns, so it may be sent.
 //
 // Slots are tensors over the pool's memory with the parameter's own strides, so nothing has to be
 // packed. They move when the reducer changes the order of its pool. With double buffering each
@@ -85,8 +84,7 @@ class ModelReducer {
     std::array<torch::Tensor, 2> slots = {};  // the slots used so far in this layout
     torch::Tensor own_grad = {};              // the slot that .grad was last set to
     // The version of own_grad as finish() handed it out, plus 1 for each backward() since. It
-    // equals the current version only if nothing but backward() has changed own_grad. None: no mean
-    // there.
+    // equals the current version only if nothing but backward() changed own_grad. None: no mean.
     std::optional<std::int64_t> mean_version = {};
     bool ready = false;          // in this step
     bool paused = false;         // it got a gradient while a NoSync object existed

@@ -15,8 +15,7 @@
 namespace sluice {
 namespace {
 
-// The statistics of a batch over all ranks. A layer shares them with the autograd graphs of its
-// calls.
+// The statistics of a batch over all ranks. A layer shares them with its autograd graphs.
 struct BatchStatistics {
   BatchStatistics(const Communicator& among, std::int64_t features)
       : communicator{among},

@@ -1,5 +1,4 @@
-// Measures the bytes that a reducer's steps put on the links between hosts, by the interfaces'
-// counters.
+// Measures the bytes between hosts in a reducer's steps, by the counters of network interfaces.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -102,8 +101,7 @@ TEST(Links, SparseStepsSendASixthOfDenseOnes) {
   auto cluster = box::ClusterBox::make({.hosts = 2, .mbit_per_s = 10'000});
   if (!cluster.ok()) GTEST_SKIP() << cluster.status().message();
   const double dense = sent_bytes(cluster.value(), {});
-  // Each of the two hosts sends as many bytes as the buffer has: half of it to reduce, half to
-  // distribute.
+  // Each of the two hosts sends the bytes of one buffer: half to reduce, half to distribute.
   EXPECT_NEAR(dense / bytes_of(gradients()), 1, 0.01);
   const double sparse = sent_bytes(cluster.value(), {.sparse = {.sparsity = 0.85}});
   RecordProperty("sparse_of_dense", base::format("{:.4f}", sparse / dense));

@@ -1,8 +1,7 @@
 // model.h - synthetic gradients of a training, and a naive computation of their means.
 //
-// The value of every (rank, step, gradient, element) is different. The reference adds rank 0 + rank
-// 1 +
-// ..., as `direct` does, so results can be compared bit for bit.
+// Every (rank, step, gradient, element) has a different value. The reference adds the ranks in
+// order, as `direct` does, so results can be compared bit for bit.
 #pragma once
 
 #include <cstddef>

@@ -17,8 +17,7 @@ bool spans_nodes() {
   return nodes[0] != -nodes[1];
 }
 
-// The reference narrows only if `force_wire` is set. Between nodes the reducer narrows also without
-// it.
+// Between nodes the reducer narrows even without `force_wire`; the reference needs `force_wire`.
 void expect_means(GradientOptions options) {
   const ToyModel model = mixed_model();
   options.algorithm = "direct";

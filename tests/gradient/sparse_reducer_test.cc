@@ -28,8 +28,7 @@ void set_decays(Reducer& reducer, const std::vector<std::vector<float>>& weights
   for (std::size_t i = 0; i < weights.size(); ++i) reducer.set_decay(i, weights[i].data(), decay);
 }
 
-// Gradients with chunks have the bits of the naive computation, other gradients those of a dense
-// step.
+// Gradients with chunks have the bits of the naive model, other gradients those of a dense step.
 void expect_step(Reducer& reducer, const ToyModel& model, const NaiveSparse::StepResult& expected,
                  const std::vector<Bytes>& dense) {
   for (std::size_t i = 0; i < model.size(); ++i) {
@@ -290,8 +289,8 @@ TEST(SparseReducer, GivesAllRanksTheSameBits) {
   }
 }
 
-// In step 5 rank 1 has a value that is not finite. Its chunk may be sent or not: no rank uses that
-// step.
+// In step 5 rank 1 has a value that is not finite. Whether its chunk is sent or not, no rank uses
+// the step.
 void expect_skipped(GradientOptions options, double value, std::size_t element) {
   ToyModel model = sparse_model();
   model.replacements.push_back(

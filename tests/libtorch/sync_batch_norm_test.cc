@@ -58,8 +58,7 @@ double distance(const Tensor& ours, const Tensor& theirs) {
   return (ours - theirs).to(torch::kDouble).norm().item<double>() / std::max(norm, 1e-300);
 }
 
-// Compares the ranks' results on their parts of several batches with BatchNorm on the whole
-// batches.
+// Compares the ranks' results on parts of several batches with BatchNorm on the whole batches.
 template <class Plain>
 void expect_as_one(int ranks, const BatchNormOptions& options, std::vector<std::int64_t> shape,
                    torch::ScalarType type, torch::MemoryFormat format) {

@@ -1,5 +1,4 @@
-// Loads a checkpoint that version 0.1 wrote, tests/train/checkpoint-v1. Later versions must load
-// it, too.
+// Loads tests/train/checkpoint-v1, which version 0.1 wrote. Later versions must load it, too.
 #include <gtest/gtest.h>
 
 #include <fstream>

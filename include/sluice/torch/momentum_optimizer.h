@@ -35,8 +35,7 @@ class SLUICE_API MomentumOptimizer : public torch::optim::Optimizer {
   ~MomentumOptimizer() override;
 
   torch::Tensor step(LossClosure closure = nullptr) override;
-  // Behaves the same with every version of libtorch. Undefined gradients are faster than zeroed
-  // ones.
+  // Behaves the same with every version of libtorch. Resetting gradients is faster than zeroing.
   void zero_grad(bool set_to_none = true);
 
   // Sets the learning rate of all groups.
@@ -47,8 +46,7 @@ class SLUICE_API MomentumOptimizer : public torch::optim::Optimizer {
   const std::vector<torch::Tensor>& velocities();
 
   // The tensors that save() writes, by name: all state besides weights and learning rate.
-  // Velocities are not copied, so later steps change them. Parameters that were never updated have
-  // zeros.
+  // Velocities are not copied, so later steps change them; they are zero before the first update.
   std::vector<std::pair<std::string, torch::Tensor>> state_tensors() const;
   void save(torch::serialize::OutputArchive& archive) const final;
   void load(torch::serialize::InputArchive& archive) final;

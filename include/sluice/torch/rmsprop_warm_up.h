@@ -43,8 +43,7 @@ class SLUICE_API RmspropWarmUp final : public MomentumOptimizer {
   explicit RmspropWarmUp(std::vector<torch::Tensor> parameters,
                          const RmspropWarmUpOptions& options = {});
 
-  // Sets the epoch of the next steps, which may be a fraction; 0 at first. save() does not write
-  // it.
+  // Sets the epoch of the next steps, also fractions; 0 at first. save() does not write it.
   void set_epoch(double epoch);
 
   // Returns a at an epoch.

@@ -16,8 +16,7 @@ float mean_of(double sum, std::size_t count) {
   return static_cast<float>(sum / static_cast<double>(count));
 }
 
-// The sum of these values is not finite. Returns at least 1, because finite values may have an
-// infinite sum.
+// REQUIRES: the sum is not finite. Returns at least 1: finite values may have an infinite sum.
 std::uint64_t not_finite(const float* from, std::size_t count) {
   return std::max<std::uint64_t>(1, kernels::count_not_finite(DataType::F32, from, count));
 }

@@ -2,8 +2,7 @@
 //
 // If no step can be skipped, load() packs to the front of the bucket's part of the pool and updates
 // the residual. Otherwise load() packs into separate memory, and pool and residual stay unchanged
-// until deliver(). In both cases the gradients end up with the mean in the sent chunks, and zero
-// elsewhere.
+// until deliver(). In both cases the gradients are then the mean in the sent chunks, else zero.
 #pragma once
 
 #include <cstddef>

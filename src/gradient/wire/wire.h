@@ -1,5 +1,4 @@
-// wire.h - the types and scales in which the gradients of a step are sent, and the effect of an
-// overflow.
+// wire.h - the type and scale in which gradients are sent, and the effect of an overflow.
 //
 // f32 gradients are sent as f16 or bf16 if the options ask for it and either the ranks are on
 // several nodes or `force_wire` is set. All other gradients are sent unchanged. Narrowed gradients
@@ -112,8 +111,7 @@ struct OverflowCounts {
   bool operator==(const OverflowCounts&) const = default;
 };
 
-// The first gradient whose sum over the ranks is not finite, for each way of sending; the same at
-// every rank.
+// The first gradient whose sum is not finite, for each way of sending; the same at every rank.
 struct OverflowedSums {
   std::size_t on_wire = kNoGradient;  // sent in the wire type
   std::size_t in_pool = kNoGradient;  // sent unchanged

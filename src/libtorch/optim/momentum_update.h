@@ -58,8 +58,7 @@ struct MomentumRule {
   }
 };
 
-// The defaults() of a MomentumOptimizer. Each parameter group gets a clone of the GroupOptions
-// part.
+// The defaults() of a MomentumOptimizer. Parameter groups get clones of the GroupOptions part.
 struct MomentumOptions final : GroupOptions {
   MomentumOptions(double lr, const MomentumRule& its_rule) : GroupOptions{lr}, rule{its_rule} {}
   MomentumRule rule;

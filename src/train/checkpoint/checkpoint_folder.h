@@ -40,8 +40,7 @@ struct NewestCheckpoint {
 NewestCheckpoint newest_checkpoint(const std::filesystem::path& folder);
 
 // Keeps the newest `keep` complete checkpoints, the one with the highest accuracy (of equal ones
-// the oldest), and all that are newer than the newest complete one. Removes all others. Reads only
-// headers.
+// the oldest), and all newer than the newest complete one. Removes all others. Reads only headers.
 void prune_checkpoints(const std::filesystem::path& folder, int keep);
 
 // Reads the file of a rank. A file that does not belong to `common` is an error.

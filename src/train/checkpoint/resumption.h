@@ -1,5 +1,4 @@
-// resumption.h - starts a training from a checkpoint of the same run, or from the weights of
-// another.
+// resumption.h - starts a training from a checkpoint of its run, or from the weights of another.
 #pragma once
 
 #include <cstdint>

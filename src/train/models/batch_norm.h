@@ -39,8 +39,7 @@ class BatchNormImpl final
 };
 TORCH_MODULE(BatchNorm);
 
-// These functions apply to every batch norm in `network`. `group` must not be used for anything
-// else.
+// These functions apply to every batch norm in `network`. Nothing else may use `group`.
 void synchronise_batch_norms(torch::nn::Module& network, const Communicator& group);
 void keep_last_batches(torch::nn::Module& network);
 double seconds_waited(const torch::nn::Module& network);

@@ -19,8 +19,7 @@ std::shared_ptr<Model> make_resnet20(const recipe::ModelInput& input);
 std::shared_ptr<Model> make_resnet(const recipe::ModelInput& input, std::array<int, 4> blocks,
                                    bool bottleneck);
 
-// The scale of the last batch norm in each residual block, for zero_init_last_gamma; empty for
-// other networks.
+// The scale of the last batch norm in each residual block; empty for networks without such blocks.
 std::vector<torch::Tensor> last_gammas(const Model& model);
 
 struct ConvolutionWindow {

@@ -22,8 +22,7 @@ class Metrics {
   // resumed run takes these steps again.
   static Result<Metrics> open(const std::filesystem::path& path, std::int64_t step);
 
-  // Leaves out reports so that at most about 500 lines are written while the elapsed time grows
-  // tenfold.
+  // Leaves out reports: while the elapsed time grows tenfold, it writes at most about 500 lines.
   void write(const StepReport& report);
   void write(const EvaluationReport& report);
   // Is an error if a line could not be written.

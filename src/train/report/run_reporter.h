@@ -1,5 +1,4 @@
-// run_reporter.h - reports the progress of a run to the caller's TrainingEvents and in the run
-// folder.
+// run_reporter.h - reports the progress of a run to TrainingEvents and in the run folder.
 //
 // run.json has settings, versions, commit, data and class names from the first step on; at the end
 // of the run the summary is added. metrics.h describes metrics.jsonl. Only the reporter of rank 0
