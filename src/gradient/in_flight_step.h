@@ -14,7 +14,7 @@
 
 namespace sluice::gradient {
 
-// The buckets of a step, made anew for every step that sends other gradient chunks. Theta counts
+// The buckets of a step, rebuilt for every step that sends other gradient chunks. Theta counts
 // the bytes that are sent, so sparse steps have fewer buckets, each of more gradients. It allocates
 // nothing in the steady state. Thread-safety: one thread at a time. REQUIRES: set_dense() and
 // set_sparse() are not called while its buckets are in flight.

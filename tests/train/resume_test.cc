@@ -110,12 +110,12 @@ TEST(Resume, KeepsTheGlobalBatchOnAnotherNumberOfRanks) {
   EXPECT_EQ(train_tiny(run).start_up.global_batch, 16);
   run.options.step_limit = 0;
   run.ranks = 4;
-  const TrainingSummary dealt_anew = train_tiny(run);
-  EXPECT_EQ(dealt_anew.start_up.global_batch, 16);
-  EXPECT_EQ(dealt_anew.steps, uninterrupted.steps);
-  ASSERT_TRUE(uninterrupted.last && dealt_anew.last);
+  const TrainingSummary resumed = train_tiny(run);
+  EXPECT_EQ(resumed.start_up.global_batch, 16);
+  EXPECT_EQ(resumed.steps, uninterrupted.steps);
+  ASSERT_TRUE(uninterrupted.last && resumed.last);
   // Not the same bits, because sums have another order.
-  EXPECT_NEAR(dealt_anew.last->loss, uninterrupted.last->loss, 1e-4 * uninterrupted.last->loss);
+  EXPECT_NEAR(resumed.last->loss, uninterrupted.last->loss, 1e-4 * uninterrupted.last->loss);
 }
 
 TEST(Resume, RefusesSettingsThatWouldChangeStepsAlreadyTaken) {
