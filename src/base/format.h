@@ -49,7 +49,7 @@ std::string join(const Range& range, std::string_view separator) {
   for (bool first = true; const auto& element : range) {
     if (!first) joined += separator;
     first = false;
-    joined += format("{}", element);
+    joined += base::format("{}", element);  // qualified: C++20 has std::format
   }
   return joined;
 }
