@@ -52,7 +52,7 @@ TEST(PublicSimulate, AllReducesEqualTheCommands) {
       ["rows"];
   ASSERT_EQ(times.size(), rows.size());
   for (std::size_t i = 0; i < times.size(); ++i) {
-    EXPECT_EQ(times[i].algorithm, rows[i]["algorithm"]);
+    EXPECT_EQ(times[i].algorithm, rows[i]["algorithm"].get<std::string>());
     EXPECT_DOUBLE_EQ(times[i].seconds * 1e6, rows[i]["simulated_us"].get<double>());
   }
 }
