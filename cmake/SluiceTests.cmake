@@ -6,12 +6,18 @@
 #   sluice_add_fuzzer(parse SOURCES parse_fuzz.cc)     # replays corpus/parse; with clang also a fuzzer
 #
 # Sources may include internal headers ("schedule/event_graph.h") and those of tests ("tests/mutation/mutants.h").
-# Two macros are defined: SLUICE_COMMAND is the built command, SLUICE_SOURCE_DIR the checkout.
+# Three macros are defined: SLUICE_COMMAND is the built command, SLUICE_SOURCE_DIR the checkout, and SLUICE_SLOWDOWN
+# the factor for the deadlines of this build.
+
+# Sanitized code is about ten times slower.
+if(SLUICE_SANITIZE)
+  set(SLUICE_SLOWDOWN 10)
+else()
+  set(SLUICE_SLOWDOWN 1)
+endif()
 
 function(sluice_set_deadline name seconds)
-  if(SLUICE_SANITIZE)
-    math(EXPR seconds "${seconds} * 10") # sanitized code is about ten times slower
-  endif()
+  math(EXPR seconds "${seconds} * ${SLUICE_SLOWDOWN}")
   set_tests_properties(${name} PROPERTIES TIMEOUT ${seconds})
 endfunction()
 
@@ -19,7 +25,8 @@ function(sluice_test_target target)
   target_link_libraries(${target} PRIVATE sluice_build sluice_simulate_static)
   target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}")
   target_compile_definitions(${target} PRIVATE SLUICE_COMMAND="$<TARGET_FILE:sluice_cli>"
-                                               SLUICE_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+                                               SLUICE_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
+                                               SLUICE_SLOWDOWN=${SLUICE_SLOWDOWN})
 endfunction()
 
 function(sluice_add_test name)

@@ -40,8 +40,8 @@ inline Outcome shell(std::string line, int deadline_s = 60) {
     at += variable ? word.size() : std::string{SLUICE_COMMAND}.size();
   }
   std::ofstream{script} << line << "\n";
-  const std::string command =
-      "timeout " + std::to_string(deadline_s) + " bash " + script + " >" + out + " 2>" + err;
+  const std::string command = "timeout " + std::to_string(deadline_s * SLUICE_SLOWDOWN) + " bash " +
+                              script + " >" + out + " 2>" + err;
   const int status = std::system(command.c_str());  // NOLINT: the tests' own lines
   Outcome outcome{WIFEXITED(status) ? WEXITSTATUS(status) : -1, read_all(out), read_all(err)};
   for (const std::string& file : {out, err, script}) std::remove(file.c_str());

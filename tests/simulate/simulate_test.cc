@@ -111,8 +111,8 @@ TEST(PublicSimulate, BadInputIsAnError) {
             "bytes must be at least 1, not 0");
   EXPECT_EQ(simulate_all_reduce({.cluster = "abci", .ranks = 0, .bytes = 1}).status().message(),
             "ranks must be from 1 to 8192, not 0");
-  EXPECT_EQ(simulate_training({.cluster = "abci", .recipe = "sony-22s"}).status().message(),
-            "there is no recipe and no file \"sony-22s\": did you mean sony-224s?");
+  EXPECT_EQ(simulate_training({.cluster = "abci", .recipe = "sony-24s"}).status().message(),
+            "there is no recipe and no file \"sony-24s\": did you mean sony-224s?");
   EXPECT_EQ(simulate_training({.cluster = "abci", .recipe = "sony-224s"}).status().message(),
             "cluster abci has several speeds for f16 resnet50: choose a framework from mxnet, "
             "nnl-1, nnl-2");
