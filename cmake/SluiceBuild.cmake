@@ -5,9 +5,14 @@ target_include_directories(sluice_build INTERFACE "${PROJECT_SOURCE_DIR}/include
                                                   "${PROJECT_SOURCE_DIR}/src")
 target_include_directories(sluice_build SYSTEM INTERFACE "${SLUICE_TOMLPLUSPLUS_INCLUDE}"
                                                          "${SLUICE_XXHASH_INCLUDE}")
-target_include_directories(
-  sluice_build SYSTEM
-  INTERFACE $<TARGET_PROPERTY:fmt::fmt-header-only,INTERFACE_INCLUDE_DIRECTORIES>)
+# libtorch 2 has the headers of another {fmt} beside its own. A folder with nothing but our {fmt}, before
+# libtorch's folders, gives all sources the same one.
+get_target_property(fmt_include fmt::fmt-header-only INTERFACE_INCLUDE_DIRECTORIES)
+list(GET fmt_include 0 fmt_include)
+file(MAKE_DIRECTORY "${PROJECT_BINARY_DIR}/fmt-include")
+file(CREATE_LINK "${fmt_include}/fmt" "${PROJECT_BINARY_DIR}/fmt-include/fmt" SYMBOLIC)
+target_include_directories(sluice_build SYSTEM BEFORE
+                           INTERFACE "${PROJECT_BINARY_DIR}/fmt-include")
 target_compile_definitions(sluice_build INTERFACE XXH_INLINE_ALL)
 target_link_libraries(sluice_build INTERFACE nlohmann_json::nlohmann_json CLI11::CLI11)
 # A fused multiply-add rounds once instead of twice. Machines with and without that instruction would

@@ -4,11 +4,7 @@
 // that formats text includes little and generates almost no code.
 #pragma once
 
-#if __has_include(<fmt/base.h>)
-#include <fmt/base.h>
-#else
 #include <fmt/core.h>
-#endif
 
 #include <cstdio>
 #include <string>
