@@ -4,7 +4,7 @@
 // usage or input; main() prints its message and exits with kExitUsage.
 #pragma once
 
-#include <CLI/CLI.hpp>
+#include "cli/command_line.h"
 
 namespace sluice::cli {
 
@@ -13,15 +13,16 @@ inline constexpr int kExitNo = 1;       // the command ran, and the answer is no
 inline constexpr int kExitUsage = 2;    // wrong usage or input
 inline constexpr int kExitMachine = 3;  // a peer or the machine failed
 
-// Each function adds one command to the app. The command stores its exit status when it has run.
-void add_train(CLI::App& app, int& exit_status);
-void add_verify(CLI::App& app, int& exit_status);
-void add_explain(CLI::App& app, int& exit_status);
-void add_simulate(CLI::App& app, int& exit_status);
-void add_reproduce(CLI::App& app, int& exit_status);
-void add_launch(CLI::App& app, int& exit_status);
-void add_bench(CLI::App& app, int& exit_status);
-void add_data(CLI::App& app, int& exit_status);
-void add_doctor(CLI::App& app, int& exit_status);
+// Each function adds one command to the program. The command stores its exit status when it has
+// run.
+void add_train(CommandLine& program, int& exit_status);
+void add_verify(CommandLine& program, int& exit_status);
+void add_explain(CommandLine& program, int& exit_status);
+void add_simulate(CommandLine& program, int& exit_status);
+void add_reproduce(CommandLine& program, int& exit_status);
+void add_launch(CommandLine& program, int& exit_status);
+void add_bench(CommandLine& program, int& exit_status);
+void add_data(CommandLine& program, int& exit_status);
+void add_doctor(CommandLine& program, int& exit_status);
 
 }  // namespace sluice::cli

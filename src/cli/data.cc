@@ -126,12 +126,12 @@ int run(const Options& options) {
 
 }  // namespace
 
-void add_data(CLI::App& app, int& exit_status) {
-  CLI::App* const command = app.add_subcommand("data", "Prepare images for training");
-  command->require_subcommand(1);
+void add_data(CommandLine& program, int& exit_status) {
+  CommandLine* const command = program.add_subcommand("data", "Prepare images for training");
+  command->require_subcommand();
   command->footer("Example:\n  sluice data pack --help");
   auto options = std::make_shared<Options>();
-  CLI::App* const pack =
+  CommandLine* const pack =
       command->add_subcommand("pack", "Write images as one file, for fast training");
   pack->add_option("SRC", options->source,
                    "A folder with train/ and val/ or test/, or data as in train --data")
@@ -139,12 +139,12 @@ void add_data(CLI::App& app, int& exit_status) {
   pack->add_option("OUT", options->file, "The file to write")->required();
   pack->add_option("--resize", options->resize,
                    "Resize larger images so that the shorter side has this many pixels")
-      ->check(CLI::Range(8, 65536));
+      ->range(8, 65536);
   pack->add_flag("--raw", options->raw,
                  "Store pixels instead of JPEG: a larger file that is faster to read");
   pack->add_option("--threads", options->threads,
                    "Number of decoding threads (default: one per core)")
-      ->check(CLI::Range(1, 1024));
+      ->range(1, 1024);
   pack->add_flag("--json", options->json, "Print one JSON document");
   pack->footer(
       "Examples:\n"

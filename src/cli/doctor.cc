@@ -132,9 +132,10 @@ void run(bool json) {
 
 }  // namespace
 
-void add_doctor(CLI::App& app, int& exit_status) {
+void add_doctor(CommandLine& program, int& exit_status) {
   auto json = std::make_shared<bool>(false);
-  CLI::App* const command = app.add_subcommand("doctor", "List what Sluice found on this machine");
+  CommandLine* const command =
+      program.add_subcommand("doctor", "List what Sluice found on this machine");
   command->add_flag("--json", *json, "Print one JSON document");
   command->footer(
       "Each line is 'yes' or 'no', a part, and what it is for or how to install it.\n"

@@ -113,9 +113,9 @@ int run(const Options& options) {
 
 }  // namespace
 
-void add_launch(CLI::App& app, int& exit_status) {
+void add_launch(CommandLine& program, int& exit_status) {
   auto options = std::make_shared<Options>();
-  CLI::App* const command = app.add_subcommand(
+  CommandLine* const command = program.add_subcommand(
       "launch", "Start the ranks of a program on this machine or on several machines");
   command
       ->add_option(

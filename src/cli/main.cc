@@ -13,42 +13,42 @@
 #include "sluice/status.h"
 #include "sluice/version.h"
 
+namespace sluice::cli {
 namespace {
 
 int fail(const std::string& sentence) {
-  sluice::base::print(stderr, "sluice: {}\n", sentence);
-  return sluice::cli::kExitUsage;
+  base::print(stderr, "sluice: {}\n", sentence);
+  return kExitUsage;
 }
 
-// CLI11 only says that a word was not expected; this suggests the command that was meant.
-std::string usage_error(const CLI::App& app, const CLI::ParseError& error, int argc, char** argv) {
-  const auto commands = app.get_subcommands([](const CLI::App*) { return true; });
-  std::vector<std::string> held;
-  for (const CLI::App* command : commands) held.push_back(command->get_name());
-  const std::vector<std::string_view> names(held.begin(), held.end());
+// The error only says that a word was not expected; this suggests the command that was meant.
+std::string usage_error(const CommandLine& program, const UsageError& error, int argc,
+                        char** argv) {
+  const std::vector<std::string> commands = program.subcommands();
+  const std::vector<std::string_view> names(commands.begin(), commands.end());
   const std::string first = argc > 1 ? argv[1] : "";
   const bool known = std::find(names.begin(), names.end(), first) != names.end();
   if (!known && !first.empty() && first[0] != '-') {
-    const std::string_view nearest = sluice::base::nearest_name(first, names);
-    return sluice::base::format(
-        "there is no command {}: {}", sluice::base::quote(first),
-        nearest.empty() ? sluice::base::format("choose from {}", sluice::base::join(names, ", "))
-                        : sluice::base::format("did you mean {}?", nearest));
+    const std::string_view nearest = base::nearest_name(first, names);
+    return base::format("there is no command {}: {}", base::quote(first),
+                        nearest.empty() ? base::format("choose from {}", base::join(names, ", "))
+                                        : base::format("did you mean {}?", nearest));
   }
-  return sluice::base::format("{} (sluice{}{} --help shows examples)", error.what(),
-                              known ? " " : "", known ? first : "");
+  return base::format("{} (sluice{}{} --help shows examples)", error.what(), known ? " " : "",
+                      known ? first : "");
 }
 
 }  // namespace
+}  // namespace sluice::cli
 
 int main(int argc, char** argv) {
-  CLI::App app{
+  sluice::cli::CommandLine program{
       "Sluice trains neural networks data-parallel. It proves its collective algorithms correct,\n"
       "predicts their cost, and explains its choice.",
       "sluice"};
-  app.set_version_flag("--version", "sluice " SLUICE_VERSION);
-  app.require_subcommand(1);
-  app.footer(
+  program.set_version("sluice " SLUICE_VERSION);
+  program.require_subcommand();
+  program.footer(
       "Examples:\n"
       "  sluice train                             train the built-in demo on this machine\n"
       "  sluice bench allreduce                   measure all-reduces on this machine\n"
@@ -59,24 +59,22 @@ int main(int argc, char** argv) {
       "  sluice doctor                            list what Sluice found on this machine\n"
       "'sluice COMMAND --help' shows the options of a command and more examples.");
   int exit_status = sluice::cli::kExitDone;
-  sluice::cli::add_train(app, exit_status);
-  sluice::cli::add_verify(app, exit_status);
-  sluice::cli::add_explain(app, exit_status);
-  sluice::cli::add_simulate(app, exit_status);
-  sluice::cli::add_reproduce(app, exit_status);
-  sluice::cli::add_launch(app, exit_status);
-  sluice::cli::add_bench(app, exit_status);
-  sluice::cli::add_data(app, exit_status);
-  sluice::cli::add_doctor(app, exit_status);
+  sluice::cli::add_train(program, exit_status);
+  sluice::cli::add_verify(program, exit_status);
+  sluice::cli::add_explain(program, exit_status);
+  sluice::cli::add_simulate(program, exit_status);
+  sluice::cli::add_reproduce(program, exit_status);
+  sluice::cli::add_launch(program, exit_status);
+  sluice::cli::add_bench(program, exit_status);
+  sluice::cli::add_data(program, exit_status);
+  sluice::cli::add_doctor(program, exit_status);
 
   try {
-    app.parse(argc, argv);
-  } catch (const CLI::Success& success) {
-    return app.exit(success);  // --help, --version
-  } catch (const CLI::ParseError& error) {
-    return fail(usage_error(app, error, argc, argv));
+    program.parse(argc, argv);
+  } catch (const sluice::cli::UsageError& error) {
+    return sluice::cli::fail(sluice::cli::usage_error(program, error, argc, argv));
   } catch (const sluice::Error& error) {
-    return fail(error.what());
+    return sluice::cli::fail(error.what());
   } catch (const std::bad_alloc&) {
     sluice::base::print(stderr, "sluice: out of memory: use fewer ranks\n");
     return sluice::cli::kExitMachine;

@@ -253,17 +253,17 @@ int run(const Options& options) {
 
 }  // namespace
 
-void add_bench(CLI::App& app, int& exit_status) {
+void add_bench(CommandLine& program, int& exit_status) {
   auto options = std::make_shared<Options>();
-  CLI::App* const bench =
-      app.add_subcommand("bench", "Measure collectives and training on this machine");
-  bench->require_subcommand(1);
+  CommandLine* const bench =
+      program.add_subcommand("bench", "Measure collectives and training on this machine");
+  bench->require_subcommand();
   bench->footer(
       "Examples:\n"
       "  sluice bench allreduce --help\n"
       "  sluice bench train --help");
   add_bench_train(*bench, exit_status);
-  CLI::App* const command =
+  CommandLine* const command =
       bench->add_subcommand("allreduce", "Measure all-reduces of many sizes and check the results");
   command->add_option(
       "--ranks", options->ranks,
@@ -289,7 +289,7 @@ void add_bench(CLI::App& app, int& exit_status) {
   command->add_option("--iterations", options->iterations,
                       "Timed operations per size (default: 20 to 1000, depending on size)");
   command->add_flag("--json", options->json, "Print one JSON document");
-  command->add_flag("--as-rank", options->as_rank)->group("");
+  command->add_flag("--as-rank", options->as_rank)->hidden();
   command->footer(
       "p50 and p99 are percentiles of the time of one operation (the mean over ranks).\n"
       "alg GB/s = size / p50, bus GB/s = alg GB/s * 2(n-1)/n for n ranks; 1 GB = 10^9 bytes.\n"

@@ -157,9 +157,9 @@ int run(const Options& options) {
 
 }  // namespace
 
-void add_bench_train(CLI::App& bench, int& exit_status) {
+void add_bench_train(CommandLine& bench, int& exit_status) {
   auto options = std::make_shared<Options>();
-  CLI::App* const command =
+  CommandLine* const command =
       bench.add_subcommand("train", "Measure how training scales with ranks and batch size");
   command->add_option("--ranks", options->ranks,
                       "Numbers of ranks: 1,2,4 (default: 1, 2, 4, ... up to all cores)");
@@ -181,7 +181,7 @@ void add_bench_train(CLI::App& bench, int& exit_status) {
   command->add_option("--recipe", options->train.recipe, "As in 'sluice train' (default: demo)");
   command->add_option("--data", options->train.data, "As in 'sluice train'");
   command->add_option("--set", options->train.set, "KEY=VALUE, as in 'sluice train'; repeatable")
-      ->allow_extra_args(false);
+      ->one_value_each();
   command->add_flag("--json", options->train.json, "Print one JSON document");
   command->footer(
       "efficiency = t / (t0 * n): t is the images/s on n ranks, t0 the images/s of one rank, or\n"

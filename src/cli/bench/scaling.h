@@ -1,10 +1,11 @@
 // scaling.h - how training scales with ranks: the table of `sluice bench train`, and plots.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
+
+#include "cli/command_line.h"
 
 namespace sluice::cli {
 
@@ -29,7 +30,7 @@ std::string scaling_text(const std::vector<ScalingRow>& rows);
 nlohmann::ordered_json scaling_json(const std::vector<ScalingRow>& rows);
 
 // Adds `train` to `sluice bench`.
-void add_bench_train(CLI::App& bench, int& exit_status);
+void add_bench_train(CommandLine& bench, int& exit_status);
 
 struct ScalingPoint {
   int ranks = 0;

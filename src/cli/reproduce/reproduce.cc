@@ -289,11 +289,11 @@ void run(const Options& options) {
 
 }  // namespace
 
-void add_reproduce(CLI::App& app, int& exit_status) {
+void add_reproduce(CommandLine& program, int& exit_status) {
   auto options = std::make_shared<Options>();
-  CLI::App* const command =
-      app.add_subcommand("reproduce", "Compare the simulator with published trainings");
-  CLI::Option* const markdown =
+  CommandLine* const command =
+      program.add_subcommand("reproduce", "Compare the simulator with published trainings");
+  Option* const markdown =
       command->add_flag("--markdown", options->markdown, "Print the page docs/reproduction.md");
   command
       ->add_flag("--calibrate", options->calibrate,

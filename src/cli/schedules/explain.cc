@@ -315,10 +315,10 @@ void run(const Options& options) {
 
 }  // namespace
 
-void add_explain(CLI::App& app, int& exit_status) {
+void add_explain(CommandLine& program, int& exit_status) {
   auto options = std::make_shared<Options>();
-  CLI::App* const command =
-      app.add_subcommand("explain", "Show which algorithm is chosen, and why");
+  CommandLine* const command =
+      program.add_subcommand("explain", "Show which algorithm is chosen, and why");
   command->add_option("--ranks", options->ranks, "Number of ranks");
   command->add_option("--bytes", options->bytes, "Size of the buffer: 51M, 64KB, 4096")->required();
   command->add_option("--algorithm", options->algorithm,

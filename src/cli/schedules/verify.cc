@@ -285,10 +285,10 @@ int run(const Options& options) {
 
 }  // namespace
 
-void add_verify(CLI::App& app, int& exit_status) {
+void add_verify(CommandLine& program, int& exit_status) {
   auto options = std::make_shared<Options>();
-  CLI::App* const command =
-      app.add_subcommand("verify", "Prove built-in schedules, or a schedule in a file");
+  CommandLine* const command =
+      program.add_subcommand("verify", "Prove built-in schedules, or a schedule in a file");
   command->add_option("--algorithm", options->algorithm, "Name of an algorithm, or all")
       ->capture_default_str();
   command
@@ -306,7 +306,7 @@ void add_verify(CLI::App& app, int& exit_status) {
   auto* const file = command->add_option(
       "--file", options->file, "Prove the schedule in this text file (-: standard input)");
   for (const char* const other : {"--algorithm", "--collective", "--ranks", "--grid", "--root"}) {
-    file->excludes(command->get_option(other));
+    file->excludes(command->option(other));
   }
   command->add_flag("--list", options->list, "Print a line for every shape");
   command->add_flag("--json", options->json, "Print one JSON document");

@@ -111,9 +111,9 @@ void run(const Options& options) {
 
 }  // namespace
 
-void add_simulate(CLI::App& app, int& exit_status) {
+void add_simulate(CommandLine& program, int& exit_status) {
   auto options = std::make_shared<Options>();
-  CLI::App* const command = app.add_subcommand(
+  CommandLine* const command = program.add_subcommand(
       "simulate", "Simulate a collective or a training on a cluster of any size");
   command->add_option("--cluster", options->cluster, "A built-in cluster, or a TOML file")
       ->required();
@@ -135,7 +135,7 @@ void add_simulate(CLI::App& app, int& exit_status) {
       base::format("Changes, key=value: {}; with --recipe also any key of a recipe: theta=1M",
                    base::join(simulate::what_if_keys(), ", ")));
   command->add_option("--samples", options->samples, "Number of images in an epoch")
-      ->check(CLI::PositiveNumber)
+      ->positive()
       ->capture_default_str();
   command->add_option("--plot", options->plot, "Write the scaling curve to this file, as SVG");
   command->add_option("--trace", options->trace,

@@ -138,10 +138,10 @@ int run(const TrainOptions& options) {
 
 }  // namespace
 
-void add_train(CLI::App& app, int& exit_status) {
+void add_train(CommandLine& program, int& exit_status) {
   auto options = std::make_shared<TrainOptions>();
-  CLI::App* const command =
-      app.add_subcommand("train", "Train a network on this machine's cores or on a cluster");
+  CommandLine* const command =
+      program.add_subcommand("train", "Train a network on this machine's cores or on a cluster");
   add_train_options(*command, *options);
   command->footer(
       "'sluice train' starts the ranks of this machine. Under sluice launch, mpirun, srun or\n"

@@ -68,7 +68,7 @@ void refuse_contradictions(const TrainOptions& options) {
 
 }  // namespace
 
-void add_train_options(CLI::App& command, TrainOptions& options) {
+void add_train_options(CommandLine& command, TrainOptions& options) {
   command.add_option("--recipe", options.recipe,
                      "Name or file of a recipe; 'list' prints all names\n"
                      "(default: the recipe made for --data, else demo)");
@@ -96,10 +96,10 @@ void add_train_options(CLI::App& command, TrainOptions& options) {
                      "at most this many times (default: 0)");
   command.add_option("--steps", options.steps, "Stop after this many training steps in total");
   command.add_option("--set", options.set, "KEY=VALUE: override one key of the recipe; repeatable")
-      ->allow_extra_args(false);
+      ->one_value_each();
   command.add_flag("--dry-run", options.dry_run, "Print the plan of the training, do not train");
   command.add_flag("--json", options.json, "Print one JSON document");
-  command.add_flag("--keep-nothing", options.keep_nothing)->group("");
+  command.add_flag("--keep-nothing", options.keep_nothing)->hidden();
 }
 
 std::vector<std::string> arguments_of_rank(const TrainOptions& options) {

@@ -8,13 +8,13 @@
 // of the program sluice-train, which is installed beside sluice.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <string>
 #include <vector>
 
 #include "bootstrap/environment.h"
 #include "bootstrap/placement.h"
+#include "cli/command_line.h"
 #include "recipe/recipe.h"
 
 namespace sluice::cli {
@@ -37,7 +37,7 @@ struct TrainOptions {
   bool keep_nothing = false;  // write no run folder; for benchmarks
 };
 
-void add_train_options(CLI::App& command, TrainOptions& options);
+void add_train_options(CommandLine& command, TrainOptions& options);
 
 // The arguments for a rank: all options except those that only the command uses, such as --ranks.
 std::vector<std::string> arguments_of_rank(const TrainOptions& options);

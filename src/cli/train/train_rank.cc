@@ -209,15 +209,13 @@ int run(const TrainOptions& options) {
 }  // namespace sluice::cli
 
 int main(int argc, char** argv) {
-  CLI::App app{"One rank of a training. 'sluice train' starts these ranks.", "sluice-train"};
+  sluice::cli::CommandLine program{"One rank of a training. 'sluice train' starts these ranks.",
+                                   "sluice-train"};
   sluice::cli::TrainOptions options;
-  sluice::cli::add_train_options(app, options);
+  sluice::cli::add_train_options(program, options);
   try {
-    app.parse(argc, argv);
-    return sluice::cli::run(options);
-  } catch (const CLI::Success& success) {
-    return app.exit(success);  // --help
-  } catch (const CLI::ParseError& error) {
+    return program.parse(argc, argv) ? sluice::cli::run(options) : sluice::cli::kExitDone;
+  } catch (const sluice::cli::UsageError& error) {
     sluice::base::print(stderr, "sluice: {}\n", error.what());
     return sluice::cli::kExitUsage;
   } catch (const std::bad_alloc&) {
