@@ -5,6 +5,10 @@
 #   sluice_precompile(target commands)       # the same and JSON
 #   sluice_precompile(target tests)          # the same and GoogleTest
 #
+# Even from a precompiled header, libtorch costs ten seconds a compilation: its templates are instantiated each
+# time. So the sources of a target for torch are compiled several at once, and a name in an anonymous namespace
+# is unique within the target.
+#
 # The first target of a kind makes the file and the others use it, so all must be compiled with the same
 # options. Sources still include the headers that they use: the clang preset builds and lints without
 # precompiled headers.
@@ -51,6 +55,11 @@ function(sluice_precompile target)
     target_precompile_headers(${target} PRIVATE ${SLUICE_PRECOMPILED}
                               ${SLUICE_PRECOMPILED_${kind}})
     set_property(GLOBAL PROPERTY SLUICE_PRECOMPILED_BY_${kind} ${target})
+  endif()
+  if(kind STREQUAL torch)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 6)
+    # g++ takes a source that another one includes for a header, whose types must not use anonymous namespaces.
+    target_compile_options(${target} PRIVATE -Wno-subobject-linkage)
   endif()
   # Programs are compiled with -fPIE by default, but cannot use a precompiled header made with -fPIC.
   set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE OFF)

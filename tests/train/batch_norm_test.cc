@@ -12,7 +12,7 @@ namespace {
 
 using torch::Tensor;
 
-std::shared_ptr<Model> network() {
+std::shared_ptr<Model> small_conv_net() {
   return make_model("smallconv", {.input = {.classes = 3, .channels = 1, .image = 16}, .seed = 3})
       .value();
 }
@@ -25,11 +25,11 @@ Tensor batch(int rank) {
 Tensor running_mean(Model& model) { return model.named_buffers()["bn1.running_mean"]; }
 
 TEST(BatchNorm, SynchronisedEqualsOneLargeBatch) {
-  const auto alone = network();
+  const auto alone = small_conv_net();
   const Tensor whole = alone->forward(torch::cat({batch(0), batch(1)}));
   whole.square().mean().backward();
   libtorch::run_torch_ranks(2, [&](Communicator& communicator) {
-    const auto shared = network();
+    const auto shared = small_conv_net();
     synchronise_batch_norms(*shared, communicator.split(0, communicator.rank()));
     const Tensor own = shared->forward(batch(communicator.rank()));
     own.square().mean().backward();
@@ -45,12 +45,12 @@ TEST(BatchNorm, SynchronisedEqualsOneLargeBatch) {
 }
 
 TEST(BatchNorm, CanKeepTheStatisticsOfTheLastBatch) {
-  const auto model = network();
+  const auto model = small_conv_net();
   keep_last_batches(*model);
   const torch::NoGradGuard no_grad;
   model->forward(batch(0));
   model->forward(batch(1));
-  const auto fresh = network();
+  const auto fresh = small_conv_net();
   keep_last_batches(*fresh);
   fresh->forward(batch(1));
   EXPECT_TRUE(torch::equal(running_mean(*model), running_mean(*fresh)));
@@ -59,12 +59,12 @@ TEST(BatchNorm, CanKeepTheStatisticsOfTheLastBatch) {
 TEST(AveragedStatistics, AreTheMeanWhileTheObjectExists) {
   std::vector<Tensor> own(2);
   for (int rank = 0; rank < 2; ++rank) {
-    const auto model = network();
+    const auto model = small_conv_net();
     model->forward(batch(rank));
     own[static_cast<std::size_t>(rank)] = running_mean(*model).clone();
   }
   libtorch::run_torch_ranks(2, [&](Communicator& communicator) {
-    const auto model = network();
+    const auto model = small_conv_net();
     model->forward(batch(communicator.rank()));
     {
       const AveragedStatistics averaged{*model, communicator};

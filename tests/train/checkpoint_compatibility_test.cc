@@ -15,8 +15,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kRanks = 2;
-constexpr int kSteps = 5;
+constexpr int kStoredRanks = 2;
+constexpr int kStoredSteps = 5;
 
 fs::path stored_checkpoints() { return fs::path{SLUICE_SOURCE_DIR} / "tests/train/checkpoint-v1"; }
 
@@ -31,14 +31,14 @@ std::string bytes_of(const fs::path& file) {
 TEST(CheckpointCompatibility, AStoredCheckpointLoadsAndIsSavedWithTheSameBytes) {
   const bench::TemporaryFolder folder;
   const fs::path again = folder.make("run");
-  libtorch::run_torch_ranks(kRanks, [&](Communicator& comm) {
+  libtorch::run_torch_ranks(kStoredRanks, [&](Communicator& comm) {
     const FoundCheckpoint found = load_latest(stored_checkpoints(), comm).value();
     ASSERT_TRUE(found.checkpoint.has_value()) << testing::PrintToString(found.refused);
     const TrainingState& state = found.checkpoint->state();
-    EXPECT_EQ(state.step, kSteps);
+    EXPECT_EQ(state.step, kStoredSteps);
     EXPECT_EQ(state.seed, 42U);
-    EXPECT_EQ(state.settings, saved_state(kSteps).settings);
-    EXPECT_EQ(state.notes, saved_state(kSteps).notes);
+    EXPECT_EQ(state.settings, saved_state(kStoredSteps).settings);
+    EXPECT_EQ(state.notes, saved_state(kStoredSteps).notes);
     EXPECT_EQ(state.accuracy, 71.25);
     EXPECT_EQ(state.best_accuracy, 80);
     EXPECT_EQ(state.best_step, 3);
@@ -47,16 +47,17 @@ TEST(CheckpointCompatibility, AStoredCheckpointLoadsAndIsSavedWithTheSameBytes) 
     const Status applied = found.checkpoint->apply(training.objects());
     ASSERT_TRUE(applied.ok()) << applied.message();
     const std::uint64_t run =
-        check_checkpoint(checkpoint_path(stored_checkpoints(), kSteps)).value().run;
-    CheckpointWriter writer{{.folder = again, .rank = comm.rank(), .ranks = kRanks, .run = run}};
+        check_checkpoint(checkpoint_path(stored_checkpoints(), kStoredSteps)).value().run;
+    CheckpointWriter writer{
+        {.folder = again, .rank = comm.rank(), .ranks = kStoredRanks, .run = run}};
     ASSERT_TRUE(writer.save(state, training.objects()).ok());
     const Status written = writer.finish();
     ASSERT_TRUE(written.ok()) << written.message();
-    training.step(kSteps);
+    training.step(kStoredSteps);
   });
   for (const int owner : {CheckpointHeader::kCommon, 0, 1}) {
     const auto file = [owner](const fs::path& from) {
-      return part_path(checkpoint_path(from, kSteps), owner);
+      return part_path(checkpoint_path(from, kStoredSteps), owner);
     };
     EXPECT_FALSE(bytes_of(file(again)).empty());
     EXPECT_TRUE(bytes_of(file(again)) == bytes_of(file(stored_checkpoints()))) << owner;
@@ -67,11 +68,11 @@ TEST(CheckpointCompatibility, AStoredCheckpointLoadsOnAnotherNumberOfRanks) {
   libtorch::run_torch_ranks(1, [&](Communicator& comm) {
     const FoundCheckpoint found = load_latest(stored_checkpoints(), comm).value();
     ASSERT_TRUE(found.checkpoint.has_value()) << testing::PrintToString(found.refused);
-    EXPECT_EQ(found.checkpoint->ranks(), kRanks);
+    EXPECT_EQ(found.checkpoint->ranks(), kStoredRanks);
     CheckpointTraining training{comm, gradient_settings().at("all at once")};
     const Status applied = found.checkpoint->apply(training.objects());
     ASSERT_TRUE(applied.ok()) << applied.message();
-    training.step(kSteps);
+    training.step(kStoredSteps);
   });
 }
 

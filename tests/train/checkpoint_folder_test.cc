@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kRanks = 2;
+constexpr int kOwners = 2;
 
 class CheckpointFolder : public testing::Test {
  protected:
@@ -23,7 +23,7 @@ class CheckpointFolder : public testing::Test {
              std::uint64_t run = 1) {
     const fs::path checkpoint = checkpoint_path(path_, step);
     fs::create_directories(checkpoint);
-    for (int owner = CheckpointHeader::kCommon; owner < kRanks; ++owner) {
+    for (int owner = CheckpointHeader::kCommon; owner < kOwners; ++owner) {
       if (owner == missing) continue;
       SectionWriter list;
       list.add_copy<float>("mean", std::vector<float>{static_cast<float>(step + owner), 1});
@@ -31,7 +31,7 @@ class CheckpointFolder : public testing::Test {
       ASSERT_TRUE(
           write_part(
               part_path(checkpoint, owner),
-              {.step = step, .run = run, .ranks = kRanks, .owner = owner, .accuracy = accuracy},
+              {.step = step, .run = run, .ranks = kOwners, .owner = owner, .accuracy = accuracy},
               list.sections())
               .ok());
     }

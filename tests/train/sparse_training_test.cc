@@ -23,7 +23,7 @@ constexpr double kMomentum = 0.9;
 constexpr double kDecay = 0.01;
 constexpr std::size_t kChunk = 16;
 
-torch::nn::Sequential network() {
+torch::nn::Sequential tanh_network() {
   torch::nn::Sequential model{torch::nn::Linear{7, 11}, torch::nn::Tanh{},
                               torch::nn::Linear{11, 5}};
   const torch::NoGradGuard no_grad;
@@ -70,7 +70,7 @@ class Reference {
         sparsity_{sparsity},
         rule_{rule},
         double_buffering_{double_buffering},
-        model_{network()} {
+        model_{tanh_network()} {
     for (const torch::Tensor& weights : model_->parameters()) {
       velocities_.push_back(torch::zeros_like(weights).flatten());
       latest_.push_back(velocities_.back().clone());
@@ -268,7 +268,7 @@ void expect_reference_weights(int ranks, double sparsity, const Rule& rule, bool
   for (int step = 0; step < kSteps; ++step) reference.step(step);
   reference.flush();
   libtorch::run_torch_ranks(ranks, [&](Communicator& comm) {
-    torch::nn::Sequential model = network();
+    torch::nn::Sequential model = tanh_network();
     DataParallel parallel{*model,
                           comm,
                           {.theta = 64,
@@ -302,7 +302,7 @@ TEST(SparseTraining, MatchesANaiveImplementation) {
 
 TEST(SparseTraining, NeedsAnAttachedOptimizer) {
   libtorch::run_torch_ranks(2, [](Communicator& comm) {
-    torch::nn::Sequential model = network();
+    torch::nn::Sequential model = tanh_network();
     DataParallel parallel{*model, comm, {.sparse = {.sparsity = 0.5}}};
     loss(model, comm.rank(), 0).backward();
     try {
@@ -318,7 +318,7 @@ TEST(SparseTraining, EndsWithTheSameWeightsAtAllRanks) {
   for (const bool double_buffering : {false, true}) {
     for (const WireType wire : {WireType::F32, WireType::F16, WireType::BF16}) {
       libtorch::run_torch_ranks(3, [&](Communicator& comm) {
-        torch::nn::Sequential model = network();
+        torch::nn::Sequential model = tanh_network();
         DataParallel parallel{*model,
                               comm,
                               {.theta = 64,

@@ -36,7 +36,7 @@ TEST_P(LarsForms, UpdateLikeTheReferenceWhileTheRateChanges) {
   Reference matrix_reference = reference_of(matrix);
   Reference filter_reference = reference_of(filter);
   Reference bias_reference = reference_of(bias);
-  for (int step = 0; step < kSteps; ++step) {
+  for (int step = 0; step < kOptimizerSteps; ++step) {
     matrix.mutable_grad() = gradient({5, 7}, step);
     filter.mutable_grad() = gradient({2, 3, 3, 3}, step);
     bias.mutable_grad() = gradient({5}, 2 * step);

@@ -13,7 +13,7 @@
 
 namespace sluice::libtorch {
 
-inline constexpr int kSteps = 12;
+inline constexpr int kOptimizerSteps = 12;
 
 // Deterministic values that differ in every element.
 inline torch::Tensor numbers(const std::vector<std::int64_t>& shape, double phase,

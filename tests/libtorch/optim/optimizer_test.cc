@@ -33,7 +33,7 @@ TEST_P(SgdForms, UpdateLikeTheReferenceWhileTheRateChanges) {
   bias_rule.decay = 0;
   Reference matrix_reference = reference_of(matrix);
   Reference bias_reference = reference_of(bias);
-  for (int step = 0; step < kSteps; ++step) {
+  for (int step = 0; step < kOptimizerSteps; ++step) {
     matrix.mutable_grad() = gradient({5, 7}, step);
     bias.mutable_grad() = gradient({5}, 2 * step);
     optimizer.set_lr(rate(step));
@@ -61,7 +61,7 @@ TEST(Sgd, UpdatesLikeTorchsSgd) {
     torch::optim::SGD torch_sgd{
         {theirs},
         torch::optim::SGDOptions(0.1).momentum(0.9).weight_decay(0.02).nesterov(nesterov)};
-    for (int step = 0; step < kSteps; ++step) {
+    for (int step = 0; step < kOptimizerSteps; ++step) {
       ours.mutable_grad() = gradient({33, 9}, step).to(torch::kFloat32);
       theirs.mutable_grad() = ours.grad().clone();
       sgd.set_lr(rate(step));
