@@ -36,6 +36,12 @@ check() {
   while IFS= read -r folder; do
     [[ -d $root/$folder ]] || complain "there is no folder $folder"
   done < <(grep -oE '`(src|include)/[a-z_/]*`' "$page" | tr -d '`' | sort -u)
+
+  # `Class` (`folder`) and | `folder` | `Class` |: a file of that very folder declares or defines it.
+  while read -r name folder; do
+    grep -sqE "^(class|struct) ([A-Z_]+ )?$name( final)?( :| \{)|^[^ ].*\b$name::" "$root/$folder"*.h "$root/$folder"*.cc ||
+      complain "$name is not in $folder"
+  done < <(sed -nE 's/.*`([A-Z][A-Za-z]+)` \(`(src[a-z_/]*)`.*/\1 \2/p; s/.*\| `(src[a-z_/]*)` \| `([A-Z][A-Za-z]+)` \|/\2 \1/p' "$page")
   return $bad
 }
 
@@ -57,6 +63,7 @@ refuse() {
 }
 refuse 's/`Sampler`/`Chooser`/' 'there is no class Chooser'
 refuse 's/`WireScale`/`WireScales`/' 'there is no class WireScales'
+refuse 's,`src/gradient/wire/` |,`src/gradient/` |,' 'WireScale is not in src/gradient/'
 refuse 's,src/engine/failure/,src/engine/failures/,' 'there is no folder src/engine/failures/'
 refuse '/^ *| kernels /d' 'the drawing lacks kernels'
 refuse 's/^ *| recipe /  | recipes /' "the drawing's layers are not"
