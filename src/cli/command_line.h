@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-namespace CLI {
+namespace CLI {  // NOLINT: the name that CLI11 has
 class App;
 class Option;
 }  // namespace CLI
