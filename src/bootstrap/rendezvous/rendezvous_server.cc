@@ -190,8 +190,8 @@ std::string RendezvousServer::refusal_of(const RendezvousMessage& message,
         message.version, kRendezvousVersion);
   }
   if (!hello) return "it sent no valid hello";
-  const std::string why = transport::reason_to_refuse({hello->token, hello->rank, hello->ranks},
-                                                      options_.token, options_.ranks);
+  std::string why = transport::reason_to_refuse({hello->token, hello->rank, hello->ranks},
+                                                options_.token, options_.ranks);
   if (!why.empty()) return why;
   const auto rank = static_cast<Rank>(hello->rank);
   if (roster_.has(rank))
