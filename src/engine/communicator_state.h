@@ -109,7 +109,7 @@ class CommunicatorState {
   void fail_if_mismatched();
   void fail_mismatched(Rank peer);
   void fail(Status status, Rank culprit, std::uint64_t culprits_collective = 0);
-  void record_call_of(Rank peer);
+  bool record_call_of(Rank peer);
   std::optional<Request> call_of(Rank peer) const;
   std::string describe_position();
   void report_waiting(Rank peer);

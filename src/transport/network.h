@@ -6,6 +6,9 @@
 // its comment says so. A dead peer sends and receives nothing, and death_of() returns the reason.
 // Messages that a peer sent before it said goodbye still arrive.
 //
+// A peer may be damaged or forged, so every field that it sends is checked before it is an index, a
+// size or an enum: a StatusUpdate by Group, a MessageHeader by the engine. The check calls drop().
+//
 // Thread-safety: one thread at a time.
 #pragma once
 
@@ -93,6 +96,9 @@ class Network {
 
   // "" while the peer can be reached, else the reason.
   virtual std::string death_of(Rank peer) = 0;
+
+  // Ends the connection to a peer that sent an impossible value; death_of() returns `why`.
+  virtual void drop(Rank peer, const std::string& why) = 0;
 
   // Makes a network of some of these ranks, in the order of their new numbers. Each of them must
   // call it with the same id, and no other network of theirs may have that id. Blocks until all

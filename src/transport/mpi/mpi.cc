@@ -135,7 +135,7 @@ class MpiNetwork final : public Network {
   std::uint64_t send_progress() const override { return link_->send_progress(); }
   const MessageHeader* incoming(Rank peer) override {
     link_->send_pending_status();
-    return link_->peer(peer).in.incoming();
+    return link_->peer(peer).dropped ? nullptr : link_->peer(peer).in.incoming();
   }
   std::span<const std::byte> arrived(Rank peer) override { return link_->peer(peer).in.arrived(); }
   void consume(Rank peer, std::size_t bytes) override { link_->peer(peer).in.consume(bytes); }
@@ -151,6 +151,10 @@ class MpiNetwork final : public Network {
     return is_new;
   }
   std::string death_of(Rank peer) override { return link_->death_of(peer); }
+  void drop(Rank peer, const std::string& why) override {
+    link_->peer(peer).connection.fail(why);
+    link_->peer(peer).dropped = true;
+  }
 
   Result<std::unique_ptr<Network>> split(const std::vector<Rank>& ranks, std::uint64_t id,
                                          Clock::time_point deadline) override;
@@ -240,8 +244,10 @@ Status MpiNetwork::await_verdict(Rank first, std::uint64_t id, Clock::time_point
     }
   }
   while (!connection.cancel(request)) pause_between_polls();
-  if (status.ok() && verdict.missing >= 0) return split_error(static_cast<Rank>(verdict.missing));
-  return status;
+  if (!status.ok() || verdict.missing < 0) return status;
+  if (verdict.missing < link_->ranks()) return split_error(static_cast<Rank>(verdict.missing));
+  return {Code::PeerLost, base::format("split: rank {} says that rank {} of {} is missing", first,
+                                       verdict.missing, link_->ranks())};
 }
 
 Result<std::unique_ptr<Network>> MpiNetwork::split(const std::vector<Rank>& ranks, std::uint64_t id,

@@ -341,6 +341,16 @@ class TcpNetwork final : public Network {
     return ended || Clock::now() - connection.died > kGrace ? connection.death : "";
   }
 
+  void drop(Rank peer, const std::string& why) override {
+    Connection& connection = this->connection(peer);
+    if (!connection.death.empty()) return;
+    connection.death = why;
+    connection.died = Clock::now();
+    connection.in = {};  // later messages of such a peer do not count either
+    shutdown(connection.sockets.messages.number(), SHUT_RDWR);
+    shutdown(connection.sockets.status.number(), SHUT_RDWR);
+  }
+
   Result<std::unique_ptr<Network>> split(const std::vector<Rank>& ranks, std::uint64_t id,
                                          Clock::time_point deadline) override {
     TcpJoin join{.network = id, .deadline = deadline};
