@@ -162,6 +162,37 @@ TEST(TcpJoin, AWrongTokenIsRefusedAndTheErrorNamesTheMissingRank) {
   EXPECT_NE(network.status().message().find("no connection with rank 1"), std::string::npos);
 }
 
+// The peer's window is closed for longer than a host may be silent, but its host answers.
+TEST(TcpSilence, APeerThatComputesWhileItsWindowIsFullIsNotLost) {
+  NetworkSetup setup{{0, 1}};
+  for (TcpOptions& options : setup.options) options.longest_silence = 1s;
+  constexpr std::size_t kBytes = std::size_t{64} << 20U;
+  constexpr auto kComputes = 4s;
+  std::jthread other{[&] {
+    const auto network = make_tcp_network(std::move(setup.options[1])).value();
+    std::this_thread::sleep_for(kComputes);
+    std::vector<std::byte> data(kBytes);
+    std::size_t done = 0;
+    EXPECT_TRUE(network_conformance::eventually([&] {
+      if (network->incoming(0) != nullptr)
+        done += network->read(0, data.data() + done, kBytes - done);
+      return done == kBytes;
+    }));
+    EXPECT_EQ(std::count(data.begin(), data.end(), std::byte{42}), std::ssize(data));
+  }};
+  const auto network = make_tcp_network(std::move(setup.options[0])).value();
+  const std::vector<std::byte> data(kBytes, std::byte{42});
+  network->send(1, {.bytes = kBytes}, data.data());
+  const auto begin = Clock::now();
+  EXPECT_TRUE(network_conformance::eventually([&] {
+    network->send_status(1, {.entered = 1});
+    EXPECT_EQ(network->death_of(1), "");
+    std::this_thread::sleep_for(1ms);
+    return network->sent(1) == 1 || testing::Test::HasFailure();
+  }));
+  EXPECT_GT(Clock::now() - begin, kComputes / 2) << "the window was never full";
+}
+
 TEST(TcpSleep, AWaiterWakesForMessagesStatusUpdatesAndDoorbells) {
   NetworkSetup setup{{0, 1}};
   Doorbell doorbell;

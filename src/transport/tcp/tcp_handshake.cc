@@ -11,6 +11,7 @@
 #include "base/format.h"
 #include "base/text.h"
 #include "transport/tcp/tcp.h"
+#include "transport/tcp/tcp_liveness.h"
 #include "transport/tcp/tcp_socket.h"
 
 namespace sluice::transport {
@@ -187,6 +188,7 @@ class TcpHandshake {
 
   void keep(Rank peer, TcpStream stream, base::Fd socket) {
     set_mesh_options(socket.number());
+    watch_idle_host(socket.number(), join_.longest_silence);
     socket_of(peer, stream) = std::move(socket);
   }
 
