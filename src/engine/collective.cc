@@ -1,6 +1,7 @@
 #include "engine/collective.h"
 
 #include <cstring>
+#include <iterator>
 
 #include "base/format.h"
 #include "base/random.h"
@@ -8,27 +9,37 @@
 
 namespace sluice::engine {
 
+namespace {
+
+constexpr std::uint8_t kNoAlgorithm = 0xFF;
+
+}  // namespace
+
 std::uint64_t packed_kind(const Request& request) {
-  constexpr std::uint8_t kNone = 0xFF;
   const std::uint8_t algorithm =
       request.algorithm == nullptr
-          ? kNone
+          ? kNoAlgorithm
           : static_cast<std::uint8_t>(request.algorithm - built_in_algorithms().data());
   return std::uint64_t{static_cast<std::uint32_t>(request.root)} << 32U |
          std::uint64_t{algorithm} << 24U | static_cast<std::uint64_t>(request.collective) << 16U |
          static_cast<std::uint64_t>(request.type) << 8U | static_cast<std::uint64_t>(request.op);
 }
 
-Request unpacked(std::uint64_t number, std::uint64_t kind, std::uint64_t count) {
+std::optional<Request> unpacked(const Call& call, int ranks) {
   const auto all = built_in_algorithms();
-  const std::size_t algorithm = kind >> 24U & 0xFF;
-  return {.number = number,
-          .collective = static_cast<Collective>(kind >> 16U & 0xFF),
-          .type = static_cast<DataType>(kind >> 8U & 0xFF),
-          .op = static_cast<ReduceOp>(kind & 0xFF),
-          .root = static_cast<Rank>(kind >> 32U),
-          .algorithm = algorithm < all.size() ? &all[algorithm] : nullptr,
-          .count = count};
+  const std::size_t algorithm = call.kind >> 24U & 0xFF;
+  const Request request{.number = call.number,
+                        .collective = static_cast<Collective>(call.kind >> 16U & 0xFF),
+                        .type = static_cast<DataType>(call.kind >> 8U & 0xFF),
+                        .op = static_cast<ReduceOp>(call.kind & 0xFF),
+                        .root = static_cast<Rank>(call.kind >> 32U),
+                        .algorithm = algorithm < all.size() ? &all[algorithm] : nullptr,
+                        .count = call.count};
+  const bool possible = (request.algorithm != nullptr || algorithm == kNoAlgorithm) &&
+                        static_cast<std::size_t>(request.collective) < std::size(kCollectives) &&
+                        size_of(request.type) > 0 && !name(request.op).empty() &&
+                        0 <= request.root && request.root < ranks;
+  return possible ? std::optional{request} : std::nullopt;
 }
 
 std::uint64_t signature_of(const Request& request) {

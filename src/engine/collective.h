@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -47,8 +48,15 @@ struct Request {
 
 // The agreed fields except number and count, packed into 64 bits.
 std::uint64_t packed_kind(const Request& request);
-// A peer's request, from its status board or its message. Only the agreed fields are set.
-Request unpacked(std::uint64_t number, std::uint64_t kind, std::uint64_t count);
+// A peer's call, as its status board or its message names it.
+struct Call {
+  std::uint64_t number = 0;
+  std::uint64_t kind = 0;
+  std::uint64_t count = 0;
+};
+// The agreed fields of a peer's request; the others are not set. nullopt: no rank of a group of
+// that size can make such a call.
+std::optional<Request> unpacked(const Call& call, int ranks);
 
 // A hash of the agreed fields. Every message carries it, so that its receiver notices a mismatch.
 std::uint64_t signature_of(const Request& request);

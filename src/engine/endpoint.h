@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "transport/group.h"
@@ -46,6 +47,7 @@ class Endpoint {
   std::uint64_t read(Rank peer, std::byte* to, std::uint64_t bytes) {
     return network().read(peer, to, bytes);
   }
+  void drop(Rank peer, const std::string& why) { network().drop(peer, why); }
   // Grows while bytes move between nodes.
   std::uint64_t moved() const { return has_network() ? network().send_progress() : 0; }
   void limit_receive_buffers() { network().limit_receive_buffers(); }

@@ -188,9 +188,16 @@ bool Execution::is_next(std::uint32_t receive, Rank peer) const {
 Result<bool> Execution::has_message_from(Rank remote) {
   const transport::MessageHeader* const header = endpoint_.incoming(remote);
   if (header == nullptr) return false;
-  if (header->signature == request_.signature) return true;
-  mismatched_peer_ = remote;
-  return Status{Code::Mismatch, "a peer called another collective"};
+  if (header->signature != request_.signature) {
+    mismatched_peer_ = remote;
+    return Status{Code::Mismatch, "a peer called another collective"};
+  }
+  const std::uint64_t bytes = header->bytes;
+  if (bytes > 0 && bytes <= request_.bytes() && bytes % element_ == 0) return true;
+  endpoint_.drop(remote,
+                 base::format("it sent an invalid message: {} bytes of a collective of {} bytes",
+                              bytes, request_.bytes()));
+  return Status{Code::PeerLost, "a peer sent an invalid message"};
 }
 
 // Finds the peer's next message. Without one, incoming.left stays 0.

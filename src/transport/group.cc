@@ -25,6 +25,18 @@ int count_local(const Group& whole, const std::vector<Rank>& ranks) {
       std::count_if(ranks.begin(), ranks.end(), [&](Rank rank) { return whole.is_local(rank); }));
 }
 
+// The first field that no rank of a group of that size can send; "" if there is none.
+std::string fault_in(const StatusUpdate& update, int ranks) {
+  const auto is_rank_plus_one = [&](std::int32_t value) { return 0 <= value && value <= ranks; };
+  if (!is_rank_plus_one(update.waits_for))
+    return base::format("it waits for rank {} of {}", std::int64_t{update.waits_for} - 1, ranks);
+  if (!is_rank_plus_one(update.blamed))
+    return base::format("it blames rank {} of {}", std::int64_t{update.blamed} - 1, ranks);
+  if (update.failed > kMismatched) return base::format("its failure has kind {}", update.failed);
+  if (update.step < 0) return base::format("it is in step {}", update.step);
+  return "";
+}
+
 }  // namespace
 
 Group::Group(std::shared_ptr<Memory> memory, std::byte* control)
@@ -89,6 +101,10 @@ void Group::receive_status() const {
 void Group::receive_status(Rank peer) const {
   StatusUpdate update;
   if (!network_->receive_status(peer, update)) return;
+  if (const std::string fault = fault_in(update, size()); !fault.empty()) {
+    network_->drop(peer, "it sent an invalid status update: " + fault);
+    return;
+  }
   members_[index(peer)].copy->write(update);
   members_[index(peer)].last_heard = Clock::now();
 }

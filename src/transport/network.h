@@ -6,6 +6,9 @@
 // its comment says so. A dead peer sends and receives nothing, and death_of() returns the reason.
 // Messages that a peer sent before it said goodbye still arrive.
 //
+// A peer may be damaged or forged, so every field that it sends is checked before it is an index, a
+// size or an enum: a StatusUpdate by Group, a MessageHeader by the engine. The check calls drop().
+//
 // Thread-safety: one thread at a time.
 #pragma once
 
@@ -13,6 +16,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -45,6 +49,13 @@ struct StatusUpdate {
   std::int32_t blamed = 0;
   std::uint32_t failed = 0;
   std::uint64_t blamed_in = 0;
+};
+
+// How long split() waits for the other ranks.
+struct SplitWait {
+  Clock::time_point deadline;
+  // Called about ten times a second. Its error ends the wait: a rank will not come.
+  std::function<Status()> check = [] { return Status{}; };
 };
 
 class Network {
@@ -94,11 +105,14 @@ class Network {
   // "" while the peer can be reached, else the reason.
   virtual std::string death_of(Rank peer) = 0;
 
+  // Ends the connection to a peer that sent an impossible value; death_of() returns `why`.
+  virtual void drop(Rank peer, const std::string& why) = 0;
+
   // Makes a network of some of these ranks, in the order of their new numbers. Each of them must
   // call it with the same id, and no other network of theirs may have that id. Blocks until all
   // have called it. The error names a rank that has not.
   virtual Result<std::unique_ptr<Network>> split(const std::vector<Rank>& ranks, std::uint64_t id,
-                                                 Clock::time_point deadline) = 0;
+                                                 const SplitWait& wait) = 0;
 };
 
 }  // namespace sluice::transport

@@ -201,6 +201,9 @@ TEST(Rendezvous, ARefusalGivesTheReason) {
   EXPECT_EQ(refusal(hello_of(0, 3)), "rank 0 on host " + host_name() +
                                          " has joined already; every process needs a rank of its "
                                          "own");
+  Hello crowded = hello_of(1, 3);
+  crowded.local_ranks = 2'000'000'000;
+  EXPECT_EQ(refusal(crowded), "it counts 2000000000 ranks on its host, but there are 3 in all");
   Hello bad = hello_of(1, 3);
   bad.self.address = "somewhere";
   EXPECT_EQ(refusal(bad), "it sent no valid hello");

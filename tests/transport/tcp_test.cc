@@ -121,7 +121,8 @@ TEST(TcpSplit, PartsHaveConnectionsOfTheirOwn) {
     const std::vector<Rank> members = rank % 2 == 0 ? std::vector{4, 0, 2} : std::vector{1, 3};
     const auto own =
         static_cast<Rank>(std::find(members.begin(), members.end(), rank) - members.begin());
-    auto part = network->split(members, 100U + static_cast<unsigned>(rank % 2), Clock::now() + 20s);
+    auto part =
+        network->split(members, 100U + static_cast<unsigned>(rank % 2), {Clock::now() + 20s});
     if (!part.ok()) return part.status().message();
     std::vector<Rank> peers;
     for (Rank peer = 0; peer < std::ssize(members); ++peer) {
@@ -160,6 +161,37 @@ TEST(TcpJoin, AWrongTokenIsRefusedAndTheErrorNamesTheMissingRank) {
   auto network = make_tcp_network(std::move(setup.options[0]));
   ASSERT_FALSE(network.ok());
   EXPECT_NE(network.status().message().find("no connection with rank 1"), std::string::npos);
+}
+
+// The peer's window is closed for longer than a host may be silent, but its host answers.
+TEST(TcpSilence, APeerThatComputesWhileItsWindowIsFullIsNotLost) {
+  NetworkSetup setup{{0, 1}};
+  for (TcpOptions& options : setup.options) options.longest_silence = 1s;
+  constexpr std::size_t kBytes = std::size_t{64} << 20U;
+  constexpr auto kComputes = 4s;
+  std::jthread other{[&] {
+    const auto network = make_tcp_network(std::move(setup.options[1])).value();
+    std::this_thread::sleep_for(kComputes);
+    std::vector<std::byte> data(kBytes);
+    std::size_t done = 0;
+    EXPECT_TRUE(network_conformance::eventually([&] {
+      if (network->incoming(0) != nullptr)
+        done += network->read(0, data.data() + done, kBytes - done);
+      return done == kBytes;
+    }));
+    EXPECT_EQ(std::count(data.begin(), data.end(), std::byte{42}), std::ssize(data));
+  }};
+  const auto network = make_tcp_network(std::move(setup.options[0])).value();
+  const std::vector<std::byte> data(kBytes, std::byte{42});
+  network->send(1, {.bytes = kBytes}, data.data());
+  const auto begin = Clock::now();
+  EXPECT_TRUE(network_conformance::eventually([&] {
+    network->send_status(1, {.entered = 1});
+    EXPECT_EQ(network->death_of(1), "");
+    std::this_thread::sleep_for(1ms);
+    return network->sent(1) == 1 || testing::Test::HasFailure();
+  }));
+  EXPECT_GT(Clock::now() - begin, kComputes / 2) << "the window was never full";
 }
 
 TEST(TcpSleep, AWaiterWakesForMessagesStatusUpdatesAndDoorbells) {

@@ -193,6 +193,9 @@ std::string RendezvousServer::refusal_of(const RendezvousMessage& message,
   std::string why = transport::reason_to_refuse({hello->token, hello->rank, hello->ranks},
                                                 options_.token, options_.ranks);
   if (!why.empty()) return why;
+  if (hello->local_ranks > options_.ranks)
+    return base::format("it counts {} ranks on its host, but there are {} in all",
+                        hello->local_ranks, options_.ranks);
   const auto rank = static_cast<Rank>(hello->rank);
   if (roster_.has(rank))
     return base::format("{} has joined already; every process needs a rank of its own",

@@ -4,6 +4,7 @@
 // and fail_running() when an execution returns an error. Each asks the FailureDetector for the
 // culprit and then calls fail(), which poisons the communicator: every later call returns this
 // first cause.
+#include <algorithm>
 #include <utility>
 
 #include "base/format.h"
@@ -13,13 +14,13 @@ namespace sluice::engine {
 
 // Fails the communicator with the cause of an execution's error.
 void CommunicatorState::fail_running(const Status& status) {
-  const bool mismatched = status.code() == Code::Mismatch;
-  if (mismatched) record_call_of(running().mismatched_peer());
+  const bool differs = status.code() == Code::Mismatch;
+  const bool mismatched = differs && record_call_of(running().mismatched_peer());
   detector_.update();  // a peer that gave up may have reported another call
   fail_if_mismatched();
   if (has_failed()) return;
   if (mismatched) return fail_mismatched(running().mismatched_peer());
-  if (status.code() != Code::PeerLost)
+  if (!differs && status.code() != Code::PeerLost)
     return fail({status.code(), base::format("{}: {}", describe_position(), status.message())},
                 kOwn);
   const Blame blame = detector_.cause_of_stall(running());
@@ -57,29 +58,40 @@ std::string CommunicatorState::describe_position() {
                       missing == kOwn ? "" : base::format(", waiting for rank {}", missing));
 }
 
-// The peer's present call, from its status board. nullopt while the peer is writing it.
+// The peer's present call, from its status board. nullopt while the peer is writing it, and for a
+// call that no rank can make.
 std::optional<Request> CommunicatorState::call_of(Rank peer) const {
   const transport::StatusBoard& board = group().board(peer);
-  const Request call = unpacked(board.entered.load(std::memory_order_acquire),
-                                board.kind.load(std::memory_order_relaxed),
-                                board.count.load(std::memory_order_relaxed));
-  if (signature_of(call) != board.signature.load(std::memory_order_relaxed)) return std::nullopt;
+  const std::optional<Request> call =
+      unpacked({.number = board.entered.load(std::memory_order_acquire),
+                .kind = board.kind.load(std::memory_order_relaxed),
+                .count = board.count.load(std::memory_order_relaxed)},
+               group().size());
+  if (!call || signature_of(*call) != board.signature.load(std::memory_order_relaxed))
+    return std::nullopt;
   return call;
 }
 
 // Updates this rank's copy of a remote peer's status board from the peer's message, if the message
-// is newer.
-void CommunicatorState::record_call_of(Rank peer) {
-  if (!endpoint_.is_remote(peer)) return;
-  const transport::MessageHeader& header = *endpoint_.incoming(peer);
+// is newer. False: no rank can make the call of that message, and the peer's connection was ended.
+bool CommunicatorState::record_call_of(Rank peer) {
+  if (!endpoint_.is_remote(peer)) return true;
+  const transport::MessageHeader header = *endpoint_.incoming(peer);
+  const std::optional<Request> call =
+      unpacked({header.number, header.kind, header.count}, group().size());
+  if (!call || signature_of(*call) != header.signature) {
+    endpoint_.drop(peer, "it sent an invalid message: there is no such collective");
+    return false;
+  }
   transport::StatusBoard& board = group().board(peer);
   transport::StatusUpdate update = board.read();
-  if (header.number < update.entered) return;
+  if (header.number < update.entered) return true;
   update.entered = header.number;
   update.kind = header.kind;
   update.count = header.count;
   update.signature = header.signature;
   board.write(update);
+  return true;
 }
 
 // Fails if a rank's call with the same number is a different collective.
@@ -121,6 +133,44 @@ void CommunicatorState::check_peers() {
   if (!blame || has_failed()) return;
   if (blame->mismatched) return fail_mismatched(blame->culprit);
   fail({Code::PeerLost, base::format("{}: {}", describe_position(), blame->how)}, blame->culprit);
+}
+
+namespace {
+
+// A split waits for ranks as a collective does.
+class SplitOfRanks final : public RunningCollective {
+ public:
+  explicit SplitOfRanks(const std::vector<Rank>& members) : members_{members} {}
+  void begin(const Request& /*request*/) override {}
+  Result<bool> advance() override { return false; }
+  std::uint64_t moved() const override { return 0; }
+  int step() const override { return 1; }
+  int steps() const override { return 1; }
+  Rank waits_for() const override { return kOwn; }
+  Rank mismatched_peer() const override { return kOwn; }
+  bool needs(Rank peer) const override {
+    return std::find(members_.begin(), members_.end(), peer) != members_.end();
+  }
+
+ private:
+  const std::vector<Rank>& members_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<transport::Network>> CommunicatorState::split_network(
+    const std::vector<Rank>& members, std::uint64_t id) {
+  const auto lock = context_->lock();
+  const SplitOfRanks split{members};
+  const auto check = [&] {
+    detector_.update();
+    const std::optional<Blame> blame = detector_.cause_of_loss(split, false);
+    if (blame)
+      fail({Code::PeerLost, base::format("split, rank {}: {}", group().rank(), blame->how)},
+           blame->culprit);
+    return failure();
+  };
+  return group().network()->split(members, id, {transport::Clock::now() + deadline_, check});
 }
 
 // Writes to the status board which peer the present collective waits for; kOwn: none.

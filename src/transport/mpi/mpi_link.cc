@@ -55,10 +55,19 @@ void MpiConnection::receive(void* data, std::size_t bytes, int tag, MPI_Request&
 }
 
 bool MpiConnection::done(MPI_Request& request) {
+  std::size_t bytes = 0;
+  return done(request, bytes);
+}
+
+bool MpiConnection::done(MPI_Request& request, std::size_t& bytes) {
   if (!error_.empty()) return false;
   int flag = 0;
-  check(MPI_Test(&request, &flag, MPI_STATUS_IGNORE));
+  MPI_Status status{};
+  check(MPI_Test(&request, &flag, &status));
   if (!error_.empty() || flag == 0) return false;
+  int count = 0;
+  MPI_Get_count(&status, MPI_BYTE, &count);
+  bytes = static_cast<std::size_t>(std::max(count, 0));
   waiter_->note_progress();
   return true;
 }
@@ -156,7 +165,13 @@ const MessageHeader* Inbox::incoming() {
     frames_ = std::make_unique<std::array<MessageFrame, kFrames>>();
     for (std::uint64_t message = 0; message < kFrames; ++message) post_frame(message);
   }
-  while (seen_ - read_ < kFrames && connection_->done(frame_requests_[seen_ % kFrames])) {
+  std::size_t bytes = 0;
+  while (seen_ - read_ < kFrames && connection_->done(frame_requests_[seen_ % kFrames], bytes)) {
+    const MessageHeader& header = frame(seen_).header;
+    if (bytes < sizeof header || bytes != sizeof header + inline_bytes(header)) {
+      connection_->fail(base::format("it sent an invalid message: a frame of {} bytes", bytes));
+      return nullptr;
+    }
     ++seen_;
     post_segments();
   }
@@ -258,7 +273,12 @@ void StatusBox::poll() {
     has_posted_ = true;
     connection_->receive(&receiving_, sizeof receiving_, kStatusTag, receive_request_);
   }
-  while (connection_->done(receive_request_)) {
+  std::size_t bytes = 0;
+  while (connection_->done(receive_request_, bytes)) {
+    if (bytes != sizeof receiving_) {
+      connection_->fail(base::format("it sent an invalid status update of {} bytes", bytes));
+      return;
+    }
     is_new_ = is_new_ || receiving_.is_new != 0;
     received_ = receiving_;
     if (received_.pid != 0) return;

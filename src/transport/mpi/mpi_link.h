@@ -70,6 +70,11 @@ class MpiConnection {
   void send(const void* data, std::size_t bytes, int tag, MPI_Request& request);
   void receive(void* data, std::size_t bytes, int tag, MPI_Request& request);
   bool done(MPI_Request& request);
+  // Likewise for a receive. `bytes` is the length of the message.
+  bool done(MPI_Request& request, std::size_t& bytes);
+  void fail(const std::string& why) {
+    if (error_.empty()) error_ = why;
+  }
   // Cancels a receive unless it is complete. False: it is neither cancelled nor complete yet.
   bool cancel(MPI_Request& request);
 
@@ -213,6 +218,7 @@ struct MpiPeer {
   Outbox out{connection};
   Inbox in{connection};
   StatusBox status{connection};
+  bool dropped = false;  // it sent an impossible value, so nothing of it counts any more
 };
 
 // The text of an MPI error code.

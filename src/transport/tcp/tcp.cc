@@ -173,10 +173,14 @@ class Incoming {
 class StatusStream {
  public:
   void send(int socket, const StatusFrame& frame) {
-    // A peer that does not read gets no more updates, so that there is room for the final one.
+    // A peer that does not read gets no more updates, so that there is room for the final one. Its
+    // window never closes, so its host acknowledges every update, however long it computes.
     constexpr std::size_t kMostUnacknowledged = 16 * 1024;
+    constexpr std::uint64_t kLeastWindow = 4 * 1024;
     const bool final = frame.goodbye != 0 || frame.update.failed != 0;
-    if (!final && unacknowledged(socket) > kMostUnacknowledged) return;
+    if (!final &&
+        (unacknowledged(socket) > kMostUnacknowledged || window_of_peer(socket) < kLeastWindow))
+      return;
     next_ = frame;
     has_next_ = true;
     while (has_next_ || sent_ < sizeof out_) {
@@ -198,7 +202,10 @@ class StatusStream {
       auto* const bytes = reinterpret_cast<std::byte*>(&in_);  // NOLINT: as bytes
       const ssize_t got = recv(socket, bytes + received_, sizeof in_ - received_, MSG_DONTWAIT);
       const Io io = outcome(got);
-      if (io == Io::Over) over_ = true;
+      if (io == Io::Over) {
+        over_ = true;
+        error_ = errno;
+      }
       if (io != Io::Some) return;
       received_ += static_cast<std::size_t>(got);
       if (received_ < sizeof in_) continue;
@@ -218,6 +225,7 @@ class StatusStream {
   }
 
   bool over() const { return over_; }
+  int error() const { return error_; }  // of the connection; 0: none, or its peer has closed it
   bool goodbye() const { return goodbye_; }
 
  private:
@@ -230,6 +238,7 @@ class StatusStream {
   StatusUpdate newest_;
   bool is_new_ = false;
   bool over_ = false;
+  int error_ = 0;
   bool goodbye_ = false;
 };
 
@@ -333,6 +342,12 @@ class TcpNetwork final : public Network {
     Connection& connection = this->connection(peer);
     connection.status.receive(connection.sockets.status.number());
     const bool ended = connection.status.over() || connection.status.goodbye();
+    // Status updates are sent while a rank waits, so they show the silence of a host. The messages
+    // of a host that is silent do not end by themselves for a long time.
+    if (!ended && is_silent(connection.sockets.status.number(), join_.longest_silence))
+      return lose(connection, ETIMEDOUT);
+    if (ended && is_unreachable(connection.status.error()))
+      return lose(connection, connection.status.error());
     if (connection.death.empty() && ended) {
       std::byte next{};
       check_end(connection, outcome(recv(connection.sockets.messages.number(), &next, 1,
@@ -341,9 +356,19 @@ class TcpNetwork final : public Network {
     return ended || Clock::now() - connection.died > kGrace ? connection.death : "";
   }
 
+  void drop(Rank peer, const std::string& why) override {
+    Connection& connection = this->connection(peer);
+    if (!connection.death.empty()) return;
+    connection.death = why;
+    connection.died = Clock::now();
+    connection.in = {};  // later messages of such a peer do not count either
+    shutdown(connection.sockets.messages.number(), SHUT_RDWR);
+    shutdown(connection.sockets.status.number(), SHUT_RDWR);
+  }
+
   Result<std::unique_ptr<Network>> split(const std::vector<Rank>& ranks, std::uint64_t id,
-                                         Clock::time_point deadline) override {
-    TcpJoin join{.network = id, .deadline = deadline};
+                                         const SplitWait& wait) override {
+    TcpJoin join{.network = id, .wait = wait, .longest_silence = join_.longest_silence};
     for (const Rank rank : ranks) {
       if (rank == join_.rank) join.rank = static_cast<Rank>(join.addresses.size());
       join.addresses.push_back(join_.addresses[static_cast<std::size_t>(rank)]);
@@ -382,11 +407,22 @@ class TcpNetwork final : public Network {
     connection.status.receive(connection.sockets.status.number());  // may bring a goodbye
     if (connection.status.goodbye()) {
       connection.death = "it has left";
-    } else if (error == ETIMEDOUT || error == EHOSTUNREACH || error == ENETUNREACH) {
-      connection.death = base::format("it cannot be reached: {}", std::strerror(error));
+    } else if (is_unreachable(error)) {
+      lose(connection, error);
     } else {
       connection.death = "its connection was closed";
     }
+  }
+
+  static bool is_unreachable(int error) {
+    return error == ETIMEDOUT || error == EHOSTUNREACH || error == ENETUNREACH;
+  }
+
+  // Records that the peer's host does not answer; returns the reason of the peer's death.
+  static const std::string& lose(Connection& connection, int error) {
+    if (connection.death.empty())
+      connection.death = base::format("it cannot be reached: {}", std::strerror(error));
+    return connection.death;
   }
 
   // Says goodbye and waits until the sent data is acknowledged: once a socket is closed, its
@@ -438,7 +474,8 @@ Result<std::unique_ptr<Network>> make_tcp_network(TcpOptions options) {
   return TcpNetwork::join(std::move(process), {.network = 0,
                                                .rank = options.rank,
                                                .addresses = std::move(options.addresses),
-                                               .deadline = options.deadline});
+                                               .wait = {options.deadline},
+                                               .longest_silence = options.longest_silence});
 }
 
 }  // namespace sluice::transport

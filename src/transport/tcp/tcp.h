@@ -19,6 +19,7 @@
 #include "base/file.h"
 #include "transport/handshake.h"
 #include "transport/network.h"
+#include "transport/tcp/tcp_liveness.h"
 
 namespace sluice::transport {
 
@@ -35,6 +36,7 @@ struct TcpOptions {
   std::string token;
   int wake_descriptor = -1;  // peers on this node wake this rank with it; must outlive the network
   Clock::time_point deadline;
+  std::chrono::milliseconds longest_silence = kLongestSilence;  // of a peer's host
 };
 
 // Returns when all ranks are connected. The error names the missing ranks.
@@ -82,7 +84,8 @@ struct TcpJoin {
   std::uint64_t network = 0;
   Rank rank = 0;
   std::vector<TcpAddress> addresses;  // by rank; port 0 for a rank on this node
-  Clock::time_point deadline;
+  SplitWait wait;
+  std::chrono::milliseconds longest_silence = kLongestSilence;
 
   int ranks() const { return static_cast<int>(addresses.size()); }
   bool is_remote(Rank peer) const { return addresses[static_cast<std::size_t>(peer)].port != 0; }

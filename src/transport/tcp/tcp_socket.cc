@@ -59,20 +59,6 @@ void avoid_bbr(int socket) {
   }
 }
 
-// Detects a dead host even if nothing is sent and no reset arrives.
-void enable_keepalive(int socket) {
-  constexpr int kIdleSeconds = 5;
-  constexpr int kBetweenSeconds = 2;
-  constexpr int kProbes = 5;
-  constexpr int kUnacknowledgedMs = 15'000;
-  set_option(socket, IPPROTO_TCP, TCP_NODELAY, 1);
-  set_option(socket, SOL_SOCKET, SO_KEEPALIVE, 1);
-  set_option(socket, IPPROTO_TCP, TCP_KEEPIDLE, kIdleSeconds);
-  set_option(socket, IPPROTO_TCP, TCP_KEEPINTVL, kBetweenSeconds);
-  set_option(socket, IPPROTO_TCP, TCP_KEEPCNT, kProbes);
-  set_option(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, kUnacknowledgedMs);
-}
-
 }  // namespace
 
 std::optional<SocketAddress> SocketAddress::numeric(const std::string& host, std::uint16_t port) {
@@ -183,7 +169,7 @@ void set_option(int socket, int level, int option, int value) {
 }
 
 void set_mesh_options(int socket) {
-  enable_keepalive(socket);
+  set_option(socket, IPPROTO_TCP, TCP_NODELAY, 1);
   avoid_bbr(socket);
 }
 

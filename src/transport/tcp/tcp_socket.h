@@ -58,7 +58,7 @@ base::Fd new_stream_socket(int family);
 base::Fd listen_at(const SocketAddress& address);
 
 void set_option(int socket, int level, int option, int value);
-// Sets no delay for short messages, keep-alive, and a congestion control that does not pause.
+// Sets no delay for short messages, and a congestion control that does not pause.
 void set_mesh_options(int socket);
 
 // The receive buffer bounds the data that a connection takes in before it is read.
