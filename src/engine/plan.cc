@@ -28,31 +28,10 @@ void for_operations(const Program& program, OnSend&& on_send, OnReceive&& on_rec
 
 // For every operation, the earlier operations that it conflicts with and must wait for.
 std::vector<Indices> conflicts_before(const Program& program) {
-  schedule::AccessHistory history{program};
+  const schedule::OperationWaits waits{program};
   std::vector<Indices> before;
-  const auto me = [&] { return static_cast<std::uint32_t>(before.size() - 1); };
-  const auto wait_for = [&](std::uint32_t other) {
-    Indices& list = before.back();
-    if (other != me() && std::find(list.begin(), list.end(), other) == list.end())
-      list.push_back(other);
-  };
-  for_operations(
-      program,
-      [&](const Send& send, int) {
-        before.emplace_back();
-        history.read(send.range, send.range.buffer, me(), wait_for);
-      },
-      [&](const Write& receive, int) {
-        before.emplace_back();
-        history.write(receive.range, me(), wait_for);
-      },
-      [&](const Write& local, int) {
-        before.emplace_back();
-        for (const BufferId source : program.sources(local)) {
-          if (source != local.range.buffer) history.read(local.range, source, me(), wait_for);
-        }
-        history.write(local.range, me(), wait_for);
-      });
+  for (std::uint32_t i = 0; i < waits.operations(); ++i)
+    before.emplace_back(waits.of(i).begin(), waits.of(i).end());
   return before;
 }
 

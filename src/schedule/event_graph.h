@@ -54,6 +54,8 @@ class EventGraph {
   // Rank by rank, and in program order within a rank: the receives of a step, then its local
   // operations.
   std::span<const Event> events() const { return events_; }
+  // Which event waits for which; the same pair may be listed more than once.
+  std::span<const Wait> waits() const { return waits_; }
   // The event of a rank's k-th send, in program order from 0.
   const Event& event_of_send(Rank rank, std::size_t send) const {
     return events_[send_event_[static_cast<std::size_t>(rank)][send]];
