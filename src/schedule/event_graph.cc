@@ -91,6 +91,7 @@ void EventGraph::match() {
     }
   }
 
+  operand_sends_.resize(operands_.size(), kNone);
   const int chunks = schedule_.programs.front().chunking().chunks();
   for (std::size_t rank = 0; rank < ranks && mismatch_.empty(); ++rank) {
     const std::vector<Side>& sent = sent_to[rank];
@@ -107,6 +108,7 @@ void EventGraph::match() {
         return;
       }
       operands_[receive.index].buffer = send.range.buffer;
+      operand_sends_[receive.index] = send.index;
       send_event_[static_cast<std::size_t>(send.peer)][send.index] = receive.event;
     }
     const bool send_is_left =

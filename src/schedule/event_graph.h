@@ -63,6 +63,11 @@ class EventGraph {
   std::span<const Operand> operands(const Event& event) const {
     return std::span{operands_}.subspan(event.first_operand, event.write->source_count);
   }
+  // For each operand of a receive, the index of its message among the sends of its rank. Has no
+  // meaning for a rank's own values.
+  std::span<const std::uint32_t> sends_of(const Event& event) const {
+    return std::span{operand_sends_}.subspan(event.first_operand, event.write->source_count);
+  }
   std::string describe(const Event& event) const;
 
  private:
@@ -76,6 +81,7 @@ class EventGraph {
   const Schedule& schedule_;
   std::vector<Event> events_;
   std::vector<Operand> operands_;
+  std::vector<std::uint32_t> operand_sends_;            // by operand
   std::vector<std::vector<std::uint32_t>> send_event_;  // by rank, then by send in program order
   std::vector<Wait> waits_;
   std::string mismatch_;
