@@ -12,6 +12,7 @@
 
 #include "engine/plan.h"
 #include "schedule/event_graph.h"
+#include "schedule/marks.h"
 #include "simulate/collective.h"
 #include "simulate/step_flow.h"
 #include "tests/simulate/fabrics.h"
@@ -194,7 +195,8 @@ TEST(Dataflow, OfTheEnginesPlansIsTheRule) {
   for_random_schedules([](const Schedule& schedule, const NaiveSchedule& naive) {
     Order order{naive.operations.size()};
     for (Rank rank = 0; rank < schedule.shape.ranks; ++rank) {
-      const engine::Plan plan{schedule, rank};
+      const Program& program = schedule.programs[static_cast<std::size_t>(rank)];
+      const engine::Plan plan{program, schedule::apply({}, program), schedule.shape.ranks};
       const std::size_t begin = naive.begins[static_cast<std::size_t>(rank)];
       std::vector<std::uint32_t> waits(plan.instructions().size(), 0);
       for (std::size_t i = 0; i < plan.instructions().size(); ++i) {
