@@ -31,6 +31,8 @@ struct SLUICE_API Algorithm {
   Fraction (*sent)(const Shape& shape, Rank rank) = nullptr;  // bytes sent / bytes of the buffer
   // Reports the messages of each step, without building any Program.
   void (*traffic)(const Shape& shape, TrafficSink& sink) = nullptr;
+  // The marks of a rank's Program.
+  Marks (*marks)(const Shape& shape, Rank rank) = nullptr;
 
   bool supports(Collective collective) const;
 };
@@ -48,7 +50,7 @@ SLUICE_API Result<Shape> complete_shape(const Algorithm& algorithm, Shape shape)
 // The programs of all ranks.
 SLUICE_API Schedule build_schedule(const Algorithm& algorithm, const Shape& shape);
 
-// Builds the schedule, verifies it, and compares its steps and bytes with the closed forms.
+// Builds the schedule, verifies it, and compares its steps, bytes and marks with the closed forms.
 SLUICE_API Proof prove(const Algorithm& algorithm, const Shape& shape);
 
 // The load on the links of a topology, by the closed form.

@@ -20,6 +20,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <iosfwd>
 #include <span>
 #include <string>
@@ -153,6 +154,17 @@ class SLUICE_API Program {
   std::vector<Write> receives_;
   std::vector<Write> locals_;
   std::vector<std::int32_t> sources_;
+};
+
+// What a rank must know of the whole schedule to run its own Program, as a closed form over the
+// Program's operations. An empty function says no to all of them.
+struct Marks {
+  // Whether a Reduce of this step and range gives the sum of all ranks' contributions. A mean is
+  // divided there.
+  std::function<bool(int step, const Range& range)> whole_sum = nullptr;
+  // Whether a send of this step and range carries a sum back to one of its sources, and the receive
+  // that computes the sum may store it there directly. docs/execution-model.md has the conditions.
+  std::function<bool(int step, const Range& range)> push = nullptr;
 };
 
 // The programs of all ranks of a shape.

@@ -102,4 +102,11 @@ void direct_traffic(const Shape& shape, TrafficSink& sink) {
   if (has_second_step(shape.collective)) report(in_second_step, false);
 }
 
+Marks direct_marks(const Shape& shape, Rank /*rank*/) {
+  // Every sum is whole, and the second step returns it to ranks that it came from.
+  Marks marks{.whole_sum = [](int, const Range&) { return true; }};
+  if (is_reduction(shape.collective)) marks.push = [](int step, const Range&) { return step == 1; };
+  return marks;
+}
+
 }  // namespace sluice::algorithms

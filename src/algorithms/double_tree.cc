@@ -240,4 +240,23 @@ void double_tree_traffic(const Shape& shape, TrafficSink& sink) {
   }
 }
 
+Marks double_tree_marks(const Shape& shape, Rank rank) {
+  // Sums become whole at the top of a tree. In an all_reduce it sends them down to the ranks that
+  // they came from.
+  const Members members{shape};
+  std::array<bool, 2> is_top{};
+  if (double_tree_steps(shape) > 0) {
+    for (const int tree : {0, 1}) {
+      const auto t = static_cast<std::size_t>(tree);
+      is_top[t] = !neighbours_of(members, tree, rank).has_parent;
+    }
+  }
+  const auto at_top = [is_top, segments = shape.segments](int /*step*/, const Range& range) {
+    return is_top[static_cast<std::size_t>(range.first / segments)];
+  };
+  Marks marks{.whole_sum = at_top};
+  if (shape.collective == Collective::AllReduce) marks.push = at_top;
+  return marks;
+}
+
 }  // namespace sluice::algorithms

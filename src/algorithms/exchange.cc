@@ -45,4 +45,8 @@ void exchange_traffic(const Shape& shape, TrafficSink& sink) {
   sink.end_step(1);
 }
 
+Marks exchange_marks(const Shape& /*shape*/, Rank /*rank*/) {
+  return {.whole_sum = [](int, const Range&) { return true; }};
+}
+
 }  // namespace sluice::algorithms

@@ -160,4 +160,14 @@ void halving_doubling_far_traffic(const Shape& shape, TrafficSink& sink) {
   halving_doubling_traffic(shape, sink, Order::FarFirst);
 }
 
+Marks halving_doubling_marks(const Shape& shape, Rank /*rank*/) {
+  // The last halving completes a chunk, and the first doubling returns it to its last source. In
+  // later doublings the sent range also has chunks from other ranks.
+  const int last_halving = ceil_log2(shape.ranks) - 1;
+  Marks marks{.whole_sum = [=](int step, const Range&) { return step == last_halving; }};
+  if (shape.collective == Collective::AllReduce)
+    marks.push = [=](int step, const Range&) { return step == last_halving + 1; };
+  return marks;
+}
+
 }  // namespace sluice::algorithms

@@ -234,4 +234,24 @@ Status check_hierarchical_grid(const Shape& shape) {
   return {};
 }
 
+Marks hierarchical_marks(const Shape& shape, Rank rank, const Algorithm& inner) {
+  if (shape.grid.size() == 1) return direct_marks(shape, rank);
+  // Sums become whole between the nodes. A step and a chunk of the inner algorithm are the same
+  // there, counted from the first step between nodes and from the first chunk of the slice.
+  const Shape between = inner_shape(shape, inner);
+  const int index = node_of(shape, rank).index;
+  const Marks marks = inner.marks(between, index);
+  const int first = has_node_steps(shape) ? 1 : 0;
+  const int end = first + inner.steps(between);
+  const int chunks_per_slice = inner.program(between, index).chunking().chunks();
+  const auto embedded = [=](const auto& mark) -> std::function<bool(int, const Range&)> {
+    if (!mark) return {};
+    return [=](int step, Range range) {
+      range.first %= chunks_per_slice;
+      return first <= step && step < end && mark(step - first, range);
+    };
+  };
+  return {.whole_sum = embedded(marks.whole_sum), .push = embedded(marks.push)};
+}
+
 }  // namespace sluice::algorithms

@@ -73,4 +73,11 @@ void recursive_doubling_traffic(const Shape& shape, TrafficSink& sink) {
   if (extra > 0) sink.end_step(1);
 }
 
+Marks recursive_doubling_marks(const Shape& shape, Rank /*rank*/) {
+  // Before the last exchange, a rank has the contributions of half of the ranks.
+  const int first_exchange = is_power_of_two(shape.ranks) ? 0 : 1;
+  const int last_exchange = first_exchange + floor_log2(shape.ranks) - 1;
+  return {.whole_sum = [=](int step, const Range&) { return step == last_exchange; }};
+}
+
 }  // namespace sluice::algorithms

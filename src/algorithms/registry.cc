@@ -4,6 +4,7 @@
 #include "algorithms/builtin.h"
 #include "base/format.h"
 #include "base/text.h"
+#include "schedule/marks.h"
 #include "schedule/traffic.h"
 
 namespace sluice {
@@ -20,7 +21,8 @@ constexpr Algorithm kRing{.name = "ring",
                           .program = algorithms::ring,
                           .steps = algorithms::ring_steps,
                           .sent = algorithms::ring_sent,
-                          .traffic = algorithms::ring_traffic};
+                          .traffic = algorithms::ring_traffic,
+                          .marks = algorithms::ring_marks};
 
 constexpr Algorithm kRecursiveDoubling{.name = "recursive_doubling",
                                        .version = 1,
@@ -28,7 +30,8 @@ constexpr Algorithm kRecursiveDoubling{.name = "recursive_doubling",
                                        .program = algorithms::recursive_doubling,
                                        .steps = algorithms::recursive_doubling_steps,
                                        .sent = algorithms::recursive_doubling_sent,
-                                       .traffic = algorithms::recursive_doubling_traffic};
+                                       .traffic = algorithms::recursive_doubling_traffic,
+                                       .marks = algorithms::recursive_doubling_marks};
 
 constexpr Algorithm kHalvingDoubling{.name = "halving_doubling",
                                      .version = 1,
@@ -36,7 +39,8 @@ constexpr Algorithm kHalvingDoubling{.name = "halving_doubling",
                                      .program = algorithms::halving_doubling_near,
                                      .steps = algorithms::halving_doubling_steps,
                                      .sent = algorithms::halving_doubling_sent,
-                                     .traffic = algorithms::halving_doubling_near_traffic};
+                                     .traffic = algorithms::halving_doubling_near_traffic,
+                                     .marks = algorithms::halving_doubling_marks};
 
 constexpr Algorithm kHalvingDoublingFar{.name = "halving_doubling:far",
                                         .version = 1,
@@ -44,7 +48,8 @@ constexpr Algorithm kHalvingDoublingFar{.name = "halving_doubling:far",
                                         .program = algorithms::halving_doubling_far,
                                         .steps = algorithms::halving_doubling_steps,
                                         .sent = algorithms::halving_doubling_sent,
-                                        .traffic = algorithms::halving_doubling_far_traffic};
+                                        .traffic = algorithms::halving_doubling_far_traffic,
+                                        .marks = algorithms::halving_doubling_marks};
 
 constexpr Algorithm kTorus{.name = "torus",
                            .version = 1,
@@ -53,7 +58,8 @@ constexpr Algorithm kTorus{.name = "torus",
                            .program = algorithms::torus,
                            .steps = algorithms::torus_steps,
                            .sent = algorithms::torus_sent,
-                           .traffic = algorithms::torus_traffic};
+                           .traffic = algorithms::torus_traffic,
+                           .marks = algorithms::torus_marks};
 
 constexpr Algorithm kDoubleTree{.name = "double_tree",
                                 .version = 2,
@@ -62,7 +68,8 @@ constexpr Algorithm kDoubleTree{.name = "double_tree",
                                 .program = algorithms::double_tree,
                                 .steps = algorithms::double_tree_steps,
                                 .sent = algorithms::double_tree_sent,
-                                .traffic = algorithms::double_tree_traffic};
+                                .traffic = algorithms::double_tree_traffic,
+                                .marks = algorithms::double_tree_marks};
 
 constexpr Algorithm kDirect{.name = "direct",
                             .version = 1,
@@ -71,7 +78,8 @@ constexpr Algorithm kDirect{.name = "direct",
                             .program = algorithms::direct,
                             .steps = algorithms::direct_steps,
                             .sent = algorithms::direct_sent,
-                            .traffic = algorithms::direct_traffic};
+                            .traffic = algorithms::direct_traffic,
+                            .marks = algorithms::direct_marks};
 
 constexpr Algorithm kExchange{.name = "exchange",
                               .version = 1,
@@ -80,7 +88,8 @@ constexpr Algorithm kExchange{.name = "exchange",
                               .program = algorithms::exchange,
                               .steps = algorithms::exchange_steps,
                               .sent = algorithms::exchange_sent,
-                              .traffic = algorithms::exchange_traffic};
+                              .traffic = algorithms::exchange_traffic,
+                              .marks = algorithms::exchange_marks};
 
 // Raised whenever the Program of hierarchical.cc changes. The version of the inner algorithm is
 // added; both only grow, so no sum occurs twice.
@@ -100,7 +109,9 @@ constexpr Algorithm hierarchical_with(std::string_view name) {
       .sent = [](const Shape& shape,
                  Rank rank) { return algorithms::hierarchical_sent(shape, rank, kInner); },
       .traffic = [](const Shape& shape,
-                    TrafficSink& sink) { algorithms::hierarchical_traffic(shape, sink, kInner); }};
+                    TrafficSink& sink) { algorithms::hierarchical_traffic(shape, sink, kInner); },
+      .marks = [](const Shape& shape,
+                  Rank rank) { return algorithms::hierarchical_marks(shape, rank, kInner); }};
 }
 
 constexpr Algorithm kAlgorithms[] = {
@@ -212,7 +223,8 @@ Schedule build_schedule(const Algorithm& algorithm, const Shape& shape) {
 
 Proof prove(const Algorithm& algorithm, const Shape& shape) {
   const Schedule schedule = build_schedule(algorithm, shape);
-  Proof proof = verify(schedule);
+  std::vector<schedule::OperationMarks> marks;
+  Proof proof = schedule::verify_and_mark(schedule, marks);
   if (!proof.proven) return proof;
   const auto refuse = [&](std::string reason) {
     proof.proven = false;
@@ -229,6 +241,12 @@ Proof prove(const Algorithm& algorithm, const Shape& shape) {
       return refuse(
           base::format("rank {} sends {} of the buffer, but the closed form of {} says {}", rank,
                        to_string(sent), algorithm.name, to_string(algorithm.sent(shape, rank))));
+    }
+    const auto r = static_cast<std::size_t>(rank);
+    if (schedule::apply(algorithm.marks(shape, rank), schedule.programs[r]) != marks[r]) {
+      return refuse(
+          base::format("rank {} has other whole sums or pushes than the closed form of {} says",
+                       rank, algorithm.name));
     }
   }
   return proof;

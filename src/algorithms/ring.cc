@@ -56,4 +56,13 @@ void ring_traffic(const Shape& shape, TrafficSink& sink) {
   if (has_gather_phase(shape.collective)) phase(false);
 }
 
+Marks ring_marks(const Shape& shape, Rank /*rank*/) {
+  // The last reduce step adds the last contribution. The copy phase sends the sum on around the
+  // ring; only between two ranks is that back to a source.
+  const int last_reduce = shape.ranks - 2;
+  Marks marks{.whole_sum = [=](int step, const Range&) { return step == last_reduce; }};
+  if (shape.ranks == 2) marks.push = [=](int step, const Range&) { return step > last_reduce; };
+  return marks;
+}
+
 }  // namespace sluice::algorithms

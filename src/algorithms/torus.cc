@@ -78,4 +78,15 @@ void torus_traffic(const Shape& shape, TrafficSink& sink) {
   rows(false);
 }
 
+Marks torus_marks(const Shape& shape, Rank /*rank*/) {
+  const auto [x, y] = grid_of(shape);
+  // The last reduce step of the columns, or of the rows if there is only one, completes a chunk.
+  // That ring returns it to its last source if it has two ranks.
+  const int last_reduce = x + y - 3;
+  Marks marks{.whole_sum = [=](int step, const Range&) { return step == last_reduce; }};
+  if ((y > 1 ? y : x) == 2)
+    marks.push = [=](int step, const Range&) { return step == last_reduce + 1; };
+  return marks;
+}
+
 }  // namespace sluice::algorithms

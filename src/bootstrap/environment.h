@@ -71,8 +71,9 @@ inline constexpr Variable kAlgorithm{
     "SLUICE_ALGORITHM",
     "the algorithm, or one for each range of bytes: ring, or exchange@-4K,ring@4K-1M,direct@1M-",
     "the cheapest"};
-inline constexpr Variable kCache{"SLUICE_CACHE", "the folder where measured constants are kept",
-                                 "XDG_CACHE_HOME/sluice"};
+inline constexpr Variable kCache{
+    "SLUICE_CACHE", "the folder where measured constants and verdicts on schedules are kept",
+    "XDG_CACHE_HOME/sluice"};
 inline constexpr Variable kCacheHome{"XDG_CACHE_HOME", "the folder of all caches", "HOME/.cache"};
 inline constexpr Variable kHome{"HOME", "the user's folder", "no cache"};
 

@@ -40,6 +40,7 @@ struct Request {
   // Set once the algorithm is chosen.
   std::uint64_t signature = 0;         // signature_of(*this)
   const Plan* plan = nullptr;          // outlives the request
+  const Shape* first_use = nullptr;    // of the schedule, if this communicator has not used it yet
   transport::MemoryLocation location;  // of the data, where peers can reach it
   bool eager = false;
 

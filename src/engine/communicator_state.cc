@@ -16,6 +16,7 @@ CommunicatorState::CommunicatorState(std::unique_ptr<transport::Group> group,
       choices_{std::move(choices)},
       execution_{endpoint_},
       eager_{endpoint_},
+      handover_{endpoint_},
       detector_{endpoint_.group()},
       id_{id} {
   constexpr std::size_t kUsuallyInFlight = 64;
@@ -80,8 +81,8 @@ void CommunicatorState::pop() {
   head_ = 0;
 }
 
-Result<const Choice*> CommunicatorState::choose(Collective collective, std::size_t count,
-                                                const CollectiveOptions& options) {
+Result<Choice*> CommunicatorState::choose(Collective collective, std::size_t count,
+                                          const CollectiveOptions& options) {
   const auto lock = context_->lock();
   const std::size_t bytes = count * size_of(options.type);
   return choices_.choose(collective, static_cast<std::int64_t>(bytes), options.root,
@@ -152,14 +153,15 @@ void CommunicatorState::enqueue_submitted() {
 // Chooses the algorithm, unless the caller did, and puts the request into the queue.
 Status CommunicatorState::enqueue(Request request) {
   const std::size_t bytes = request.bytes();
-  const Result<const Choice*> chosen =
+  const Result<Choice*> chosen =
       choices_.choose(request.collective, static_cast<std::int64_t>(bytes), request.root,
                       request.algorithm == nullptr ? std::string_view{} : request.algorithm->name);
   if (!chosen.ok()) return chosen.status();
-  const Choice& choice = *chosen.value();
+  Choice& choice = *chosen.value();
   request.algorithm = choice.algorithm;
   request.signature = signature_of(request);
   request.plan = choice.plan.get();
+  request.first_use = std::exchange(choice.used, true) ? nullptr : &choice.shape;
   request.location = location_of(request.data, bytes);
   request.eager = choice.algorithm->name == "exchange" && bytes <= transport::kSlotBytes &&
                   !endpoint_.has_network();
@@ -175,6 +177,7 @@ void CommunicatorState::begin_next() {
   board.signature.store(next.signature, std::memory_order_relaxed);
   board.step.store(0, std::memory_order_relaxed);
   board.entered.store(next.number, std::memory_order_release);
+  handing_over_ = next.first_use != nullptr;
   running().begin(next);
   begun_ = true;
 }
@@ -185,6 +188,10 @@ void CommunicatorState::advance() {
     const Result<bool> done = running().advance();
     if (!done.ok()) return fail_running(done.status());
     if (!done.value()) return;
+    if (std::exchange(handing_over_, false)) {
+      running().begin(head());
+      continue;
+    }
     if (head().hooks != nullptr) head().hooks->unload();
     completed_.store(head().number, std::memory_order_release);
     begun_ = false;

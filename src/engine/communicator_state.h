@@ -27,6 +27,7 @@
 #include "engine/internal_collectives.h"
 #include "engine/rank_context.h"
 #include "engine/select/choices.h"
+#include "engine/verdict_handover.h"
 #include "sluice/communicator.h"
 
 namespace sluice::engine {
@@ -57,8 +58,8 @@ class CommunicatorState {
   void release(const transport::MemoryBlock& block);
 
   // The algorithm and plan that such a call would run.
-  Result<const Choice*> choose(Collective collective, std::size_t count,
-                               const CollectiveOptions& options);
+  Result<Choice*> choose(Collective collective, std::size_t count,
+                         const CollectiveOptions& options);
   // Queues a collective, and starts it if it is the next. Returns its number.
   Result<std::uint64_t> issue(Collective collective, void* data, std::size_t count,
                               const CollectiveOptions& options);
@@ -95,6 +96,7 @@ class CommunicatorState {
   void push(const Request& request);
   void pop();
   RunningCollective& running() {
+    if (handing_over_) return handover_;
     return head().eager ? static_cast<RunningCollective&>(eager_) : execution_;
   }
   transport::MemoryLocation location_of(const std::byte* data, std::size_t bytes) const;
@@ -125,10 +127,12 @@ class CommunicatorState {
   Choices choices_;
   Execution execution_;
   EagerExchange eager_;
+  VerdictHandover handover_;
   FailureDetector detector_;
   std::vector<Request> queue_;  // from head_ on
   std::size_t head_ = 0;
   bool begun_ = false;             // the first collective of the queue has begun
+  bool handing_over_ = false;      // it waits for the verdict on its schedule, or passes it on
   bool reported_waiting_ = false;  // the status board names a peer that this rank waits for
   std::uint64_t issued_ = 0;
   std::atomic<std::uint64_t> completed_{0};

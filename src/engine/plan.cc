@@ -1,88 +1,21 @@
 #include "engine/plan.h"
 
-#include <algorithm>
 #include <map>
 #include <mutex>
 #include <tuple>
 #include <utility>
 
-#include "base/format.h"
-#include "schedule/dataflow.h"
-#include "schedule/event_graph.h"
-
 namespace sluice::engine {
-namespace {
 
-using Indices = std::vector<std::uint32_t>;
-
-// Calls a function for each operation of a Program, in order.
-template <class OnSend, class OnReceive, class OnLocal>
-void for_operations(const Program& program, OnSend&& on_send, OnReceive&& on_receive,
-                    OnLocal&& on_local) {
-  for (int step = 0; step < program.steps(); ++step) {
-    for (const Send& send : program.sends(step)) on_send(send, step);
-    for (const Write& receive : program.receives(step)) on_receive(receive, step);
-    for (const Write& local : program.locals(step)) on_local(local, step);
-  }
-}
-
-// For every operation, the earlier operations that it conflicts with and must wait for.
-std::vector<Indices> conflicts_before(const Program& program) {
-  schedule::AccessHistory history{program};
-  std::vector<Indices> before;
-  const auto me = [&] { return static_cast<std::uint32_t>(before.size() - 1); };
-  const auto wait_for = [&](std::uint32_t other) {
-    Indices& list = before.back();
-    if (other != me() && std::find(list.begin(), list.end(), other) == list.end())
-      list.push_back(other);
-  };
-  for_operations(
-      program,
-      [&](const Send& send, int) {
-        before.emplace_back();
-        history.read(send.range, send.range.buffer, me(), wait_for);
-      },
-      [&](const Write& receive, int) {
-        before.emplace_back();
-        history.write(receive.range, me(), wait_for);
-      },
-      [&](const Write& local, int) {
-        before.emplace_back();
-        for (const BufferId source : program.sources(local)) {
-          if (source != local.range.buffer) history.read(local.range, source, me(), wait_for);
-        }
-        history.write(local.range, me(), wait_for);
-      });
-  return before;
-}
-
-// The operations of a rank's Program with their numbers, and the operations that each waits for.
-struct RankOperations {
-  explicit RankOperations(const Program& program) : before{conflicts_before(program)} {
-    std::uint32_t index = 0;
-    for_operations(
-        program, [&](const Send& send, int) { sends.emplace_back(&send, index++); },
-        [&](const Write& receive, int) { writes[&receive] = index++; },
-        [&](const Write& local, int) { writes[&local] = index++; });
-  }
-  std::vector<Indices> before;
-  std::vector<std::pair<const Send*, std::uint32_t>> sends;
-  std::map<const Write*, std::uint32_t> writes;
-};
-
-}  // namespace
-
-Plan::Plan(const Schedule& schedule, Rank rank)
-    : chunking_{schedule.programs[static_cast<std::size_t>(rank)].chunking()},
-      scratch_buffers_{schedule.programs[static_cast<std::size_t>(rank)].buffers() - 1},
-      sends_to_(schedule.programs.size()),
-      receives_from_(schedule.programs.size()) {
-  const Program& program = schedule.programs[static_cast<std::size_t>(rank)];
-  list_instructions(program);
-  link_followers(conflicts_before(program));
-  schedule::EventGraph graph{schedule};
-  find_whole_sums(schedule, rank, graph);
-  find_pushes(schedule, rank, graph);
+Plan::Plan(const Program& program, const schedule::OperationMarks& marks, int ranks)
+    : chunking_{program.chunking()},
+      scratch_buffers_{program.buffers() - 1},
+      sends_to_(static_cast<std::size_t>(ranks)),
+      receives_from_(static_cast<std::size_t>(ranks)) {
+  const schedule::OperationWaits waits{program};
+  list_instructions(program, marks);
+  link_followers(waits);
+  list_pushes(waits, marks.pushes);
 }
 
 Plan Plan::renumbered(const std::vector<Rank>& ranks) const {
@@ -104,149 +37,75 @@ Plan Plan::renumbered(const std::vector<Rank>& ranks) const {
   return plan;
 }
 
-void Plan::list_instructions(const Program& program) {
-  const auto add_write = [&](const Write& write, int step, Instruction::Kind kind) {
-    const auto sources = program.sources(write);
-    instructions_.push_back({.kind = kind,
-                             .combine = write.combine,
-                             .step = step,
-                             .range = write.range,
+void Plan::list_instructions(const Program& program, const schedule::OperationMarks& marks) {
+  schedule::for_operations(program, [&](const schedule::Operation& operation) {
+    const auto index = static_cast<std::uint32_t>(instructions_.size());
+    instructions_.push_back({.kind = operation.kind,
+                             .whole_sum = marks.whole_sums[index],
+                             .step = operation.step,
+                             .peer = operation.peer,
+                             .range = operation.range,
                              .first_source = static_cast<std::uint32_t>(sources_.size()),
-                             .source_count = write.source_count});
-    sources_.insert(sources_.end(), sources.begin(), sources.end());
-  };
-  const auto index = [&] { return static_cast<std::uint32_t>(instructions_.size()); };
-  for_operations(
-      program,
-      [&](const Send& send, int step) {
-        sends_to_[static_cast<std::size_t>(send.peer)].push_back(index());
-        instructions_.push_back({.kind = Instruction::Kind::Send,
-                                 .step = step,
-                                 .peer = send.peer,
-                                 .range = send.range});
-      },
-      [&](const Write& receive, int step) {
-        for (const Rank source : program.sources(receive)) {
-          if (source != kOwn) receives_from_[static_cast<std::size_t>(source)].push_back(index());
-        }
-        add_write(receive, step, Instruction::Kind::Receive);
-      },
-      [&](const Write& local, int step) { add_write(local, step, Instruction::Kind::Local); });
-}
-
-void Plan::link_followers(const std::vector<Indices>& before) {
-  std::vector<Indices> followers(instructions_.size());
-  for (std::uint32_t i = 0; i < before.size(); ++i) {
-    instructions_[i].waits = static_cast<std::uint32_t>(before[i].size());
-    for (const std::uint32_t earlier : before[i]) followers[earlier].push_back(i);
-  }
-  for (std::size_t i = 0; i < followers.size(); ++i) {
-    instructions_[i].first_follower = static_cast<std::uint32_t>(followers_.size());
-    instructions_[i].follower_count = static_cast<std::uint32_t>(followers[i].size());
-    followers_.insert(followers_.end(), followers[i].begin(), followers[i].end());
-  }
-}
-
-void Plan::find_whole_sums(const Schedule& schedule, Rank rank, schedule::EventGraph& graph) {
-  if (!is_reduction(schedule.shape.collective)) return;
-  const auto chunks = static_cast<std::size_t>(chunking_.chunks());
-  const auto buffers = static_cast<std::size_t>(scratch_buffers_) + 1;
-  // The number of contributions in every chunk of every rank, as the schedule runs.
-  std::vector<int> held(schedule.programs.size() * buffers * chunks, 0);
-  const auto at = [&](Rank r, BufferId buffer, std::size_t chunk) -> int& {
-    return held[(static_cast<std::size_t>(r) * buffers + static_cast<std::size_t>(buffer)) *
-                    chunks +
-                chunk];
-  };
-  for (Rank r = 0; r < schedule.shape.ranks; ++r) {
-    for (std::size_t chunk = 0; chunk < chunks; ++chunk) at(r, kUserBuffer, chunk) = 1;
-  }
-  std::map<const Write*, bool> whole_sums;
-  for (const std::uint32_t e : graph.order()) {
-    const schedule::Event& event = graph.events()[e];
-    bool whole = event.write->combine == Combine::Reduce;
-    for (int i = 0; i < event.write->range.count; ++i) {
-      const std::size_t chunk =
-          (static_cast<std::size_t>(event.write->range.first) + static_cast<std::size_t>(i)) %
-          chunks;
-      int sum = 0;
-      for (const schedule::Operand& operand : graph.operands(event))
-        sum += at(operand.rank, operand.buffer, chunk);
-      at(event.rank, event.write->range.buffer, chunk) = sum;
-      whole = whole && sum == schedule.shape.ranks;
+                             .source_count = static_cast<std::uint32_t>(operation.sources.size())});
+    sources_.insert(sources_.end(), operation.sources.begin(), operation.sources.end());
+    if (operation.kind == Instruction::Kind::Send) {
+      sends_to_[static_cast<std::size_t>(operation.peer)].push_back(index);
+      return;
     }
-    if (event.rank == rank) whole_sums[event.write] = whole;
-  }
-  std::uint32_t index = 0;
-  for_operations(
-      schedule.programs[static_cast<std::size_t>(rank)], [&](const Send&, int) { ++index; },
-      [&](const Write& receive, int) { instructions_[index++].whole_sum = whole_sums[&receive]; },
-      [&](const Write& local, int) { instructions_[index++].whole_sum = whole_sums[&local]; });
-}
-
-void Plan::find_pushes(const Schedule& schedule, Rank rank, const schedule::EventGraph& graph) {
-  std::map<Rank, RankOperations> operations;
-  const auto operations_of = [&](Rank r) -> const RankOperations& {
-    return operations.try_emplace(r, schedule.programs[static_cast<std::size_t>(r)]).first->second;
-  };
-  const RankOperations& own = operations_of(rank);
-  for (const auto& [write, index] : own.writes) {
-    Instruction& receive = instructions_[index];
-    const bool sums_in_place = receive.kind == Instruction::Kind::Receive &&
-                               receive.combine == Combine::Reduce &&
-                               receive.range.buffer == kUserBuffer;
-    if (!sums_in_place) continue;
-    receive.first_push = static_cast<std::uint32_t>(pushes_.size());
-    const auto from = sources(receive);
-    for (std::size_t s = 0; s < own.sends.size(); ++s) {
-      // A push replaces a send of this result that waits only for the sum and goes to a source of
-      // the sum.
-      const auto& [send, send_index] = own.sends[s];
-      const bool of_result = send->range == receive.range &&
-                             own.before[send_index] == Indices{index} &&
-                             std::find(from.begin(), from.end(), send->peer) != from.end();
-      if (!of_result) continue;
-      // The peer must copy the result to the same range.
-      const Write* const copy = graph.event_of_send(rank, s).write;
-      if (copy->combine != Combine::Copy || copy->range != receive.range) continue;
-      // The peer must have sent its part from that range, and its copy must wait only for that send
-      // and for operations that the send waits for.
-      const RankOperations& peer = operations_of(send->peer);
-      for (std::size_t g = 0; g < peer.sends.size(); ++g) {
-        const Send* const part = peer.sends[g].first;
-        const std::uint32_t part_index = peer.sends[g].second;
-        if (graph.event_of_send(send->peer, g).write != write || part->range != receive.range)
-          continue;
-        const Indices& before_copy = peer.before[peer.writes.at(copy)];
-        const Indices& before_part = peer.before[part_index];
-        const bool free =
-            std::all_of(before_copy.begin(), before_copy.end(), [&](std::uint32_t earlier) {
-              return earlier == part_index || std::find(before_part.begin(), before_part.end(),
-                                                        earlier) != before_part.end();
-            });
-        if (free) pushes_.push_back(send_index);
-      }
+    instructions_.back().combine = operation.write->combine;
+    if (operation.kind == Instruction::Kind::Local) return;
+    for (const Rank source : operation.sources) {
+      if (source != kOwn) receives_from_[static_cast<std::size_t>(source)].push_back(index);
     }
-    receive.push_count = static_cast<std::uint32_t>(pushes_.size()) - receive.first_push;
+  });
+}
+
+void Plan::link_followers(const schedule::OperationWaits& waits) {
+  for (std::uint32_t i = 0; i < waits.operations(); ++i) {
+    instructions_[i].waits = static_cast<std::uint32_t>(waits.of(i).size());
+    for (const std::uint32_t earlier : waits.of(i)) ++instructions_[earlier].follower_count;
+  }
+  std::uint32_t count = 0;
+  for (Instruction& instruction : instructions_) {
+    instruction.first_follower = count;
+    count += std::exchange(instruction.follower_count, 0);
+  }
+  followers_.resize(count);
+  for (std::uint32_t i = 0; i < waits.operations(); ++i) {
+    for (const std::uint32_t earlier : waits.of(i)) {
+      Instruction& before = instructions_[earlier];
+      followers_[before.first_follower + before.follower_count++] = i;
+    }
   }
 }
 
-Result<std::shared_ptr<const Plan>> proven_plan(const Algorithm& algorithm, const Shape& shape,
-                                                Rank rank) {
+// A push waits only for the receive that may replace it.
+void Plan::list_pushes(const schedule::OperationWaits& waits, const std::vector<bool>& pushes) {
+  std::map<std::uint32_t, std::vector<std::uint32_t>> of_receive;
+  for (std::uint32_t i = 0; i < pushes.size(); ++i) {
+    if (pushes[i]) of_receive[waits.of(i).front()].push_back(i);
+  }
+  for (const auto& [receive, sends] : of_receive) {
+    instructions_[receive].first_push = static_cast<std::uint32_t>(pushes_.size());
+    instructions_[receive].push_count = static_cast<std::uint32_t>(sends.size());
+    pushes_.insert(pushes_.end(), sends.begin(), sends.end());
+  }
+}
+
+std::shared_ptr<const Plan> plan_of(const Algorithm& algorithm, const Shape& shape, Rank rank) {
   using Key = std::tuple<std::string_view, int, Collective, int, std::vector<int>, Rank, int, Rank>;
   static std::mutex mutex;
   static std::map<Key, std::shared_ptr<const Plan>> plans;
   const Key key{algorithm.name, algorithm.version, shape.collective, shape.ranks,
                 shape.grid,     shape.root,        shape.segments,   rank};
   const std::lock_guard lock{mutex};
-  if (const auto known = plans.find(key); known != plans.end()) return known->second;
-  if (Proof proof = prove(algorithm, shape); !proof.proven) {
-    return Status{Code::NotProven, base::format("{} is not proven and will not run: {}",
-                                                algorithm.name, proof.reason)};
+  std::shared_ptr<const Plan>& plan = plans[key];
+  if (!plan) {
+    const Program program = algorithm.program(shape, rank);
+    plan = std::make_shared<const Plan>(
+        program, schedule::apply(algorithm.marks(shape, rank), program), shape.ranks);
   }
-  auto plan = std::make_shared<const Plan>(build_schedule(algorithm, shape), rank);
-  plans.emplace(key, plan);
-  return std::shared_ptr<const Plan>{plan};
+  return plan;
 }
 
 }  // namespace sluice::engine

@@ -1,10 +1,10 @@
 // plan.h - a rank's Program, compiled for execution.
 //
 // The instructions are the Program's operations. Each has the instructions that must finish before
-// it, by the same conflicts that verify() orders by. Two facts come from the whole schedule. The
-// first is which sums are whole: a mean is divided there. The second is which results can be
-// pushed: a rank that adds up a range from its peers' buffers stores the sum in those buffers too,
-// where the schedule would send the sum back to them.
+// it, by the rule of schedule/dataflow.h. The Program's marks (schedule/marks.h) say which sums are
+// whole: a mean is divided there. They also say which results can be pushed: a rank that adds up a
+// range from its peers' buffers stores the sum in those buffers too, where the schedule would send
+// the sum back to them. So a rank builds nothing but its own Program.
 // Thread-safety: immutable once built.
 #pragma once
 
@@ -13,17 +13,15 @@
 #include <span>
 #include <vector>
 
+#include "schedule/dataflow.h"
+#include "schedule/marks.h"
 #include "sluice/algorithms.h"
 #include "sluice/schedule.h"
-
-namespace sluice::schedule {
-class EventGraph;
-}
 
 namespace sluice::engine {
 
 struct Instruction {
-  enum class Kind : std::uint8_t { Send, Receive, Local };
+  using Kind = schedule::Operation::Kind;
 
   Kind kind = Kind::Send;
   Combine combine = Combine::Copy;
@@ -42,8 +40,8 @@ struct Instruction {
 
 class Plan {
  public:
-  // REQUIRES: the schedule is proven.
-  Plan(const Schedule& schedule, Rank rank);
+  // `ranks`: of the schedule. Only a proven schedule may be executed.
+  Plan(const Program& program, const schedule::OperationMarks& marks, int ranks);
 
   // The same plan with other rank numbers: ranks[i] is the rank at position i of the schedule.
   Plan renumbered(const std::vector<Rank>& ranks) const;
@@ -70,10 +68,9 @@ class Plan {
   }
 
  private:
-  void list_instructions(const Program& program);
-  void link_followers(const std::vector<std::vector<std::uint32_t>>& before);
-  void find_whole_sums(const Schedule& schedule, Rank rank, schedule::EventGraph& graph);
-  void find_pushes(const Schedule& schedule, Rank rank, const schedule::EventGraph& graph);
+  void list_instructions(const Program& program, const schedule::OperationMarks& marks);
+  void link_followers(const schedule::OperationWaits& waits);
+  void list_pushes(const schedule::OperationWaits& waits, const std::vector<bool>& pushes);
 
   Chunking chunking_;
   int scratch_buffers_;
@@ -85,9 +82,8 @@ class Plan {
   std::vector<std::vector<std::uint32_t>> receives_from_;
 };
 
-// The plan of a shape. Its schedule is proven at first use. Proofs and plans are kept for the whole
-// process. Fails when the schedule cannot be proven.
-Result<std::shared_ptr<const Plan>> proven_plan(const Algorithm& algorithm, const Shape& shape,
-                                                Rank rank);
+// A rank's plan for a shape, from its own Program and the closed form of its marks. Plans are kept
+// for the whole process. Whether the schedule is proven is another question: see proofs.h.
+std::shared_ptr<const Plan> plan_of(const Algorithm& algorithm, const Shape& shape, Rank rank);
 
 }  // namespace sluice::engine

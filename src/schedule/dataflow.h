@@ -1,17 +1,68 @@
-// dataflow.h - which operations of one rank must wait for each other.
+// dataflow.h - the rule of dataflow: which operations of one rank must wait for each other.
 //
 // A position is a chunk of a buffer. A read waits for the last write of its position. A write waits
-// for the last write and for every read since. The verifier orders events by this rule, and the
-// engine orders the instructions of a plan.
+// for the last write and for every read since. for_accesses() says what an operation reads and
+// writes, and AccessHistory is the rule.
+//
+// A history remembers either the operations themselves (OperationNumbers) or only the times at
+// which they are done (Times, 16 bytes for each position). OperationWaits is the rule applied to a
+// whole Program: verify() orders events by it, the engine orders the instructions of a plan, and
+// the simulator runs small schedules by it. The simulator streams schedules of tens of millions of
+// operations through a history of times.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
-#include <utility>
+#include <span>
 #include <vector>
 
 #include "sluice/schedule.h"
 
 namespace sluice::schedule {
+
+// One operation of a Program.
+struct Operation {
+  enum class Kind : std::uint8_t { Send, Receive, Local };
+
+  Kind kind = Kind::Send;
+  std::int32_t step = 0;
+  Range range;
+  Rank peer = 0;                               // of a send
+  const Write* write = nullptr;                // of the others
+  std::span<const std::int32_t> sources = {};  // likewise: ranks, kOwn or buffers
+};
+
+// Calls visit(operation) for the operations of a Program, in order: step by step the sends, the
+// receives and the local operations. This order numbers them, from 0.
+template <class Visit>
+void for_operations(const Program& program, Visit&& visit) {
+  for (int step = 0; step < program.steps(); ++step) {
+    for (const Send& send : program.sends(step))
+      visit(Operation{.step = step, .range = send.range, .peer = send.peer});
+    for (const auto kind : {Operation::Kind::Receive, Operation::Kind::Local}) {
+      const bool local = kind == Operation::Kind::Local;
+      for (const Write& write : local ? program.locals(step) : program.receives(step))
+        visit(Operation{kind, step, write.range, 0, &write, program.sources(write)});
+    }
+  }
+}
+
+enum class AccessKind : std::uint8_t { Read, Write };
+
+// Calls visit(buffer, access) for every buffer in which an operation touches the chunks of its
+// range. The old value of a target is not listed as a read, because the write waits for the same
+// operations and more.
+template <class Visit>
+void for_accesses(Operation::Kind kind, BufferId buffer, std::span<const std::int32_t> sources,
+                  Visit&& visit) {
+  if (kind == Operation::Kind::Send) return visit(buffer, AccessKind::Read);
+  if (kind == Operation::Kind::Local) {
+    for (const BufferId source : sources) {
+      if (source != buffer) visit(source, AccessKind::Read);
+    }
+  }
+  visit(buffer, AccessKind::Write);
+}
 
 // Numbers the positions of one rank from 0.
 class Positions {
@@ -36,48 +87,116 @@ class Positions {
   std::size_t count_;
 };
 
-// The last write of each position, and the reads since.
-class AccessHistory {
+// Remembers operations by their numbers. The reads of a position are a list.
+class OperationNumbers {
  public:
-  explicit AccessHistory(const Program& program)
-      : positions_{program}, accesses_(positions_.count()) {}
+  using Done = std::uint32_t;
+  static constexpr Done kNone = ~Done{0};
+  struct Reads {
+    std::uint32_t last = kNone;  // in reads_
+  };
 
-  // Call these in program order. They call wait_for(other) for each operation that must be done
-  // before this one, possibly more than once and possibly with the operation itself.
-  template <class WaitFor>
-  void read(const Range& range, BufferId buffer, std::uint32_t operation, WaitFor&& wait_for) {
-    positions_.for_each(range, buffer, [&](std::size_t number) {
-      Accesses& last = accesses_[number];
-      if (last.writer != kNone) wait_for(last.writer);
-      reads_.push_back({operation, last.read});
-      last.read = static_cast<std::uint32_t>(reads_.size() - 1);
-    });
+  void add(Reads& reads, Done operation) {
+    reads_.push_back({operation, reads.last});
+    reads.last = static_cast<std::uint32_t>(reads_.size() - 1);
   }
-  template <class WaitFor>
-  void write(const Range& range, std::uint32_t operation, WaitFor&& wait_for) {
-    positions_.for_each(range, range.buffer, [&](std::size_t number) {
-      Accesses& last = accesses_[number];
-      if (last.writer != kNone) wait_for(last.writer);
-      for (std::uint32_t read = last.read; read != kNone; read = reads_[read].previous)
-        wait_for(reads_[read].operation);
-      last = {operation, kNone};
-    });
+  template <class Wait>
+  void visit(const Reads& reads, Wait&& wait_for) const {
+    for (std::uint32_t read = reads.last; read != kNone; read = reads_[read].previous)
+      wait_for(reads_[read].operation);
   }
 
  private:
-  static constexpr std::uint32_t kNone = ~std::uint32_t{0};
-  struct Accesses {
-    std::uint32_t writer = kNone;
-    std::uint32_t read = kNone;  // the last one since the write: the head of a list in reads_
-  };
   struct Read {
-    std::uint32_t operation;
+    Done operation;
     std::uint32_t previous;
   };
-
-  Positions positions_;
-  std::vector<Accesses> accesses_;
   std::vector<Read> reads_;
+};
+
+// Remembers when operations are done. Of the reads of a position only the latest counts.
+class Times {
+ public:
+  using Done = double;
+  static constexpr Done kNone = 0;
+  struct Reads {
+    double latest = kNone;
+  };
+
+  void add(Reads& reads, Done time) const { reads.latest = std::max(reads.latest, time); }
+  template <class Wait>
+  void visit(const Reads& reads, Wait&& wait_for) const {
+    wait_for(reads.latest);
+  }
+};
+
+// The rule. `Memory` is OperationNumbers or Times.
+template <class Memory>
+class AccessHistory {
+ public:
+  using Done = typename Memory::Done;
+
+  explicit AccessHistory(std::size_t positions) : positions_(positions) {}
+
+  // Calls wait_for(done) for what an access of the position must wait for.
+  template <class Wait>
+  void before(std::size_t position, AccessKind access, Wait&& wait_for) const {
+    const Position& at = positions_[position];
+    if (at.write != Memory::kNone) wait_for(at.write);
+    if (access == AccessKind::Write) memory_.visit(at.reads, wait_for);
+  }
+  // Records an access. REQUIRES: calls for one position come in program order.
+  void after(std::size_t position, AccessKind access, Done done) {
+    Position& at = positions_[position];
+    if (access == AccessKind::Write) {
+      at = {done, {}};
+    } else {
+      memory_.add(at.reads, done);
+    }
+  }
+
+ private:
+  struct Position {
+    Done write = Memory::kNone;         // the last one
+    typename Memory::Reads reads = {};  // those since
+  };
+  Memory memory_;
+  std::vector<Position> positions_;
+};
+
+// For every operation of a Program, the earlier operations that it waits for.
+class OperationWaits {
+ public:
+  explicit OperationWaits(const Program& program) {
+    const Positions positions{program};
+    AccessHistory<OperationNumbers> history{positions.count()};
+    for_operations(program, [&](const Operation& operation) {
+      const auto number = static_cast<std::uint32_t>(ends_.size());
+      const auto begin = static_cast<std::ptrdiff_t>(earlier_.size());
+      for_accesses(operation.kind, operation.range.buffer, operation.sources,
+                   [&](BufferId buffer, AccessKind access) {
+                     positions.for_each(operation.range, buffer, [&](std::size_t position) {
+                       history.before(position, access,
+                                      [&](std::uint32_t each) { earlier_.push_back(each); });
+                       history.after(position, access, number);
+                     });
+                   });
+      std::sort(earlier_.begin() + begin, earlier_.end());
+      earlier_.erase(std::unique(earlier_.begin() + begin, earlier_.end()), earlier_.end());
+      ends_.push_back(earlier_.size());
+    });
+  }
+
+  std::uint32_t operations() const { return static_cast<std::uint32_t>(ends_.size()); }
+  // By rising number, each once.
+  std::span<const std::uint32_t> of(std::uint32_t operation) const {
+    const std::size_t begin = operation == 0 ? 0 : ends_[operation - 1];
+    return std::span{earlier_}.subspan(begin, ends_[operation] - begin);
+  }
+
+ private:
+  std::vector<std::uint32_t> earlier_;
+  std::vector<std::size_t> ends_;  // where each operation's part of earlier_ ends
 };
 
 }  // namespace sluice::schedule

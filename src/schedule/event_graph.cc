@@ -91,6 +91,7 @@ void EventGraph::match() {
     }
   }
 
+  operand_sends_.resize(operands_.size(), kNone);
   const int chunks = schedule_.programs.front().chunking().chunks();
   for (std::size_t rank = 0; rank < ranks && mismatch_.empty(); ++rank) {
     const std::vector<Side>& sent = sent_to[rank];
@@ -107,6 +108,7 @@ void EventGraph::match() {
         return;
       }
       operands_[receive.index].buffer = send.range.buffer;
+      operand_sends_[receive.index] = send.index;
       send_event_[static_cast<std::size_t>(send.peer)][send.index] = receive.event;
     }
     const bool send_is_left =
@@ -149,30 +151,19 @@ void EventGraph::link_pairs() {
 }
 
 void EventGraph::link_dataflow() {
-  std::uint32_t event = 0;
+  std::uint32_t next_event = 0;
+  std::vector<std::uint32_t> event_of;  // each operation of a rank
   for (std::size_t rank = 0; rank < send_event_.size(); ++rank) {
     const Program& program = schedule_.programs[rank];
-    AccessHistory history{program};
-    const auto write = [&](const Write& by) {
-      const auto wait_for = [&](std::uint32_t before) { wait(event, before); };
-      // Its own old value needs no read(): the write waits for the same events and more.
-      for (const Operand& operand : operands(events_[event])) {
-        const bool here = operand.rank == static_cast<Rank>(rank);
-        if (here && operand.buffer != by.range.buffer)
-          history.read(by.range, operand.buffer, event, wait_for);
-      }
-      history.write(by.range, event, wait_for);
-      ++event;
-    };
-    std::size_t send_index = 0;
-    for (int step = 0; step < program.steps(); ++step) {
-      for (const Send& send : program.sends(step)) {
-        const std::uint32_t reader = send_event_[rank][send_index++];
-        history.read(send.range, send.range.buffer, reader,
-                     [&](std::uint32_t before) { wait(reader, before); });
-      }
-      for (const Write& receive : program.receives(step)) write(receive);
-      for (const Write& local : program.locals(step)) write(local);
+    event_of.clear();
+    std::size_t sends = 0;
+    for_operations(program, [&](const Operation& operation) {
+      const bool is_send = operation.kind == Operation::Kind::Send;
+      event_of.push_back(is_send ? send_event_[rank][sends++] : next_event++);
+    });
+    const OperationWaits waits{program};
+    for (std::uint32_t i = 0; i < waits.operations(); ++i) {
+      for (const std::uint32_t earlier : waits.of(i)) wait(event_of[i], event_of[earlier]);
     }
   }
 }

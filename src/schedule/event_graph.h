@@ -54,12 +54,19 @@ class EventGraph {
   // Rank by rank, and in program order within a rank: the receives of a step, then its local
   // operations.
   std::span<const Event> events() const { return events_; }
+  // Which event waits for which; the same pair may be listed more than once.
+  std::span<const Wait> waits() const { return waits_; }
   // The event of a rank's k-th send, in program order from 0.
   const Event& event_of_send(Rank rank, std::size_t send) const {
     return events_[send_event_[static_cast<std::size_t>(rank)][send]];
   }
   std::span<const Operand> operands(const Event& event) const {
     return std::span{operands_}.subspan(event.first_operand, event.write->source_count);
+  }
+  // For each operand of a receive, the index of its message among the sends of its rank. Has no
+  // meaning for a rank's own values.
+  std::span<const std::uint32_t> sends_of(const Event& event) const {
+    return std::span{operand_sends_}.subspan(event.first_operand, event.write->source_count);
   }
   std::string describe(const Event& event) const;
 
@@ -74,6 +81,7 @@ class EventGraph {
   const Schedule& schedule_;
   std::vector<Event> events_;
   std::vector<Operand> operands_;
+  std::vector<std::uint32_t> operand_sends_;            // by operand
   std::vector<std::vector<std::uint32_t>> send_event_;  // by rank, then by send in program order
   std::vector<Wait> waits_;
   std::string mismatch_;

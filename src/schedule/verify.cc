@@ -9,6 +9,7 @@
 #include "base/format.h"
 #include "schedule/dataflow.h"
 #include "schedule/event_graph.h"
+#include "schedule/marks.h"
 #include "schedule/symbolic_run.h"
 #include "schedule/text_form.h"
 
@@ -178,29 +179,22 @@ std::string form_error(const Schedule& schedule) {
   return error;
 }
 
-std::string schedule_error(const Schedule& schedule) {
+// `marks`: set if it is not null and there is no error.
+std::string schedule_error(const Schedule& schedule, std::vector<OperationMarks>* marks) {
   if (std::string error = form_error(schedule); !error.empty()) return error;  // (d) no race
   EventGraph graph{schedule};
   if (!graph.mismatch().empty()) return graph.mismatch();  // (b) sends and receives match
   const std::vector<std::uint32_t> order = graph.order();
   if (!graph.deadlock().empty()) return graph.deadlock();  // (c) no deadlock
-  return symbolic_run_error(schedule, graph, order);       // (a) the result, (f) no dead store
+  // (a) the result, (f) no dead store
+  std::string error = symbolic_run_error(schedule, graph, order);
+  if (error.empty() && marks != nullptr) *marks = find_marks(schedule, graph, order);
+  return error;
 }
 
-}  // namespace
-}  // namespace sluice::schedule
-
-namespace sluice {
-
-std::string to_string(Fraction fraction) {
-  std::string text = std::to_string(fraction.numerator());
-  if (fraction.denominator() != 1) text += "/" + std::to_string(fraction.denominator());
-  return text;
-}
-
-Proof verify(const Schedule& schedule) {
+Proof proof_of(const Schedule& schedule, std::vector<OperationMarks>* marks) {
   Proof proof;
-  proof.reason = schedule::schedule_error(schedule);
+  proof.reason = schedule_error(schedule, marks);
   proof.proven = proof.reason.empty();
   for (const Program& program : schedule.programs) {
     proof.steps = std::max(proof.steps, program.steps());
@@ -211,5 +205,23 @@ Proof verify(const Schedule& schedule) {
   }
   return proof;
 }
+
+}  // namespace
+
+Proof verify_and_mark(const Schedule& schedule, std::vector<OperationMarks>& marks) {
+  return proof_of(schedule, &marks);
+}
+
+}  // namespace sluice::schedule
+
+namespace sluice {
+
+std::string to_string(Fraction fraction) {
+  std::string text = std::to_string(fraction.numerator());
+  if (fraction.denominator() != 1) text += "/" + std::to_string(fraction.denominator());
+  return text;
+}
+
+Proof verify(const Schedule& schedule) { return schedule::proof_of(schedule, nullptr); }
 
 }  // namespace sluice

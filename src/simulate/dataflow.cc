@@ -1,4 +1,6 @@
 // dataflow.cc - dataflow_of(): the operations of a schedule, and which of them each waits for.
+#include "schedule/dataflow.h"
+
 #include <map>
 #include <utility>
 
@@ -7,8 +9,6 @@
 
 namespace sluice::simulate {
 namespace {
-
-constexpr std::uint32_t kNone = 0xFFFFFFFFU;
 
 class Builder {
  public:
@@ -27,77 +27,36 @@ class Builder {
     std::uint32_t operation;
     double share;
   };
-  struct Chunk {
-    std::uint32_t writer = kNone;
-    std::vector<std::uint32_t> readers;  // since it was written
-  };
 
   void add_rank(Rank rank, const Program& program) {
-    const auto chunks = static_cast<std::size_t>(program.chunking().chunks());
-    chunks_.assign(static_cast<std::size_t>(program.buffers()) * chunks, {});
-    for (int step = 0; step < program.steps(); ++step) {
-      for (const Send& send : program.sends(step)) {
-        const std::uint32_t id = begin_operation(rank);
-        access(program, send.range, send.range.buffer, id, false);
-        sent_[{rank, send.peer}].push_back({id, share_of(program, send.range)});
+    using Kind = schedule::Operation::Kind;
+    const auto first = static_cast<std::uint32_t>(flow_.operations.size());
+    schedule::for_operations(program, [&](const schedule::Operation& operation) {
+      const auto id = static_cast<std::uint32_t>(flow_.operations.size());
+      DataflowOperation& added = flow_.operations.emplace_back(DataflowOperation{.rank = rank});
+      const double share = static_cast<double>(program.chunking().weight(operation.range)) /
+                           static_cast<double>(program.chunking().total_weight());
+      if (operation.kind == Kind::Send) {
+        sent_[{rank, operation.peer}].push_back({id, share});
+        return;
       }
-      for (const Write& receive : program.receives(step)) {
-        const std::uint32_t id = begin_operation(rank);
-        const double share = share_of(program, receive.range);
-        for (const Rank source : program.sources(receive)) {
+      if (operation.kind == Kind::Receive) {
+        for (const Rank source : operation.sources) {
           if (source == kOwn) continue;
           received_[{source, rank}].push_back({id, share});
-          ++flow_.operations[id].messages;
+          ++added.messages;
         }
-        if (receive.combine == Combine::Reduce)
-          flow_.operations[id].added = share * (receive.source_count - 1);
-        access(program, receive.range, receive.range.buffer, id, true);
       }
-      for (const Write& local : program.locals(step)) {
-        const std::uint32_t id = begin_operation(rank);
-        for (const BufferId source : program.sources(local)) {
-          if (source != local.range.buffer) access(program, local.range, source, id, false);
-        }
-        flow_.operations[id].added =
-            share_of(program, local.range) *
-            (local.combine == Combine::Reduce ? local.source_count - 1 : 1);
-        access(program, local.range, local.range.buffer, id, true);
-      }
+      // A local copy takes as long as one addition.
+      const bool copies = operation.write->combine == Combine::Copy;
+      if (operation.kind == Kind::Local || !copies)
+        added.added = share * (copies ? 1 : operation.write->source_count - 1);
+    });
+    const schedule::OperationWaits waits{program};
+    for (std::uint32_t i = 0; i < waits.operations(); ++i) {
+      for (const std::uint32_t earlier : waits.of(i))
+        edges_.emplace_back(first + earlier, first + i);
     }
-  }
-
-  static double share_of(const Program& program, const Range& range) {
-    return static_cast<double>(program.chunking().weight(range)) /
-           static_cast<double>(program.chunking().total_weight());
-  }
-
-  std::uint32_t begin_operation(Rank rank) {
-    flow_.operations.push_back({.rank = rank});
-    return static_cast<std::uint32_t>(flow_.operations.size() - 1);
-  }
-
-  void access(const Program& program, const Range& range, BufferId buffer, std::uint32_t id,
-              bool writes) {
-    const int count = program.chunking().chunks();
-    const std::size_t base = static_cast<std::size_t>(buffer) * static_cast<std::size_t>(count);
-    for (int i = 0; i < range.count; ++i) {
-      Chunk& chunk = chunks_[base + static_cast<std::size_t>((range.first + i) % count)];
-      if (chunk.writer != kNone) add_edge(chunk.writer, id);
-      if (writes) {
-        for (const std::uint32_t reader : chunk.readers) add_edge(reader, id);
-        chunk.readers.clear();
-        chunk.writer = id;
-      } else {
-        chunk.readers.push_back(id);
-      }
-    }
-  }
-
-  // A range of many chunks adds the same edge many times, mostly in a row.
-  void add_edge(std::uint32_t first, std::uint32_t then) {
-    if (first == then) return;
-    if (!edges_.empty() && edges_.back() == std::pair{first, then}) return;
-    edges_.emplace_back(first, then);
   }
 
   Status match() {
@@ -138,7 +97,6 @@ class Builder {
 
   const Schedule& schedule_;
   Dataflow flow_;
-  std::vector<Chunk> chunks_;  // of the current rank
   std::vector<std::pair<std::uint32_t, std::uint32_t>> edges_;
   std::map<std::pair<Rank, Rank>, std::vector<MessageEnd>> sent_;
   std::map<std::pair<Rank, Rank>, std::vector<MessageEnd>> received_;

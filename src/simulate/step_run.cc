@@ -5,6 +5,8 @@
 #include <span>
 #include <utility>
 
+#include "simulate/step_flow.h"
+
 namespace sluice::simulate {
 namespace {
 
@@ -82,25 +84,22 @@ class StepRun {
         network_{network},
         fair_share_{network.bytes_per_s()},
         ranks_{static_cast<std::size_t>(table.ranks)},
-        chunks_{static_cast<std::size_t>(table.chunking.chunks())},
-        skewed_{table.single_chunks && chunks_ == ranks_ && table.buffers == 1},
-        lane_bytes_{options.bytes / options.lanes},
         done_{options.starts_s} {
     done_.resize(ranks_, 0);
-    chunk_bytes_.resize(chunks_);
-    for (std::size_t c = 0; c < chunks_; ++c) {
-      chunk_bytes_[c] = lane_bytes_ *
-                        static_cast<double>(table.chunking.weight(static_cast<int>(c))) /
-                        static_cast<double>(table.chunking.total_weight());
+    lanes_.reserve(static_cast<std::size_t>(options.lanes));
+    for (int lane = 0; lane < options.lanes; ++lane) lanes_.emplace_back(table);
+    const int chunks = table.chunking.chunks();
+    const double lane_bytes = options.bytes / options.lanes;
+    for (int c = 0; c < chunks; ++c) {
+      chunk_bytes_.push_back(lane_bytes * static_cast<double>(table.chunking.weight(c)) /
+                             static_cast<double>(table.chunking.total_weight()));
     }
-    lanes_.resize(static_cast<std::size_t>(options.lanes));
-    for (std::vector<ChunkTimes>& lane : lanes_) {
-      lane.resize(ranks_ * static_cast<std::size_t>(table.buffers) * chunks_);
-      if (options.starts_s.empty()) continue;
-      for (std::size_t r = 0; r < ranks_; ++r) {
-        for (std::size_t b = 0; b < static_cast<std::size_t>(table.buffers); ++b) {
-          for (std::size_t c = 0; c < chunks_; ++c)
-            lane[index_of(r, b, c)] = {options.starts_s[r], options.starts_s[r]};
+    // The start of a rank counts as a write of all its buffers.
+    for (std::size_t r = 0; r < options.starts_s.size(); ++r) {
+      for (BufferId buffer = 0; buffer < table.buffers; ++buffer) {
+        for (Lane& lane : lanes_) {
+          lane.after({static_cast<Rank>(r), buffer, 0, chunks, schedule::AccessKind::Write},
+                     options.starts_s[r]);
         }
       }
     }
@@ -123,28 +122,20 @@ class StepRun {
   }
 
  private:
-  // The times of one chunk of a buffer of a rank.
-  struct ChunkTimes {
-    double written = 0;  // last write
-    double touched = 0;  // last read or write
-  };
-  using Lane = std::vector<ChunkTimes>;
+  using Lane = StepFlow<schedule::Times>;
 
-  // The index of a chunk in a Lane. In a ring, each step touches a different chunk of every rank.
-  // The skewed order puts these side by side; otherwise cache misses would dominate.
-  std::size_t index_of(std::size_t rank, std::size_t buffer, std::size_t chunk) const {
-    if (!skewed_)
-      return (rank * static_cast<std::size_t>(table_.buffers) + buffer) * chunks_ + chunk;
-    return (chunk >= rank ? chunk - rank : chunk + chunks_ - rank) * ranks_ + rank;
-  }
-
-  template <class Visit>
-  void each_chunk(std::int32_t first, std::int32_t count, Visit&& visit) const {
+  // Sums chunk by chunk. With a uniform chunking the sum depends only on the count.
+  double bytes_of(std::int32_t first, std::int32_t count) {
+    if (table_.chunking.uniform() && count == last_count_) return last_bytes_;
+    double bytes = 0;
     auto chunk = static_cast<std::size_t>(first);
     for (std::int32_t i = 0; i < count; ++i) {
-      visit(chunk);
-      if (++chunk == chunks_) chunk = 0;
+      bytes += chunk_bytes_[chunk];
+      if (++chunk == chunk_bytes_.size()) chunk = 0;
     }
+    last_count_ = count;
+    last_bytes_ = bytes;
+    return bytes;
   }
 
   void solve_rates(int step, Pattern& pattern) {
@@ -198,29 +189,22 @@ class StepRun {
     next_in_ = in_free_;
     for (const StepReceive& receive : table_.receives_of(step)) {
       const auto to = static_cast<std::size_t>(receive.rank);
-      double bytes = 0;
+      const double bytes = bytes_of(receive.first, receive.count);
+      const StepAccess target = lane.target_of(receive);
       double free = 0;
-      each_chunk(receive.first, receive.count, [&](std::size_t chunk) {
-        bytes += chunk_bytes_[chunk];
-        free = std::max(free, lane[index_of(to, receive.buffer, chunk)].touched);
-      });
+      lane.before(target, [&](double done) { free = std::max(free, done); });
       double arrived = 0;
       for (std::uint32_t k = 0; k < receive.source_count; ++k, ++message) {
-        const auto from = static_cast<std::size_t>(table_.sources[receive.first_source + k]);
-        const std::size_t buffer = buffer_sent(from, to, step);
+        const StepAccess read = lane.message_of(receive, k);
+        const auto from = static_cast<std::size_t>(read.rank);
         const double earliest = earliest_[message];
         double start =
             std::max(free, earliest == kPorts ? std::max(in_free_[to], out_free_[from]) : earliest);
         if (!pattern.behind.empty() && pattern.behind[message] != kNone)
           start = std::max(start, left_[pattern.behind[message]]);
-        each_chunk(receive.first, receive.count, [&](std::size_t chunk) {
-          start = std::max(start, lane[index_of(from, buffer, chunk)].written);
-        });
+        lane.before(read, [&](double done) { start = std::max(start, done); });
         const double left = start + bytes * pattern.s_per_byte[message];
-        each_chunk(receive.first, receive.count, [&](std::size_t chunk) {
-          double& touched = lane[index_of(from, buffer, chunk)].touched;
-          touched = std::max(touched, left);
-        });
+        lane.after(read, left);
         left_[message] = left;
         next_out_[from] = std::max(next_out_[from], left);
         next_in_[to] = std::max(next_in_[to], left);
@@ -228,9 +212,7 @@ class StepRun {
         arrived = std::max(arrived, left + pattern.latency_s[message]);
       }
       arrived += bytes * receive.added * network_.reduce_s_per_byte();
-      each_chunk(receive.first, receive.count, [&](std::size_t chunk) {
-        lane[index_of(to, receive.buffer, chunk)] = {arrived, arrived};
-      });
+      lane.after(target, arrived);
       done_[to] = std::max(done_[to], arrived);
     }
     for (const StepLocal& local : table_.locals_of(step)) do_local(local, lane);
@@ -239,45 +221,25 @@ class StepRun {
   }
 
   void do_local(const StepLocal& local, Lane& lane) {
-    const auto rank = static_cast<std::size_t>(local.rank);
-    const auto sources = std::span{table_.sources}.subspan(local.first_source, local.source_count);
-    double bytes = 0;
     double start = 0;
-    each_chunk(local.first, local.count, [&](std::size_t chunk) {
-      bytes += chunk_bytes_[chunk];
-      start = std::max(start, lane[index_of(rank, local.buffer, chunk)].touched);
-      for (const std::int32_t source : sources) {
-        start =
-            std::max(start, lane[index_of(rank, static_cast<std::size_t>(source), chunk)].written);
-      }
+    lane.for_accesses(local, [&](const StepAccess& access) {
+      lane.before(access, [&](double done) { start = std::max(start, done); });
     });
-    const double end = start + bytes * local.passes * network_.reduce_s_per_byte();
-    each_chunk(local.first, local.count, [&](std::size_t chunk) {
-      for (const std::int32_t source : sources) {
-        double& touched = lane[index_of(rank, static_cast<std::size_t>(source), chunk)].touched;
-        touched = std::max(touched, end);
-      }
-      lane[index_of(rank, local.buffer, chunk)] = {end, end};
-    });
-    done_[rank] = std::max(done_[rank], end);
-  }
-
-  std::size_t buffer_sent(std::size_t from, std::size_t to, int step) const {
-    if (table_.from_scratch.empty()) return kUserBuffer;
-    const auto found = table_.from_scratch.find(
-        StepTable::source_key(static_cast<Rank>(from), static_cast<Rank>(to), step));
-    return found == table_.from_scratch.end() ? std::size_t{kUserBuffer} : found->second;
+    const double end =
+        start + bytes_of(local.first, local.count) * local.passes * network_.reduce_s_per_byte();
+    lane.for_accesses(local, [&](const StepAccess& access) { lane.after(access, end); });
+    double& done = done_[static_cast<std::size_t>(local.rank)];
+    done = std::max(done, end);
   }
 
   const StepTable& table_;
   const FlowNetwork& network_;
   FairShare fair_share_;
   std::size_t ranks_;
-  std::size_t chunks_;
-  bool skewed_;
-  double lane_bytes_;
-  std::vector<double> chunk_bytes_;
   std::vector<Lane> lanes_;
+  std::vector<double> chunk_bytes_;
+  std::int32_t last_count_ = 0;
+  double last_bytes_ = 0;
   std::vector<double> out_free_, in_free_, next_out_, next_in_;
   std::vector<Pattern> patterns_;
   std::map<std::pair<int, int>, Predecessors> predecessors_;  // between two patterns

@@ -19,7 +19,6 @@
 #include <cstdint>
 #include <optional>
 #include <span>
-#include <unordered_map>
 #include <vector>
 
 #include "simulate/event_run.h"
@@ -35,7 +34,7 @@ struct StepReceive {
   std::uint32_t first_source = 0;  // in StepTable::sources
   std::uint16_t source_count = 0;  // peers, without kOwn
   std::uint16_t added = 0;         // values to add; 0: a copy
-  std::uint8_t buffer = 0;
+  std::uint16_t buffer = 0;
 };
 
 struct StepLocal {
@@ -45,8 +44,8 @@ struct StepLocal {
   std::int32_t count = 0;
   std::uint32_t first_source = 0;  // buffers, in StepTable::sources
   std::uint16_t source_count = 0;
-  std::uint8_t buffer = 0;
-  std::uint8_t passes = 1;
+  std::uint16_t buffer = 0;
+  std::uint16_t passes = 1;  // over its chunks; a copy takes as long as one addition
 };
 
 struct StepTable {
@@ -64,19 +63,15 @@ struct StepTable {
   // Steps in which the same ranks send to the same ranks have the same number, from 0.
   std::vector<int> pattern;
   int patterns = 0;
-  // The buffer that a message is read from, if it is not the user's, by source_key().
-  std::unordered_map<std::uint64_t, std::uint8_t> from_scratch;
+  // For each source of a receive, the buffer that its message is read from. Empty if all are read
+  // from the user's.
+  std::vector<std::uint16_t> source_buffers;
 
   std::span<const StepReceive> receives_of(int step) const {
     return part_of(std::span{receives}, receive_ends, step);
   }
   std::span<const StepLocal> locals_of(int step) const {
     return part_of(std::span{locals}, local_ends, step);
-  }
-
-  static std::uint64_t source_key(Rank from, Rank to, int step) {
-    return (static_cast<std::uint64_t>(step) << 34U) | (static_cast<std::uint64_t>(from) << 17U) |
-           static_cast<std::uint64_t>(to);
   }
 
  private:

@@ -1,6 +1,7 @@
 // step_table.cc - pack_steps(): the Programs of all ranks, by step.
 #include <algorithm>
 #include <map>
+#include <unordered_map>
 #include <utility>
 
 #include "base/random.h"
@@ -9,17 +10,29 @@
 namespace sluice::simulate {
 namespace {
 
-// Adds the Program of a rank. Returns false if it does not fit. Each send adds the hash of (sender,
-// receiver, step) to `balance`, and each receive subtracts it. So `balance` ends at zero if every
-// message is sent and received in the same step.
-bool pack(const Program& program, Rank rank, StepTable& table, std::uint64_t& balance) {
+// The messages from one rank to another in one step have the same key.
+std::uint64_t message_key(Rank from, Rank to, int step) {
+  return (static_cast<std::uint64_t>(step) << 34U) | (static_cast<std::uint64_t>(from) << 17U) |
+         static_cast<std::uint64_t>(to);
+}
+
+// By message_key(), the buffers that messages are read from, in order. Keys of messages from the
+// user's buffer alone may be missing.
+using SentBuffers = std::unordered_map<std::uint64_t, std::vector<std::uint16_t>>;
+
+// Adds the Program of a rank. Each send adds the hash of its key to `balance`, and each receive
+// subtracts it. So `balance` ends at zero if every message is sent and received in the same step.
+void pack(const Program& program, Rank rank, StepTable& table, SentBuffers& sent_buffers,
+          std::uint64_t& balance) {
   for (int step = 0; step < program.steps(); ++step) {
-    for (const Send& send : program.sends(step)) {
-      const std::uint64_t key = StepTable::source_key(rank, send.peer, step);
+    const auto sends = program.sends(step);
+    const bool from_scratch = std::any_of(sends.begin(), sends.end(), [](const Send& send) {
+      return send.range.buffer != kUserBuffer;
+    });
+    for (const Send& send : sends) {
+      const std::uint64_t key = message_key(rank, send.peer, step);
       balance += base::mixed({key});
-      if (send.range.buffer == kUserBuffer) continue;
-      if (!table.from_scratch.emplace(key, static_cast<std::uint8_t>(send.range.buffer)).second)
-        return false;
+      if (from_scratch) sent_buffers[key].push_back(static_cast<std::uint16_t>(send.range.buffer));
     }
     for (const Write& receive : program.receives(step)) {
       StepReceive packed{.step = step,
@@ -27,10 +40,10 @@ bool pack(const Program& program, Rank rank, StepTable& table, std::uint64_t& ba
                          .first = receive.range.first,
                          .count = receive.range.count,
                          .first_source = static_cast<std::uint32_t>(table.sources.size()),
-                         .buffer = static_cast<std::uint8_t>(receive.range.buffer)};
+                         .buffer = static_cast<std::uint16_t>(receive.range.buffer)};
       for (const Rank source : program.sources(receive)) {
         if (source == kOwn) continue;
-        balance -= base::mixed({StepTable::source_key(source, rank, step)});
+        balance -= base::mixed({message_key(source, rank, step)});
         table.sources.push_back(source);
         ++packed.source_count;
       }
@@ -46,14 +59,13 @@ bool pack(const Program& program, Rank rank, StepTable& table, std::uint64_t& ba
                        .count = local.range.count,
                        .first_source = static_cast<std::uint32_t>(table.sources.size()),
                        .source_count = static_cast<std::uint16_t>(local.source_count),
-                       .buffer = static_cast<std::uint8_t>(local.range.buffer)};
+                       .buffer = static_cast<std::uint16_t>(local.range.buffer)};
       for (const BufferId source : program.sources(local)) table.sources.push_back(source);
       if (local.combine == Combine::Reduce)
-        packed.passes = static_cast<std::uint8_t>(local.source_count - 1);
+        packed.passes = static_cast<std::uint16_t>(local.source_count - 1);
       table.locals.push_back(packed);
     }
   }
-  return true;
 }
 
 // Sorts the items and their sources by step.
@@ -81,6 +93,21 @@ void sort_by_step(std::vector<Item>& items, std::vector<std::size_t>& ends, int 
     by_step[ends[step]++] = item;
   }
   items.swap(by_step);
+}
+
+// Sets source_buffers. The k-th message of a key belongs to the k-th source with that key.
+void find_source_buffers(const SentBuffers& sent, StepTable& table) {
+  if (sent.empty()) return;
+  table.source_buffers.assign(table.sources.size(), kUserBuffer);
+  std::unordered_map<std::uint64_t, std::size_t> received;
+  for (const StepReceive& receive : table.receives) {
+    for (std::uint32_t k = 0; k < receive.source_count; ++k) {
+      const std::size_t source = receive.first_source + k;
+      const std::uint64_t key = message_key(table.sources[source], receive.rank, receive.step);
+      const auto buffers = sent.find(key);
+      if (buffers != sent.end()) table.source_buffers[source] = buffers->second[received[key]++];
+    }
+  }
 }
 
 void number_patterns(StepTable& table) {
@@ -126,6 +153,7 @@ std::optional<StepTable> pack_steps(const Algorithm& algorithm, const Shape& sha
   if (shape.ranks > kMostPackedRanks) return std::nullopt;
   StepTable table{.ranks = shape.ranks};
   std::uint64_t balance = 0;
+  SentBuffers sent_buffers;
   for (Rank rank = 0; rank < shape.ranks; ++rank) {
     const Program program = algorithm.program(shape, rank);
     if (rank == 0) {
@@ -136,13 +164,14 @@ std::optional<StepTable> pack_steps(const Algorithm& algorithm, const Shape& sha
     }
     table.steps = std::max(table.steps, program.steps());
     table.buffers = std::max(table.buffers, program.buffers());
-    if (!pack(program, rank, table, balance)) return std::nullopt;
+    pack(program, rank, table, sent_buffers, balance);
   }
   if (balance != 0) return std::nullopt;
   std::vector<std::int32_t> sources;
   sort_by_step(table.receives, table.receive_ends, table.steps, table.sources, sources);
   sort_by_step(table.locals, table.local_ends, table.steps, table.sources, sources);
   table.sources.swap(sources);
+  find_source_buffers(sent_buffers, table);
   number_patterns(table);
   return table;
 }

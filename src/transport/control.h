@@ -59,6 +59,9 @@ struct Slot {
   std::array<std::byte, kSlotBytes> payload;
 };
 
+// The step that rank 0 reports while it proves the schedule of its collective.
+inline constexpr std::int32_t kProvingStep = -1;
+
 // The progress that a rank reports; the failure detector finds the culprit with it. The board of a
 // rank on another node is a local copy, written from that rank's status updates (network.h).
 struct StatusBoard {
@@ -66,7 +69,7 @@ struct StatusBoard {
   std::atomic<std::uint64_t> kind;                              // of the present collective
   std::atomic<std::uint64_t> count;      // elements of the present collective
   std::atomic<std::uint64_t> signature;  // of entered, kind, count: detects a torn read
-  std::atomic<std::int32_t> step;        // reached in the present collective
+  std::atomic<std::int32_t> step;        // reached in the present collective; kProvingStep
   std::atomic<std::int32_t> waits_for;   // rank + 1; 0: it waits for no rank
   std::atomic<std::int32_t> blamed;      // rank + 1 of the culprit of this rank's failure
   std::atomic<std::uint32_t> failed;     // kFailed or kMismatched once the communicator is poisoned

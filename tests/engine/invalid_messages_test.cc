@@ -120,7 +120,7 @@ TEST(InvalidStatusUpdate, EndsTheConnection) {
               "status update: it waits for rank -2147483649 of 2");
   expect_lost(failure_by({.waits_for = 3}), "status update: it waits for rank 2 of 2");
   expect_lost(failure_by({.failed = 3}), "status update: its failure has kind 3");
-  expect_lost(failure_by({.step = -1}), "status update: it is in step -1");
+  expect_lost(failure_by({.step = -2}), "status update: it is in step -2");
 }
 
 TEST(InvalidMessage, OfAnImpossibleLengthEndsTheConnection) {

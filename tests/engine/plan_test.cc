@@ -11,37 +11,10 @@ Shape shape_of(const Algorithm& algorithm, int ranks) {
   return complete_shape(algorithm, {.collective = Collective::AllReduce, .ranks = ranks}).value();
 }
 
-TEST(Plan, AScheduleThatIsNotProvenHasNoPlan) {
-  Algorithm broken = *find_algorithm("ring").value();
-  broken.name = "ring without its last step";
-  broken.program = [](const Shape& shape, Rank rank) {
-    const Program whole = find_algorithm("ring").value()->program(shape, rank);
-    Program cut{whole.chunking()};
-    for (int step = 0; step + 1 < whole.steps(); ++step) {
-      cut.begin_step();
-      for (const Send& send : whole.sends(step)) cut.send(send.peer, send.range);
-      for (const Write& receive : whole.receives(step)) {
-        const auto sources = whole.sources(receive);
-        if (receive.combine == Combine::Copy) {
-          cut.receive_copy(sources.front(), receive.range);
-        } else {
-          cut.receive_reduce(receive.range, sources);
-        }
-      }
-    }
-    return cut;
-  };
-  const auto plan = proven_plan(broken, shape_of(broken, 4), 0);
-  ASSERT_FALSE(plan.ok());
-  EXPECT_EQ(plan.status().code(), Code::NotProven);
-  EXPECT_NE(plan.status().message().find("not proven and will not run: rank "), std::string::npos)
-      << plan.status().message();
-}
-
 TEST(Plan, DirectPushesItsSumToAllPeers) {
   const Algorithm& direct = *find_algorithm("direct").value();
   for (const int ranks : {2, 3, 7}) {
-    const auto plan = proven_plan(direct, shape_of(direct, ranks), ranks - 1).value();
+    const auto plan = plan_of(direct, shape_of(direct, ranks), ranks - 1);
     const auto instructions = plan->instructions();
     const auto sums = std::count_if(
         instructions.begin(), instructions.end(), [&](const Instruction& instruction) {
@@ -52,12 +25,39 @@ TEST(Plan, DirectPushesItsSumToAllPeers) {
   }
 }
 
+TEST(Plan, TheTopOfATreePushesEverySegmentToItsChildren) {
+  const Algorithm& tree = *find_algorithm("double_tree").value();
+  Shape shape = shape_of(tree, 3);
+  shape.segments = 4;
+  const auto plan = plan_of(tree, shape, 1);  // the top of the first tree, above 0 and 2
+  int segments = 0;
+  for (const Instruction& instruction : plan->instructions()) {
+    const auto pushes = plan->pushes(instruction);
+    if (pushes.empty()) continue;
+    ASSERT_EQ(pushes.size(), 2U);
+    ++segments;
+    for (const std::uint32_t push : pushes) {
+      const Instruction& send = plan->instructions()[push];
+      EXPECT_EQ(send.kind, Instruction::Kind::Send);
+      EXPECT_EQ(send.range, instruction.range);
+      EXPECT_EQ(send.peer, push == pushes[0] ? 0 : 2);
+    }
+  }
+  EXPECT_EQ(segments, 4);
+}
+
 TEST(Plan, ARingPushesNothing) {
   // In a ring of three, a rank sends its sum to the next rank, which is not a source of the sum.
   const Algorithm& ring = *find_algorithm("ring").value();
-  const auto plan = proven_plan(ring, shape_of(ring, 3), 0).value();
+  const auto plan = plan_of(ring, shape_of(ring, 3), 0);
   for (const Instruction& instruction : plan->instructions())
     EXPECT_TRUE(plan->pushes(instruction).empty());
+}
+
+TEST(Plan, IsBuiltOncePerProcess) {
+  const Algorithm& ring = *find_algorithm("ring").value();
+  EXPECT_EQ(plan_of(ring, shape_of(ring, 5), 3), plan_of(ring, shape_of(ring, 5), 3));
+  EXPECT_NE(plan_of(ring, shape_of(ring, 5), 3), plan_of(ring, shape_of(ring, 5), 4));
 }
 
 }  // namespace

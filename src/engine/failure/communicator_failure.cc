@@ -124,7 +124,9 @@ void CommunicatorState::check_peers() {
   advance();
   if (is_idle() || has_failed()) return;
   const std::uint64_t moved = running().moved();
-  if (std::exchange(moved_, moved) != moved) last_moved_ = transport::Clock::now();
+  const bool has_moved = std::exchange(moved_, moved) != moved;
+  if (has_moved || (handing_over_ && handover_.is_being_proven()))
+    last_moved_ = transport::Clock::now();
   group().own_board().step.store(running().step(), std::memory_order_relaxed);
   report_waiting(running().waits_for());
   fail_if_mismatched();

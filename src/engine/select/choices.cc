@@ -130,15 +130,13 @@ Topology RankOrder::topology(Collective collective) const {
   return topology;
 }
 
-Result<const Choice*> Choices::choice_of(const Algorithm& algorithm, const Shape& shape) {
+Choice* Choices::choice_of(const Algorithm& algorithm, const Shape& shape) {
   for (const auto& known : choices_) {
     if (known->algorithm == &algorithm && known->shape == shape) return known.get();
   }
   const bool ordered = order_.applies_to(algorithm, shape.collective);
-  Result<std::shared_ptr<const Plan>> proven =
-      proven_plan(algorithm, shape, ordered ? order_.position_of(rank_) : rank_);
-  if (!proven.ok()) return proven.status();
-  std::shared_ptr<const Plan> plan = std::move(proven).value();
+  std::shared_ptr<const Plan> plan =
+      plan_of(algorithm, shape, ordered ? order_.position_of(rank_) : rank_);
   if (ordered) plan = std::make_shared<const Plan>(plan->renumbered(order_.ranks()));
   choices_.push_back(std::make_unique<Choice>(Choice{&algorithm, shape, std::move(plan)}));
   return choices_.back().get();
@@ -175,8 +173,8 @@ std::string Choices::describe(Collective collective) {
   return entries.size() > 1 ? text + " beyond" : text;
 }
 
-Result<const Choice*> Choices::choose(Collective collective, std::int64_t bytes, Rank root,
-                                      std::string_view asked) {
+Result<Choice*> Choices::choose(Collective collective, std::int64_t bytes, Rank root,
+                                std::string_view asked) {
   if (!has_root(collective)) root = 0;
   if (root < 0 || root >= order_.size()) {
     return Status{Code::InvalidArgument,
@@ -209,11 +207,7 @@ Result<const Choice*> Choices::choose(Collective collective, std::int64_t bytes,
   auto entry = std::upper_bound(entries.begin() + 1, entries.end(), bytes,
                                 [](std::int64_t b, const Entry& e) { return b < e.from_bytes; });
   --entry;
-  if (entry->choice == nullptr) {
-    const Result<const Choice*> choice = choice_of(*entry->algorithm, entry->shape);
-    if (!choice.ok()) return choice.status();
-    entry->choice = choice.value();
-  }
+  if (entry->choice == nullptr) entry->choice = choice_of(*entry->algorithm, entry->shape);
   return entry->choice;
 }
 

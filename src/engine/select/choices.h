@@ -78,6 +78,7 @@ struct Choice {
   const Algorithm* algorithm = nullptr;
   Shape shape;  // with positions of the RankOrder where it applies
   std::shared_ptr<const Plan> plan;
+  bool used = false;  // by a collective of this communicator: all its ranks know the verdict
 };
 
 class Choices {
@@ -96,15 +97,15 @@ class Choices {
   // "ring to 4 KiB, direct beyond", without the overrides.
   std::string describe(Collective collective);
 
-  // `asked` names the algorithm; empty: an override, else the cheapest. Proves a schedule at its
-  // first use. The choice lives as long as this object.
-  Result<const Choice*> choose(Collective collective, std::int64_t bytes, Rank root,
-                               std::string_view asked);
+  // `asked` names the algorithm; empty: an override, else the cheapest. The schedule may not be
+  // proven yet. The choice lives as long as this object.
+  Result<Choice*> choose(Collective collective, std::int64_t bytes, Rank root,
+                         std::string_view asked);
 
  private:
   struct Entry {
     std::int64_t from_bytes;
-    const Choice* choice;  // null until it is needed
+    Choice* choice;  // null until it is needed
     const Algorithm* algorithm;
     Shape shape;
   };
@@ -115,7 +116,7 @@ class Choices {
   };
 
   Table& table_of(Collective collective, Rank root);
-  Result<const Choice*> choice_of(const Algorithm& algorithm, const Shape& shape);
+  Choice* choice_of(const Algorithm& algorithm, const Shape& shape);
 
   RankOrder order_;
   Rank rank_;

@@ -209,17 +209,18 @@ Choices agree_between_nodes(Communicator& communicator, const transport::Group& 
 
 std::span<const std::string_view> measured_algorithms() { return kMeasured; }
 
+std::filesystem::path cache_folder(const bootstrap::Environment& environment) {
+  if (const auto own = environment.text(bootstrap::variable::kCache)) return *own;
+  if (const auto cache = environment.text(bootstrap::variable::kCacheHome))
+    return std::filesystem::path{*cache} / "sluice";
+  if (const auto home = environment.text(bootstrap::variable::kHome))
+    return std::filesystem::path{*home} / ".cache" / "sluice";
+  return {};
+}
+
 std::filesystem::path constants_path(const bootstrap::Environment& environment, int ranks) {
-  std::filesystem::path folder;
-  if (const auto own = environment.text(bootstrap::variable::kCache)) {
-    folder = *own;
-  } else if (const auto cache = environment.text(bootstrap::variable::kCacheHome)) {
-    folder = std::filesystem::path{*cache} / "sluice";
-  } else if (const auto home = environment.text(bootstrap::variable::kHome)) {
-    folder = std::filesystem::path{*home} / ".cache" / "sluice";
-  } else {
-    return {};
-  }
+  const std::filesystem::path folder = cache_folder(environment);
+  if (folder.empty()) return {};
   // The name has the host, because machines may share a home. All cores count, not only those that
   // this rank is pinned to.
   return folder / base::format("{}-{}-cores-{}-ranks.toml", bootstrap::host_name(),

@@ -26,6 +26,8 @@ namespace sluice::engine {
 Choices agreed_choices(Communicator& communicator, const transport::Group& group,
                        const bootstrap::Environment& environment);
 
+// The user's cache folder of Sluice; empty when there is none.
+std::filesystem::path cache_folder(const bootstrap::Environment& environment);
 // The file for a number of ranks on this machine; empty when there is no cache folder.
 std::filesystem::path constants_path(const bootstrap::Environment& environment, int ranks);
 
