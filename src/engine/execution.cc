@@ -254,7 +254,7 @@ Result<bool> Execution::advance_receive(std::uint32_t index) {
     const Piece target = piece(receive.range, progress.bytes);
     std::uint64_t bytes = target.bytes;
     if (receive.combine == Combine::Copy && endpoint_.is_remote(sources.front())) {
-      const Result<bool> here = has_message_from(sources.front());
+      Result<bool> here = has_message_from(sources.front());
       if (!here.ok() || !here.value()) return here;
       const std::uint64_t read = endpoint_.read(sources.front(), target.data, target.bytes);
       if (read == 0) return false;

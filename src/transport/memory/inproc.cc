@@ -75,8 +75,8 @@ class InprocMemory final : public Memory {
   Result<MemoryBlock> allocate(std::size_t bytes) override { return heap_->allocate(bytes); }
   void release(const MemoryBlock& block) override { heap_->release(block); }
   Result<std::byte*> address(Rank /*peer*/, MemoryLocation location) override {
-    return reinterpret_cast<std::byte*>(location.block +
-                                        location.offset);  // NOLINT: see InprocHeap
+    const std::uint64_t address = location.block + location.offset;
+    return reinterpret_cast<std::byte*>(address);  // NOLINT: see InprocHeap
   }
   int wake_descriptor() const override { return heap_->wake_descriptor(rank_); }
   void wake(Rank peer) override { eventfd_write(heap_->wake_descriptor(peer), 1); }

@@ -247,8 +247,9 @@ class MeshHandshake {
     }
     pending_.read_all([this](Client& client) {
       ReceivedPacket received = receive_packet(client.fd());
-      if (received.state == ReceivedPacket::State::Packet) admit(client, std::move(received));
-      return received.state != ReceivedPacket::State::Nothing;
+      const ReceivedPacket::State state = received.state;
+      if (state == ReceivedPacket::State::Packet) admit(client, std::move(received));
+      return state != ReceivedPacket::State::Nothing;
     });
     for (Rank rank = 0; rank < options_.ranks; ++rank) {
       if (rank == options_.rank || peers_[index(rank)].stage == Stage::Absent) continue;
@@ -278,7 +279,7 @@ class MeshHandshake {
 
   std::string refusal_of(const Packet& hello, bool has_descriptors) const {
     if (hello.kind != PacketKind::Hello) return "it sent no hello";
-    const std::string why =
+    std::string why =
         reason_to_refuse({hello.text(), hello.rank, hello.ranks}, options_.token, options_.ranks);
     if (!why.empty()) return why;
     if (!has_descriptors)
