@@ -24,8 +24,8 @@ TEST(Result, HasAValueOrAStatus) {
 }
 
 TEST(Result, CannotBeConstructedFromAnOkStatus) {
-  EXPECT_THROW((Result<int>{Status{}}), Error);
-  EXPECT_THROW((Result<std::string>{Status{Code::Ok, "fine"}}), Error);
+  EXPECT_THROW((void)Result<int>(Status{}), Error);
+  EXPECT_THROW((void)Result<std::string>(Status(Code::Ok, "fine")), Error);
 }
 
 TEST(Code, HasANameForEveryValue) {
