@@ -7,7 +7,6 @@ namespace sluice {
 namespace {
 
 constexpr int kMostSegments = 1024;
-constexpr int kLaneCounts[] = {1, 2, 4, 8, 16};
 
 int ranks_of(const Topology& topology) {
   int ranks = 0;
@@ -34,17 +33,18 @@ Result<Shape> shape_on(const Algorithm& algorithm, Shape shape, const Topology& 
 }
 
 Selector::Selector(Collective collective, const Topology& topology, const CostConstants& constants,
-                   const SelectorOptions& options)
-    : lanes_{options.lanes} {
+                   const SelectorOptions& options) {
   const Shape requested{collective, ranks_of(topology), {}, options.root, 1};
   // Measured and estimated times cannot be compared.
   const bool measured_only = !constants.measured.empty();
   for (const Algorithm& algorithm : built_in_algorithms()) {
     if (!algorithm.supports(collective)) continue;
+    if (options.only != nullptr && options.only != &algorithm) continue;
     const MeasuredLink* const measured = constants.measured_for(algorithm.name);
-    if (measured_only && measured == nullptr) continue;
-    const std::int64_t most_bytes =
-        measured != nullptr ? measured->most_bytes : std::numeric_limits<std::int64_t>::max();
+    if (measured_only && measured == nullptr && options.only == nullptr) continue;
+    const std::int64_t most_bytes = measured != nullptr && options.only == nullptr
+                                        ? measured->most_bytes
+                                        : std::numeric_limits<std::int64_t>::max();
     const Result<Shape> shape = shape_on(algorithm, requested, topology);
     if (!shape.ok()) throw Error{shape.status()};
     // Measurements are made with one segment.
@@ -52,8 +52,14 @@ Selector::Selector(Collective collective, const Topology& topology, const CostCo
     for (int segments = 1; segments <= (in_segments ? kMostSegments : 1); segments *= 2) {
       Shape with_segments = shape.value();
       with_segments.segments = segments;
-      priced_.push_back({&algorithm, with_segments, load_of(algorithm, with_segments, topology),
-                         constants.for_algorithm(algorithm.name), most_bytes});
+      Priced priced{&algorithm, with_segments, constants.for_algorithm(algorithm.name), {},
+                    {},         most_bytes};
+      if (measured_only) {
+        priced.load = load_of(algorithm, with_segments, topology);
+      } else {
+        priced.curve = predict_time(algorithm, with_segments, topology, constants);
+      }
+      priced_.push_back(std::move(priced));
     }
   }
 }
@@ -62,14 +68,12 @@ Candidate Selector::cheapest(const Algorithm& algorithm, std::int64_t bytes) con
   Candidate best;
   for (const Priced& priced : priced_) {
     if (priced.algorithm != &algorithm || bytes > priced.most_bytes) continue;
-    for (const int lanes : kLaneCounts) {
-      if (lanes > 1 && !lanes_) break;
-      const double seconds =
-          predict_seconds(priced.load, static_cast<double>(bytes), lanes, priced.constants);
-      if (best.algorithm == nullptr || seconds < best.seconds) {
-        best = {&algorithm, priced.shape, lanes, seconds};
-      }
-    }
+    const auto size = static_cast<double>(bytes);
+    const double seconds = priced.load.empty()
+                               ? priced.curve.at(size)
+                               : predict_seconds(priced.load, size, priced.constants);
+    if (best.algorithm == nullptr || seconds < best.seconds)
+      best = {&algorithm, priced.shape, seconds};
   }
   return best;
 }

@@ -87,9 +87,11 @@ Load count_load(const Schedule& schedule, const Topology& topology) {
   return traffic.take();
 }
 
-double predict_seconds(const Load& load, double bytes, int lanes, const CostConstants& constants) {
+bool TrafficSink::begin_pipeline(int) { return false; }
+
+double predict_seconds(const Load& load, double bytes, const CostConstants& constants) {
   const auto class_seconds = [&](const ClassLoad& class_load, const Link& link) {
-    const double latency_s = lanes * link.latency_s * class_load.messages;
+    const double latency_s = link.latency_s * class_load.messages;
     const double transfer_s = bytes * class_load.bytes / link.bandwidth_bytes_per_s;
     return latency_s + transfer_s - link.overlap * std::min(latency_s, transfer_s);
   };
@@ -100,7 +102,7 @@ double predict_seconds(const Load& load, double bytes, int lanes, const CostCons
                                       class_seconds(step.between, constants.between));
     reduced += step.repeat * step.reduced;
   }
-  return seconds + bytes * reduced * constants.reduce_s_per_byte / lanes;
+  return seconds + bytes * reduced * constants.reduce_s_per_byte;
 }
 
 Fraction sent_share(const Program& program) {
@@ -112,11 +114,15 @@ Fraction sent_share(const Program& program) {
 }
 
 CostConstants CostConstants::for_algorithm(std::string_view name) const {
-  CostConstants constants{inside, between, reduce_s_per_byte, {}};
+  CostConstants constants{inside, between, reduce_s_per_byte, {}, network};
+  const bool tree = name.find("tree") != std::string_view::npos;
+  if (tree && network.tree_latency_s > 0) constants.between.latency_s = network.tree_latency_s;
   if (const MeasuredLink* const link = measured_for(name)) {
     constants.inside = link->inside;
     constants.between = link->between.value_or(between);
     constants.reduce_s_per_byte = 0;
+    constants.inside.gap_s = constants.inside.latency_s;
+    if (link->between) constants.between.gap_s = constants.between.latency_s;
   }
   return constants;
 }

@@ -1,6 +1,7 @@
 #include "simulate/step_run.h"
 
 #include <algorithm>
+#include <compare>
 #include <map>
 #include <span>
 #include <utility>
@@ -15,6 +16,10 @@ constexpr double kPorts = -1;  // instead of a time: the message waits for its p
 struct Pattern {
   std::vector<double> s_per_byte;
   std::vector<double> latency_s;
+  std::vector<double> gap_s;
+  // The gaps of the messages that its sender begins before this one, and of all in the step.
+  std::vector<double> wait_s;
+  std::vector<double> burst_s;
   std::vector<Rank> from;
   std::vector<std::uint32_t> of_receiver;  // first message of each rank, and the end
   // For each message, the previous one between the same two ranks in this step, or kNone. Empty if
@@ -84,24 +89,19 @@ class StepRun {
         ranks_{static_cast<std::size_t>(table.ranks)},
         chunks_{static_cast<std::size_t>(table.chunking.chunks())},
         skewed_{table.single_chunks && chunks_ == ranks_ && table.buffers == 1},
-        lane_bytes_{options.bytes / options.lanes},
         done_{options.starts_s} {
     done_.resize(ranks_, 0);
     chunk_bytes_.resize(chunks_);
     for (std::size_t c = 0; c < chunks_; ++c) {
-      chunk_bytes_[c] = lane_bytes_ *
+      chunk_bytes_[c] = options.bytes *
                         static_cast<double>(table.chunking.weight(static_cast<int>(c))) /
                         static_cast<double>(table.chunking.total_weight());
     }
-    lanes_.resize(static_cast<std::size_t>(options.lanes));
-    for (std::vector<ChunkTimes>& lane : lanes_) {
-      lane.resize(ranks_ * static_cast<std::size_t>(table.buffers) * chunks_);
-      if (options.starts_s.empty()) continue;
-      for (std::size_t r = 0; r < ranks_; ++r) {
-        for (std::size_t b = 0; b < static_cast<std::size_t>(table.buffers); ++b) {
-          for (std::size_t c = 0; c < chunks_; ++c)
-            lane[index_of(r, b, c)] = {options.starts_s[r], options.starts_s[r]};
-        }
+    times_.resize(ranks_ * static_cast<std::size_t>(table.buffers) * chunks_);
+    for (std::size_t r = 0; r < options.starts_s.size(); ++r) {
+      for (std::size_t b = 0; b < static_cast<std::size_t>(table.buffers); ++b) {
+        for (std::size_t c = 0; c < chunks_; ++c)
+          times_[index_of(r, b, c)] = {options.starts_s[r], options.starts_s[r]};
       }
     }
     out_free_ = done_;
@@ -114,10 +114,8 @@ class StepRun {
       const int number = table_.pattern[static_cast<std::size_t>(step)];
       Pattern& pattern = patterns_[static_cast<std::size_t>(number)];
       if (pattern.of_receiver.empty()) solve_rates(step, pattern);
-      for (Lane& lane : lanes_) {
-        find_earliest_starts(number);
-        transfer(step, pattern, lane);
-      }
+      find_earliest_starts(number);
+      transfer(step, pattern);
     }
     return done_;
   }
@@ -128,9 +126,8 @@ class StepRun {
     double written = 0;  // last write
     double touched = 0;  // last read or write
   };
-  using Lane = std::vector<ChunkTimes>;
 
-  // The index of a chunk in a Lane. In a ring, each step touches a different chunk of every rank.
+  // The index of a chunk in times_. In a ring, each step touches a different chunk of every rank.
   // The skewed order puts these side by side; otherwise cache misses would dominate.
   std::size_t index_of(std::size_t rank, std::size_t buffer, std::size_t chunk) const {
     if (!skewed_)
@@ -155,6 +152,7 @@ class StepRun {
         const Rank from = table_.sources[receive.first_source + k];
         pattern.from.push_back(from);
         pattern.latency_s.push_back(network_.route(from, receive.rank, routes.links));
+        pattern.gap_s.push_back(network_.gap_s(from, receive.rank));
         routes.ends.push_back(static_cast<std::uint32_t>(routes.links.size()));
       }
       pattern.of_receiver[static_cast<std::size_t>(receive.rank) + 1] += receive.source_count;
@@ -164,6 +162,35 @@ class StepRun {
     pattern.behind = find_behind(pattern);
     if (!pattern.behind.empty()) join_shares(pattern.behind, rates);
     for (const double rate : rates) pattern.s_per_byte.push_back(1 / rate);
+    add_gaps(pattern);
+  }
+
+  // Every rank prepares first the message to the next rank after it.
+  void add_gaps(Pattern& pattern) const {
+    struct InOrder {
+      Rank distance;
+      std::size_t message;
+      auto operator<=>(const InOrder&) const = default;
+    };
+    std::vector<std::vector<InOrder>> out(ranks_);
+    for (std::size_t to = 0; to < ranks_; ++to) {
+      for (std::size_t m = pattern.of_receiver[to]; m < pattern.of_receiver[to + 1]; ++m) {
+        const auto from = static_cast<std::size_t>(pattern.from[m]);
+        const auto distance = static_cast<Rank>((to + ranks_ - from) % ranks_);
+        out[from].push_back({distance, m});
+      }
+    }
+    pattern.wait_s.resize(pattern.from.size());
+    pattern.burst_s.resize(pattern.from.size());
+    for (std::vector<InOrder>& messages : out) {
+      std::sort(messages.begin(), messages.end());
+      double gaps_s = 0;
+      for (const InOrder& each : messages) {
+        pattern.wait_s[each.message] = gaps_s;
+        gaps_s += pattern.gap_s[each.message];
+      }
+      for (const InOrder& each : messages) pattern.burst_s[each.message] = gaps_s;
+    }
   }
 
   // Sets the earliest start of each message. If its sender sent to its receiver in the step before,
@@ -192,7 +219,7 @@ class StepRun {
     previous_pattern_ = number;
   }
 
-  void transfer(int step, const Pattern& pattern, Lane& lane) {
+  void transfer(int step, const Pattern& pattern) {
     std::size_t message = 0;
     next_out_ = out_free_;
     next_in_ = in_free_;
@@ -202,7 +229,7 @@ class StepRun {
       double free = 0;
       each_chunk(receive.first, receive.count, [&](std::size_t chunk) {
         bytes += chunk_bytes_[chunk];
-        free = std::max(free, lane[index_of(to, receive.buffer, chunk)].touched);
+        free = std::max(free, times_[index_of(to, receive.buffer, chunk)].touched);
       });
       double arrived = 0;
       for (std::uint32_t k = 0; k < receive.source_count; ++k, ++message) {
@@ -214,50 +241,53 @@ class StepRun {
         if (!pattern.behind.empty() && pattern.behind[message] != kNone)
           start = std::max(start, left_[pattern.behind[message]]);
         each_chunk(receive.first, receive.count, [&](std::size_t chunk) {
-          start = std::max(start, lane[index_of(from, buffer, chunk)].written);
+          start = std::max(start, times_[index_of(from, buffer, chunk)].written);
         });
-        const double left = start + bytes * pattern.s_per_byte[message];
+        // In a stream from one rank to another, the gaps pass while earlier bytes still leave.
+        const double wait_s = start > earliest ? pattern.wait_s[message] : 0;
+        const double left = start + bytes * pattern.s_per_byte[message] + wait_s;
+        const double next = std::max(left, start + pattern.burst_s[message]);
         each_chunk(receive.first, receive.count, [&](std::size_t chunk) {
-          double& touched = lane[index_of(from, buffer, chunk)].touched;
+          double& touched = times_[index_of(from, buffer, chunk)].touched;
           touched = std::max(touched, left);
         });
-        left_[message] = left;
-        next_out_[from] = std::max(next_out_[from], left);
-        next_in_[to] = std::max(next_in_[to], left);
+        left_[message] = next;
+        next_out_[from] = std::max(next_out_[from], next);
+        next_in_[to] = std::max(next_in_[to], next);
         done_[from] = std::max(done_[from], left);
         arrived = std::max(arrived, left + pattern.latency_s[message]);
       }
       arrived += bytes * receive.added * network_.reduce_s_per_byte();
       each_chunk(receive.first, receive.count, [&](std::size_t chunk) {
-        lane[index_of(to, receive.buffer, chunk)] = {arrived, arrived};
+        times_[index_of(to, receive.buffer, chunk)] = {arrived, arrived};
       });
       done_[to] = std::max(done_[to], arrived);
     }
-    for (const StepLocal& local : table_.locals_of(step)) do_local(local, lane);
+    for (const StepLocal& local : table_.locals_of(step)) do_local(local);
     out_free_.swap(next_out_);
     in_free_.swap(next_in_);
   }
 
-  void do_local(const StepLocal& local, Lane& lane) {
+  void do_local(const StepLocal& local) {
     const auto rank = static_cast<std::size_t>(local.rank);
     const auto sources = std::span{table_.sources}.subspan(local.first_source, local.source_count);
     double bytes = 0;
     double start = 0;
     each_chunk(local.first, local.count, [&](std::size_t chunk) {
       bytes += chunk_bytes_[chunk];
-      start = std::max(start, lane[index_of(rank, local.buffer, chunk)].touched);
+      start = std::max(start, times_[index_of(rank, local.buffer, chunk)].touched);
       for (const std::int32_t source : sources) {
-        start =
-            std::max(start, lane[index_of(rank, static_cast<std::size_t>(source), chunk)].written);
+        start = std::max(start,
+                         times_[index_of(rank, static_cast<std::size_t>(source), chunk)].written);
       }
     });
     const double end = start + bytes * local.passes * network_.reduce_s_per_byte();
     each_chunk(local.first, local.count, [&](std::size_t chunk) {
       for (const std::int32_t source : sources) {
-        double& touched = lane[index_of(rank, static_cast<std::size_t>(source), chunk)].touched;
+        double& touched = times_[index_of(rank, static_cast<std::size_t>(source), chunk)].touched;
         touched = std::max(touched, end);
       }
-      lane[index_of(rank, local.buffer, chunk)] = {end, end};
+      times_[index_of(rank, local.buffer, chunk)] = {end, end};
     });
     done_[rank] = std::max(done_[rank], end);
   }
@@ -275,14 +305,13 @@ class StepRun {
   std::size_t ranks_;
   std::size_t chunks_;
   bool skewed_;
-  double lane_bytes_;
   std::vector<double> chunk_bytes_;
-  std::vector<Lane> lanes_;
+  std::vector<ChunkTimes> times_;
   std::vector<double> out_free_, in_free_, next_out_, next_in_;
   std::vector<Pattern> patterns_;
   std::map<std::pair<int, int>, Predecessors> predecessors_;  // between two patterns
   int previous_pattern_ = -1;                                 // pattern of the messages in left_
-  std::vector<double> left_;      // when each message has left its sender
+  std::vector<double> left_;      // when each message has left its sender, and its gap is over
   std::vector<double> earliest_;  // of the current step
   std::vector<double> done_;
 };

@@ -35,7 +35,7 @@ struct StepReceive {
   std::uint32_t first_source = 0;  // in StepTable::sources
   std::uint16_t source_count = 0;  // peers, without kOwn
   std::uint16_t added = 0;         // values to add; 0: a copy
-  std::uint8_t buffer = 0;
+  std::uint16_t buffer = 0;
 };
 
 struct StepLocal {
@@ -45,8 +45,8 @@ struct StepLocal {
   std::int32_t count = 0;
   std::uint32_t first_source = 0;  // buffers, in StepTable::sources
   std::uint16_t source_count = 0;
-  std::uint8_t buffer = 0;
-  std::uint8_t passes = 1;
+  std::uint16_t buffer = 0;
+  std::uint16_t passes = 1;
 };
 
 struct StepTable {
@@ -65,7 +65,7 @@ struct StepTable {
   std::vector<int> pattern;
   int patterns = 0;
   // The buffer that a message is read from, if it is not the user's, by source_key().
-  std::unordered_map<std::uint64_t, std::uint8_t> from_scratch;
+  std::unordered_map<std::uint64_t, std::uint16_t> from_scratch;
 
   std::span<const StepReceive> receives_of(int step) const {
     return part_of(std::span{receives}, receive_ends, step);

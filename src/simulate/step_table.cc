@@ -18,7 +18,7 @@ bool pack(const Program& program, Rank rank, StepTable& table, std::uint64_t& ba
       const std::uint64_t key = StepTable::source_key(rank, send.peer, step);
       balance += base::mixed({key});
       if (send.range.buffer == kUserBuffer) continue;
-      if (!table.from_scratch.emplace(key, static_cast<std::uint8_t>(send.range.buffer)).second)
+      if (!table.from_scratch.emplace(key, static_cast<std::uint16_t>(send.range.buffer)).second)
         return false;
     }
     for (const Write& receive : program.receives(step)) {
@@ -27,7 +27,7 @@ bool pack(const Program& program, Rank rank, StepTable& table, std::uint64_t& ba
                          .first = receive.range.first,
                          .count = receive.range.count,
                          .first_source = static_cast<std::uint32_t>(table.sources.size()),
-                         .buffer = static_cast<std::uint8_t>(receive.range.buffer)};
+                         .buffer = static_cast<std::uint16_t>(receive.range.buffer)};
       for (const Rank source : program.sources(receive)) {
         if (source == kOwn) continue;
         balance -= base::mixed({StepTable::source_key(source, rank, step)});
@@ -46,10 +46,10 @@ bool pack(const Program& program, Rank rank, StepTable& table, std::uint64_t& ba
                        .count = local.range.count,
                        .first_source = static_cast<std::uint32_t>(table.sources.size()),
                        .source_count = static_cast<std::uint16_t>(local.source_count),
-                       .buffer = static_cast<std::uint8_t>(local.range.buffer)};
+                       .buffer = static_cast<std::uint16_t>(local.range.buffer)};
       for (const BufferId source : program.sources(local)) table.sources.push_back(source);
       if (local.combine == Combine::Reduce)
-        packed.passes = static_cast<std::uint8_t>(local.source_count - 1);
+        packed.passes = static_cast<std::uint16_t>(local.source_count - 1);
       table.locals.push_back(packed);
     }
   }

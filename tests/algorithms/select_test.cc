@@ -8,7 +8,7 @@ namespace sluice::algorithms {
 namespace {
 
 constexpr CostConstants kLinks{
-    .inside = {1e-6, 40e9}, .between = {10e-6, 5e9}, .reduce_s_per_byte = 0};
+    .inside = {1e-6, 40e9}, .between = {10e-6, 5e9, 0, 2e-6}, .reduce_s_per_byte = 0};
 
 TEST(Select, PredictsTheTimeOfThePaperForARing) {
   // 2(n-1)(alpha + S / (n beta)), and with gamma (n-1)/n S for the reduction.
@@ -18,7 +18,7 @@ TEST(Select, PredictsTheTimeOfThePaperForARing) {
   links.reduce_s_per_byte = 1e-10;
   const Algorithm& ring = *find_algorithm("ring").value();
   const Load load = load_of(ring, {.ranks = kRanks}, Topology::flat(kRanks));
-  EXPECT_NEAR(predict_seconds(load, kBytes, 1, links),
+  EXPECT_NEAR(predict_seconds(load, kBytes, links),
               2 * 15 * (10e-6 + kBytes / 16 / 5e9) + kBytes * 15 / 16 * 1e-10, 1e-12);
 }
 

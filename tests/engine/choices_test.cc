@@ -2,9 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "engine/select/constants.h"
+#include "sluice/analysis/select.h"
 
 namespace sluice::engine {
 namespace {
@@ -57,6 +59,38 @@ TEST(Choices, EqualShapesShareOneChoice) {
   const Choice* const first = choices.choose(Collective::AllReduce, 1 << 20, 0, "").value();
   EXPECT_EQ(choices.choose(Collective::AllReduce, 1 << 21, 0, "").value(), first);
   EXPECT_EQ(choices.choose(Collective::AllReduce, 4, 0, "direct").value(), first);
+}
+
+TEST(Choices, AnAlgorithmByNameRunsInAsManySegmentsAsExplainShows) {
+  const CostConstants links{.between = {.latency_s = 1e-6, .bandwidth_bytes_per_s = 1e9}};
+  const RankOrder order{{0, 1, 2}, {}};
+  Choices choices{order, 0, links, {}};
+  const Selector selector{Collective::AllReduce, order.topology(Collective::AllReduce), links};
+  for (const std::int64_t bytes : {std::int64_t{8}, std::int64_t{1} << 16, std::int64_t{1} << 22}) {
+    const std::vector<Candidate> candidates = selector.candidates(bytes);
+    const auto shown = std::find_if(candidates.begin(), candidates.end(), [](const Candidate& c) {
+      return c.algorithm->name == "double_tree";
+    });
+    ASSERT_NE(shown, candidates.end());
+    const Choice* const run =
+        choices.choose(Collective::AllReduce, bytes, 0, "double_tree").value();
+    EXPECT_EQ(run->shape, shown->shape) << bytes;
+  }
+  EXPECT_GT(
+      choices.choose(Collective::AllReduce, 1 << 22, 0, "double_tree").value()->shape.segments, 1);
+}
+
+TEST(Choices, AnAlgorithmByNameNeedsNoMeasurementAndNamesWhatItCannotDo) {
+  Choices choices{one_node(4), 0, example_constants(), {}};
+  EXPECT_EQ(chosen(choices, 1 << 20, "double_tree"), "double_tree");
+  EXPECT_EQ(
+      choices.choose(Collective::AllReduce, 1 << 20, 0, "double_tree").value()->shape.segments, 1);
+  EXPECT_EQ(chosen(choices, 1 << 20, "exchange"), "exchange") << "also beyond its measured sizes";
+  EXPECT_NE(choices.choose(Collective::AllGather, 64, 0, "torus")
+                .status()
+                .message()
+                .find("does not support"),
+            std::string::npos);
 }
 
 TEST(Overrides, AnErrorNamesTheWrongPart) {

@@ -24,7 +24,6 @@ struct Case {
   double bytes;
   std::vector<int> grid;
   int segments = 1;
-  int lanes = 1;
 };
 
 double seconds(const cluster::Cluster& cluster, std::string_view name, const Case& test,
@@ -35,7 +34,7 @@ double seconds(const cluster::Cluster& cluster, std::string_view name, const Cas
       complete_shape(algorithm, {.ranks = test.ranks, .grid = test.grid, .segments = test.segments})
           .value();
   const std::vector<double> done =
-      simulator.run(algorithm, shape, {.bytes = test.bytes, .lanes = test.lanes}, method).value();
+      simulator.run(algorithm, shape, {.bytes = test.bytes}, method).value();
   return *std::max_element(done.begin(), done.end());
 }
 
@@ -196,14 +195,31 @@ TEST_P(ClosedForms, AChunkPaysTheMeanHopNotTheSlowest) {
   EXPECT_LE(took, (22 * kInsideAlpha + 8 * kAlpha) * (1 + kClose));
 }
 
-TEST_P(ClosedForms, LanesHideLatencyAndShareLinks) {
-  // Each of two lanes has half of a chunk. With long messages the links are never idle.
-  const int n = 4;
-  const double bytes = 400e6;
-  const double one = seconds(flat_fabric(), "ring", {n, bytes}, GetParam());
-  const double two = seconds(flat_fabric(), "ring", {n, bytes, {}, 1, 2}, GetParam());
-  EXPECT_GE(two, 2.0 * (n - 1) / n * bytes / kBeta);
-  EXPECT_LE(two, one);
+TEST_P(ClosedForms, ARankPreparesItsMessagesOneGapApart) {
+  // The last of n - 1 messages waits for n - 2 gaps.
+  cluster::Cluster cluster = flat_fabric();
+  const double gap = 2e-6;
+  cluster.constants.between.gap_s = gap;
+  for (const int n : {2, 3, 7, 13, 64}) {
+    for (const double bytes : kSizes) {
+      expect(cluster, "direct", {n, bytes},
+             2 * (kAlpha + (n - 2) * gap + (n - 1) * bytes / n / kBeta));
+      // A rank of a ring sends one message in each step, and a gap is shorter than a hop.
+      expect(cluster, "ring", {n, bytes}, 2 * (n - 1) * (kAlpha + bytes / n / kBeta));
+    }
+  }
+}
+
+TEST_P(ClosedForms, ShortSegmentsOfATreeFollowEachOtherAtTheGapsOfTheBusiestRank) {
+  // In trees of 7 ranks the busiest rank sends 4 messages for each segment. A segment may also wait
+  // for the hop of an earlier one.
+  cluster::Cluster cluster = flat_fabric();
+  const double gap = 6e-6;
+  cluster.constants.between.gap_s = gap;
+  const int segments = 64;
+  const double took = seconds(cluster, "double_tree", {7, 64, {}, segments}, GetParam());
+  EXPECT_GE(took, (segments - 1) * 4 * gap);
+  EXPECT_LE(took, (segments + 4) * (kAlpha + 4 * gap));
 }
 
 TEST_P(ClosedForms, ASlowNodeSlowsTheWholeRing) {

@@ -15,9 +15,8 @@ namespace sluice {
 
 struct Candidate {
   const Algorithm* algorithm = nullptr;
-  Shape shape;  // complete; its number of segments is chosen
-  int lanes = 1;
-  double seconds = 0;  // prediction of predict_seconds()
+  Shape shape;         // complete; its number of segments is chosen
+  double seconds = 0;  // predicted
 };
 
 // The shape, completed for an algorithm on these nodes. The nodes become the grid if there are
@@ -28,11 +27,12 @@ SLUICE_API Result<Shape> shape_on(const Algorithm& algorithm, Shape shape,
 
 struct SelectorOptions {
   Rank root = 0;
-  bool lanes = true;  // consider several lanes
+  // Consider only this algorithm, even if others were measured and it was not. Null: all.
+  const Algorithm* only = nullptr;
 };
 
-// Holds the closed-form loads of every algorithm that supports the collective, so that predictions
-// for many sizes are cheap. Building it takes a few ranks^2 operations at most.
+// Holds a prediction of every algorithm that supports the collective for all sizes, so that asking
+// for many sizes is cheap. Building it takes a few ranks^2 operations at most.
 class SLUICE_API Selector {
  public:
   // Throws Error if no shape of an algorithm fits the topology.
@@ -60,15 +60,15 @@ class SLUICE_API Selector {
   struct Priced {
     const Algorithm* algorithm;
     Shape shape;
-    Load load;
     CostConstants constants;
+    Load load;        // where measured links price it
+    TimeCurve curve;  // elsewhere
     std::int64_t most_bytes;
   };
   Candidate cheapest(const Algorithm& algorithm, std::int64_t bytes) const;
   template <class Same>
   std::vector<Crossover> find_crossovers(std::int64_t least, std::int64_t most, Same&& same) const;
 
-  bool lanes_;
   std::vector<Priced> priced_;  // grouped by algorithm, one entry for each number of segments
 };
 

@@ -144,14 +144,20 @@ Result<const Choice*> Choices::choice_of(const Algorithm& algorithm, const Shape
   return choices_.back().get();
 }
 
-Choices::Table& Choices::table_of(Collective collective, Rank root) {
+Result<Choices::Table*> Choices::table_of(Collective collective, Rank root, const Algorithm* only) {
   for (Table& table : tables_) {
-    if (table.collective == collective && table.root == root) return table;
+    if (table.collective == collective && table.root == root && table.only == only) return &table;
+  }
+  if (only != nullptr) {
+    const Result<Shape> shape =
+        shape_on(*only, {.collective = collective, .ranks = order_.size(), .root = root},
+                 order_.topology(collective));
+    if (!shape.ok()) return shape.status();
   }
   constexpr std::int64_t kMostBytes = std::int64_t{1} << 40;
-  Table table{collective, root, {}};
+  Table table{collective, root, only, {}};
   const Selector selector{
-      collective, order_.topology(collective), constants_, {.root = root, .lanes = false}};
+      collective, order_.topology(collective), constants_, {.root = root, .only = only}};
   for (const Selector::Crossover& crossover : selector.shape_crossovers(1, kMostBytes)) {
     const Algorithm& algorithm = *crossover.candidate.algorithm;
     Shape shape = crossover.candidate.shape;
@@ -159,11 +165,11 @@ Choices::Table& Choices::table_of(Collective collective, Rank root) {
     table.entries.push_back({crossover.bytes, nullptr, &algorithm, shape});
   }
   tables_.push_back(std::move(table));
-  return tables_.back();
+  return &tables_.back();
 }
 
 std::string Choices::describe(Collective collective) {
-  const std::vector<Entry>& entries = table_of(collective, 0).entries;
+  const std::vector<Entry>& entries = table_of(collective, 0, nullptr).value()->entries;
   std::string text;
   for (std::size_t i = 0; i < entries.size(); ++i) {
     if (i > 0 && entries[i].algorithm == entries[i - 1].algorithm) continue;
@@ -190,22 +196,9 @@ Result<const Choice*> Choices::choose(Collective collective, std::int64_t bytes,
     if (!found.ok()) return found.status();
     wanted = found.value();
   }
-  if (wanted != nullptr) {
-    const Rank position = order_.applies_to(*wanted, collective) ? order_.position_of(root) : root;
-    for (const auto& known : choices_) {
-      const Shape& shape = known->shape;
-      if (known->algorithm == wanted && shape.collective == collective && shape.root == position &&
-          shape.segments == 1) {
-        return known.get();
-      }
-    }
-    const Result<Shape> shape =
-        shape_on(*wanted, {.collective = collective, .ranks = order_.size(), .root = position},
-                 order_.topology(collective));
-    if (!shape.ok()) return shape.status();
-    return choice_of(*wanted, shape.value());
-  }
-  std::vector<Entry>& entries = table_of(collective, root).entries;
+  const Result<Table*> table = table_of(collective, root, wanted);
+  if (!table.ok()) return table.status();
+  std::vector<Entry>& entries = table.value()->entries;
   auto entry = std::upper_bound(entries.begin() + 1, entries.end(), bytes,
                                 [](std::int64_t b, const Entry& e) { return b < e.from_bytes; });
   --entry;

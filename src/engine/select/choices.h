@@ -111,10 +111,11 @@ class Choices {
   struct Table {
     Collective collective;
     Rank root;
+    const Algorithm* only;       // that was asked for; null: the cheapest at each size
     std::vector<Entry> entries;  // by rising size
   };
 
-  Table& table_of(Collective collective, Rank root);
+  Result<Table*> table_of(Collective collective, Rank root, const Algorithm* only);
   Result<const Choice*> choice_of(const Algorithm& algorithm, const Shape& shape);
 
   RankOrder order_;
