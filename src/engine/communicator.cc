@@ -144,11 +144,7 @@ Communicator Communicator::split(int colour, int key) {
   std::byte* const control = shared_control_block(*this, whole, local_members);
   std::unique_ptr<transport::Network> network;
   const std::uint64_t id = state_->next_split_id(colour);
-  if (local_members.size() < members.size()) {
-    const auto lock = state_->context()->lock();
-    network =
-        whole.network()->split(members, id, transport::Clock::now() + state_->deadline()).value();
-  }
+  if (local_members.size() < members.size()) network = state_->split_network(members, id).value();
   auto group = std::make_unique<transport::Group>(whole, members, control, std::move(network));
   const engine::Choices& choices = state_->choices();
   // Constants measured between nodes do not hold for ranks of one node.

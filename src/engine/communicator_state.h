@@ -82,6 +82,11 @@ class CommunicatorState {
   bool progress();
   // Fails the communicator if the present collective needs a peer that is lost.
   void check_peers();
+  // Makes the network of a communicator of some of these ranks. Blocks until all of them call it,
+  // or until one of them is lost, which fails this communicator too. REQUIRES: no collective in
+  // flight.
+  Result<std::unique_ptr<transport::Network>> split_network(const std::vector<Rank>& members,
+                                                            std::uint64_t id);
 
  private:
   bool has_failed() const { return failed_.load(std::memory_order_acquire); }

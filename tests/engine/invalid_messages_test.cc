@@ -1,5 +1,5 @@
-// Values that no rank sends arrive from another node. None of them may be used as an index, a size or
-// an enum: the rank that receives one ends its connection to that peer and names it.
+// Values that no rank sends arrive from another node. None of them may be used as an index, a size
+// or an enum: the rank that receives one ends its connection to that peer and names it.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -46,7 +46,7 @@ class ForgedNetwork final : public transport::Network {
   std::string death_of(Rank) override { return death_; }
   void drop(Rank, const std::string& why) override { death_ = why; }
   Result<std::unique_ptr<Network>> split(const std::vector<Rank>&, std::uint64_t,
-                                         transport::Clock::time_point) override {
+                                         const transport::SplitWait&) override {
     return Status{Code::InvalidArgument, "this network has no parts"};
   }
 
@@ -85,7 +85,8 @@ std::string failure_after(const std::function<void(ForgedNetwork&)>& forge) {
   auto memory = transport::make_single_rank_memory();
   std::byte* const control = memory->allocate(transport::ControlBlock::bytes(1)).value().data;
   const std::vector<transport::RankLocation> locations{{.node = 0}, {.node = 1, .host = "b"}};
-  auto group = std::make_unique<transport::Group>(0, locations, memory, control, std::move(network));
+  auto group =
+      std::make_unique<transport::Group>(0, locations, memory, control, std::move(network));
   Choices choices{RankOrder{*group}, 0, typical_constants(), {}};
   CommunicatorState state{std::move(group), std::move(context), std::move(choices)};
   std::array<float, kCount> data{};
@@ -136,7 +137,7 @@ TEST(InvalidMessage, OfAnImpossibleCollectiveEndsTheConnection) {
     const std::uint64_t kind = (real & ~(0xFFULL << 8 * byte)) | 0xEEULL << 8 * byte;
     expect_lost(failure_by(header_of_kind(kind)), why);
   }
-  expect_lost(failure_by(header_of_kind(real | 2ULL << 32)), why);           // root 2 of 2
+  expect_lost(failure_by(header_of_kind(real | 2ULL << 32)), why);            // root 2 of 2
   expect_lost(failure_by(header_of_kind(real | 0x8000'0000ULL << 32)), why);  // root -2^31
   expect_lost(failure_by(header_of_kind(real)), why);  // the signature does not fit
 }

@@ -4,6 +4,7 @@
 // and fail_running() when an execution returns an error. Each asks the FailureDetector for the
 // culprit and then calls fail(), which poisons the communicator: every later call returns this
 // first cause.
+#include <algorithm>
 #include <utility>
 
 #include "base/format.h"
@@ -132,6 +133,48 @@ void CommunicatorState::check_peers() {
   if (!blame || has_failed()) return;
   if (blame->mismatched) return fail_mismatched(blame->culprit);
   fail({Code::PeerLost, base::format("{}: {}", describe_position(), blame->how)}, blame->culprit);
+}
+
+namespace {
+
+// A split waits for ranks as a collective does.
+class SplitOfRanks final : public RunningCollective {
+ public:
+  explicit SplitOfRanks(const std::vector<Rank>& members) : members_{members} {}
+  void begin(const Request& /*request*/) override {}
+  Result<bool> advance() override { return false; }
+  std::uint64_t moved() const override { return 0; }
+  int step() const override { return 1; }
+  int steps() const override { return 1; }
+  Rank waits_for() const override { return kOwn; }
+  Rank mismatched_peer() const override { return kOwn; }
+  bool needs(Rank peer) const override {
+    return std::find(members_.begin(), members_.end(), peer) != members_.end();
+  }
+
+ private:
+  const std::vector<Rank>& members_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<transport::Network>> CommunicatorState::split_network(
+    const std::vector<Rank>& members, std::uint64_t id) {
+  const auto lock = context_->lock();
+  const SplitOfRanks split{members};
+  const auto check = [&] {
+    detector_.update();
+    const std::optional<Blame> blame = detector_.cause_of_loss(split, false);
+    if (blame)
+      fail({Code::PeerLost, base::format("split, rank {}: {}", group().rank(), blame->how)},
+           blame->culprit);
+    return failure();
+  };
+  auto network =
+      group().network()->split(members, id, {transport::Clock::now() + deadline_, check});
+  // Ranks of this node are not on the network, so it does not wait for them.
+  if (const Status status = check(); !status.ok()) return status;
+  return network;
 }
 
 // Writes to the status board which peer the present collective waits for; kOwn: none.
