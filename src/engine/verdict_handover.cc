@@ -76,7 +76,7 @@ bool VerdictHandover::is_sent_to(Rank child) const {
 
 Result<bool> VerdictHandover::advance() {
   if (!known_) {
-    const Result<bool> received = receive();
+    Result<bool> received = receive();
     if (!received.ok() || !received.value()) return received;
     known_ = true;
     ++moves_;
