@@ -30,7 +30,7 @@ class ProofProcesses : public testing::Test {
   // Starts a rank of a job, which joins and then runs the body. The result is a description of the
   // error, or "proved M, read C".
   Process start_rank(int rank, int ranks, const std::string& job,
-                     std::function<void(Communicator&)> body) {
+                     const std::function<void(Communicator&)>& body) {
     return start([=, this] {
       const auto set = [](const char* name, const std::string& value) {
         setenv(name, value.c_str(), 1);  // NOLINT: this process has one thread
