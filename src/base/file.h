@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <span>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -49,6 +50,11 @@ inline void remove_folder(const std::filesystem::path& folder) {
   };
   (void)nftw(folder.c_str(), remove_one, kOpenFolders, FTW_DEPTH | FTW_PHYS);
 }
+
+// Replaces a file as a whole, by renaming, so that no reader sees half of it; makes its folder.
+// Does nothing where that is not possible: for files that can be made again. May be called from any
+// thread.
+void try_replace_file(const std::filesystem::path& path, const std::string& text);
 
 // A file of clusters/, recipes/ or published/, compiled into the library by
 // cmake/SluiceEmbed.cmake.

@@ -1,13 +1,11 @@
 #include "engine/proof_cache.h"
 
-#include <unistd.h>
 #include <xxhash.h>
 
-#include <atomic>
 #include <fstream>
 #include <iterator>
-#include <system_error>
 
+#include "base/file.h"
 #include "base/format.h"
 #include "base/log.h"
 
@@ -62,20 +60,7 @@ void ProofCache::add(const std::string& shape) {
   std::string text = header_of(build_);
   for (const std::string& each : shapes) text += each + '\n';
   text += hash_line(text);
-
-  std::error_code failed;
-  std::filesystem::create_directories(path_.parent_path(), failed);
-  static std::atomic<int> writers{0};  // threads of a process may each have a cache
-  const std::filesystem::path written =
-      path_.string() + base::format(".{}.{}", getpid(), writers.fetch_add(1));
-  std::ofstream file{written};
-  file << text;
-  file.close();
-  if (file) {
-    std::filesystem::rename(written, path_, failed);
-  } else {
-    std::filesystem::remove(written, failed);
-  }
+  base::try_replace_file(path_, text);
 }
 
 }  // namespace sluice::engine

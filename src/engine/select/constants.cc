@@ -9,6 +9,7 @@
 #include <limits>
 #include <utility>
 
+#include "base/file.h"
 #include "base/format.h"
 #include "base/log.h"
 #include "bootstrap/host.h"
@@ -242,20 +243,9 @@ std::optional<CostConstants> load_constants(const std::filesystem::path& path) {
 
 void save_constants(const std::filesystem::path& path, const CostConstants& constants, int ranks) {
   if (path.empty()) return;
-  std::error_code failed;
-  std::filesystem::create_directories(path.parent_path(), failed);
   const cluster::Cluster cluster{"this-machine", ranks, constants};
-  // The rename at the end ensures that no other job reads half a file.
-  const std::filesystem::path written = path.string() + base::format(".{}", getpid());
-  std::ofstream file{written};
-  file << "# Measured by Sluice; delete it to have it measured again.\n"
-       << cluster::show_cluster(cluster);
-  file.close();
-  if (file) {
-    std::filesystem::rename(written, path, failed);
-  } else {
-    std::filesystem::remove(written, failed);
-  }
+  base::try_replace_file(path, "# Measured by Sluice; delete it to have it measured again.\n" +
+                                   cluster::show_cluster(cluster));
 }
 
 CostConstants typical_constants() {
