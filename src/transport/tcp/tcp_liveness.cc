@@ -8,12 +8,10 @@
 #include <cstddef>
 #include <limits>
 
+#include "transport/tcp/tcp_socket.h"
+
 namespace sluice::transport {
 namespace {
-
-void set_option(int socket, int level, int option, int value) {
-  (void)setsockopt(socket, level, option, &value, sizeof value);
-}
 
 // The bytes of `info` that the system has written; older systems write fewer.
 std::size_t read_info(int socket, tcp_info& info) {
