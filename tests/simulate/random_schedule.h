@@ -79,7 +79,8 @@ class RandomSchedule {
   const Touched& position(Rank rank, const Range& range, int i) const {
     const int chunk = (range.first + i) % chunks_;
     return touched_[static_cast<std::size_t>(rank)]
-                   [static_cast<std::size_t>(range.buffer * chunks_ + chunk)];
+                   [static_cast<std::size_t>(range.buffer) * static_cast<std::size_t>(chunks_) +
+                    static_cast<std::size_t>(chunk)];
   }
 
   // A receive of `to` from some peers, and their sends.
@@ -125,7 +126,7 @@ class RandomSchedule {
     if (below(2) == 0) {
       program(rank).local_copy(target, (target.buffer + 1 + below(buffers_ - 1)) % buffers_);
     } else {
-      sources.resize(static_cast<std::size_t>(2 + below(buffers_ - 1)));
+      sources.resize(2 + static_cast<std::size_t>(below(buffers_ - 1)));
       program(rank).local_reduce(target, sources);
     }
   }

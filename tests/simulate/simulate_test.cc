@@ -59,7 +59,7 @@ TEST(PublicSimulate, AllReducesEqualTheCommands) {
 
 // A cluster of one switch: 1 GB/s and 10 us between any two ranks, 100 images/s, no stragglers.
 std::string own_cluster() {
-  const std::string path = testing::TempDir() + "one_switch.toml";
+  std::string path = testing::TempDir() + "one_switch.toml";
   std::ofstream{path} << R"(name = "one-switch"
 ranks_per_node = 1
 steady = true

@@ -45,7 +45,7 @@ std::vector<ssize_t> received(PendingConnections<Connection>& pending) {
 class Pending : public testing::Test {
  protected:
   base::Fd connect_and_send(std::size_t bytes) {
-    const auto address = SocketAddress::of_socket(listener.number());
+    const auto address = SocketAddress::of_socket(listener_.number());
     base::Fd client{socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
     EXPECT_EQ(connect(client.number(), address.address(), address.bytes()), 0);
     EXPECT_EQ(send(client.number(), "12345678", bytes, 0), static_cast<ssize_t>(bytes));
@@ -56,7 +56,7 @@ class Pending : public testing::Test {
                               [](base::Fd socket) { return Connection{std::move(socket)}; });
   }
 
-  base::Fd listener = listen_at(*SocketAddress::numeric("127.0.0.1", 0));
+  base::Fd listener_ = listen_at(*SocketAddress::numeric("127.0.0.1", 0));
 };
 
 TEST_F(Pending, TheOldestConnectionIsClosedWhenThereAreTooMany) {
@@ -64,7 +64,7 @@ TEST_F(Pending, TheOldestConnectionIsClosedWhenThereAreTooMany) {
   const base::Fd one = connect_and_send(1);
   const base::Fd two = connect_and_send(2);
   const base::Fd three = connect_and_send(3);
-  ASSERT_TRUE(accept_into(pending, listener).ok());
+  ASSERT_TRUE(accept_into(pending, listener_).ok());
   EXPECT_EQ(received(pending), (std::vector<ssize_t>{2, 3}));
   char byte = 0;
   EXPECT_LE(recv(one.number(), &byte, 1, 0), 0) << "closed or reset";
@@ -73,7 +73,7 @@ TEST_F(Pending, TheOldestConnectionIsClosedWhenThereAreTooMany) {
 TEST_F(Pending, AConnectionIsClosedAfterItsTime) {
   PendingConnections<Connection> pending{2, 0s};
   const base::Fd one = connect_and_send(1);
-  ASSERT_TRUE(accept_into(pending, listener).ok());
+  ASSERT_TRUE(accept_into(pending, listener_).ok());
   EXPECT_EQ(received(pending), std::vector<ssize_t>{1});
   EXPECT_TRUE(received(pending).empty());
 }
