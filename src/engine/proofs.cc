@@ -33,14 +33,22 @@ Proofs& Proofs::of_process() {
   return proofs;
 }
 
+std::optional<Status> Proofs::find(const std::string& key) {
+  if (const auto known = verdicts_.find(key); known != verdicts_.end()) return known->second;
+  if (!cache_.contains(key)) return std::nullopt;
+  ++counts_.from_cache;
+  return verdicts_[key] = {};
+}
+
+std::optional<Status> Proofs::known_verdict(const Algorithm& algorithm, const Shape& shape) {
+  const std::unique_lock lock{mutex_, std::try_to_lock};
+  return lock ? find(key_of(algorithm, shape)) : std::nullopt;
+}
+
 Status Proofs::verdict_on(const Algorithm& algorithm, const Shape& shape) {
   const std::string key = key_of(algorithm, shape);
   const std::lock_guard lock{mutex_};
-  if (const auto known = verdicts_.find(key); known != verdicts_.end()) return known->second;
-  if (cache_.contains(key)) {
-    ++counts_.from_cache;
-    return verdicts_[key] = {};
-  }
+  if (const std::optional<Status> known = find(key)) return *known;
   const Proof proof = prove(algorithm, shape);
   ++counts_.made;
   if (proof.proven) {

@@ -8,6 +8,7 @@
 
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string>
 
 #include "bootstrap/environment.h"
@@ -30,12 +31,17 @@ class Proofs {
   // Those of this process. Its cache folder is that of the environment at the first call.
   static Proofs& of_process();
 
+  // The verdict if it is known and no proof is under way. Returns at once.
+  std::optional<Status> known_verdict(const Algorithm& algorithm, const Shape& shape);
   // Ok if the schedule is proven. Proves it if nobody has; large schedules take seconds.
   Status verdict_on(const Algorithm& algorithm, const Shape& shape);
 
   ProofCounts counts() const;
 
  private:
+  // REQUIRES, for this function: mutex_ is held.
+  std::optional<Status> find(const std::string& key);
+
   mutable std::mutex mutex_;
   ProofCache cache_;
   std::map<std::string, Status> verdicts_;

@@ -1,5 +1,7 @@
 #include "engine/verdict_handover.h"
 
+#include <optional>
+
 #include "base/format.h"
 #include "engine/proofs.h"
 
@@ -18,16 +20,25 @@ void VerdictHandover::begin(const Request& request) {
   verdict_ = {};
   child_ = next_child(0);
   ++moves_;
-  const Rank rank = endpoint_.group().rank();
-  known_ = rank == 0;
-  parent_ = known_ ? kOwn : rank - lowest_bit(rank);
-  if (!known_) return;
-  std::atomic<std::int32_t>& step = endpoint_.group().own_board().step;
-  step.store(transport::kProvingStep, std::memory_order_release);
-  endpoint_.group().publish_status();
-  verdict_ = Proofs::of_process().verdict_on(*request.algorithm, *request.first_use);
-  step.store(0, std::memory_order_release);
-  endpoint_.group().publish_status();
+  const transport::Group& group = endpoint_.group();
+  const Rank rank = group.rank();
+  known_ = false;
+  parent_ = rank == 0 ? kOwn : rank - lowest_bit(rank);
+  if (rank != 0) return;
+  if (const std::optional<Status> verdict =
+          Proofs::of_process().known_verdict(*request.algorithm, *request.first_use)) {
+    verdict_ = *verdict;
+    return;
+  }
+  proving_.store(true, std::memory_order_release);
+  group.own_board().step.store(transport::kProvingStep, std::memory_order_release);
+  group.publish_status();
+  prover_ = std::jthread{[this, algorithm = *request.algorithm, shape = *request.first_use] {
+    verdict_ = Proofs::of_process().verdict_on(algorithm, shape);
+    proving_.store(false, std::memory_order_release);
+    endpoint_.group().own_board().step.store(0, std::memory_order_release);
+    endpoint_.group().ring(endpoint_.group().rank());
+  }};
 }
 
 // The child after a child; 0 stands for the begin. The children of rank r are r + 1, r + 2, r + 4,
@@ -39,8 +50,16 @@ Rank VerdictHandover::next_child(Rank child) const {
   return is_child && next < endpoint_.size() ? next : endpoint_.size();
 }
 
-// True once the parent's message has arrived.
+// True once the parent's message has arrived, or at rank 0 once the proof has ended.
 Result<bool> VerdictHandover::receive() {
+  if (parent_ == kOwn) {
+    if (proves()) return false;
+    if (prover_.joinable()) {
+      prover_.join();
+      endpoint_.group().publish_status();
+    }
+    return true;
+  }
   const auto refuse = [&] { return Status{Code::Mismatch, "a peer called another collective"}; };
   std::byte verdict{};
   if (endpoint_.is_remote(parent_)) {
@@ -114,6 +133,7 @@ Rank VerdictHandover::waits_for() const {
 
 bool VerdictHandover::is_being_proven() const {
   if (known_) return false;
+  if (parent_ == kOwn) return proves();
   const transport::Group& group = endpoint_.group();
   const transport::StatusBoard& board = group.board(0);
   return board.entered.load(std::memory_order_acquire) == request_.number &&

@@ -122,11 +122,13 @@ std::string Group::death_of(Rank peer) const {
 std::string Group::stall_of(Rank peer) const {
   constexpr auto kLongestSilence = std::chrono::seconds{1};
   if (is_local(peer)) return memory_->stall_of(location(peer).local);
-  // A rank that waits for another one sends a status update several times a second.
+  // A rank that waits for another one, or for a proof, sends a status update several times a
+  // second.
+  const StatusBoard& board_of_peer = board(peer);
+  const bool waits = board_of_peer.waits_for.load(std::memory_order_relaxed) != 0 ||
+                     board_of_peer.step.load(std::memory_order_relaxed) == kProvingStep;
   const auto silence = Clock::now() - last_heard(peer);
-  if (board(peer).waits_for.load(std::memory_order_relaxed) == 0 || silence < kLongestSilence) {
-    return "";
-  }
+  if (!waits || silence < kLongestSilence) return "";
   return base::format("no status update for {:.1f} s, on {}",
                       std::chrono::duration<double>(silence).count(),
                       location(peer).host.empty() ? "another host" : location(peer).host);

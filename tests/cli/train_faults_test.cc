@@ -24,7 +24,7 @@ const std::string kRanks =
 // `saved N` waits until the run has N checkpoints.
 const std::string kSaved =
     "saved() { while [ $(ls run/checkpoints 2>/dev/null | wc -l) -lt $1 ]; do sleep 0.02; done; };";
-const std::string kRun = "--run run --set epochs=0.8 --set checkpoint_every=0.1 --json ";
+const std::string kRun = "--run run --set epochs=4 --set checkpoint_every=0.1 --json ";
 const std::string kTrain = "SLUICE train --ranks 2 " + kRun;
 
 std::string weights_of(const Outcome& outcome) {

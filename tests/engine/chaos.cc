@@ -197,7 +197,7 @@ std::string check_rank(Rank rank, const RankProcess& process, const Scenario& sc
                                        : base::format("rank {} reported: {}", rank, process.report);
   if (!process.report.starts_with("error "))
     return base::format("rank {} reported: {}", rank, process.report);
-  if (process.when - fault_at > kDeadline + 1s) {
+  if (process.when - fault_at > kDeadline + kGrace) {
     return base::format("rank {} was late by {} ms", rank,
                         (process.when - fault_at - kDeadline) / 1ms);
   }
@@ -304,7 +304,7 @@ std::string run(const Scenario& scenario, const HostControl& control) {
     // A fault that the victim causes comes later, in its iteration, and ranks share the cores.
     const bool sudden = is_external(scenario.fault) && scenario.fault != Fault::SlowLink;
     const auto slack = sudden ? 2s : 20s;
-    collect_reports(ranks, scenario, fault_at + kDeadline + 1s + slack);
+    collect_reports(ranks, scenario, fault_at + kDeadline + kGrace + slack);
     if (!sudden) fault_at += slack;
     for (Rank rank = 0; rank < scenario.ranks && wrong.empty(); ++rank)
       wrong = check_rank(rank, ranks[static_cast<std::size_t>(rank)], scenario, fault_at);

@@ -2,20 +2,18 @@
 // or an enum: the rank that receives one ends its connection to that peer and names it.
 #include <gtest/gtest.h>
 
-#include <array>
 #include <chrono>
 #include <functional>
 #include <limits>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
 #include "base/format.h"
-#include "engine/communicator_state.h"
-#include "engine/select/constants.h"
+#include "engine/collective.h"
 #include "tests/base/has.h"
+#include "tests/engine/forged_network.h"
 #include "transport/control.h"
 
 namespace sluice::engine {
@@ -23,41 +21,6 @@ namespace {
 
 using namespace std::chrono_literals;
 constexpr std::size_t kCount = 100;
-
-// The network of rank 0 of two. A test sets what rank 1 sends.
-class ForgedNetwork final : public transport::Network {
- public:
-  std::string_view name() const override { return "forged"; }
-  std::shared_ptr<transport::Waiter> waiter() override { return waiter_; }
-  void send(Rank, const transport::MessageHeader&, const std::byte*) override { ++sent_; }
-  std::uint64_t sent(Rank) override { return sent_; }
-  std::uint64_t send_progress() const override { return sent_; }
-  const transport::MessageHeader* incoming(Rank) override {
-    return header && death_.empty() ? &*header : nullptr;
-  }
-  std::span<const std::byte> arrived(Rank) override { return {}; }
-  void consume(Rank, std::size_t) override {}
-  void send_status(Rank, const transport::StatusUpdate&) override {}
-  bool receive_status(Rank, transport::StatusUpdate& update) override {
-    if (!status || !death_.empty()) return false;
-    update = *status;
-    return true;
-  }
-  std::string death_of(Rank) override { return death_; }
-  void drop(Rank, const std::string& why) override { death_ = why; }
-  Result<std::unique_ptr<Network>> split(const std::vector<Rank>&, std::uint64_t,
-                                         transport::Clock::time_point) override {
-    return Status{Code::InvalidArgument, "this network has no parts"};
-  }
-
-  std::optional<transport::MessageHeader> header;
-  std::optional<transport::StatusUpdate> status;
-
- private:
-  std::shared_ptr<transport::Waiter> waiter_ = std::make_shared<transport::Waiter>();
-  std::uint64_t sent_ = 0;
-  std::string death_;
-};
 
 Request expected_request() {
   return {.number = 1, .algorithm = find_algorithm("ring").value(), .count = kCount};
@@ -81,20 +44,7 @@ transport::MessageHeader header_of_kind(std::uint64_t kind) {
 std::string failure_after(const std::function<void(ForgedNetwork&)>& forge) {
   auto network = std::make_unique<ForgedNetwork>();
   forge(*network);
-  auto context = std::make_shared<RankContext>(*network);
-  auto memory = transport::make_single_rank_memory();
-  std::byte* const control = memory->allocate(transport::ControlBlock::bytes(1)).value().data;
-  const std::vector<transport::RankLocation> locations{{.node = 0}, {.node = 1, .host = "b"}};
-  auto group =
-      std::make_unique<transport::Group>(0, locations, memory, control, std::move(network));
-  Choices choices{RankOrder{*group}, 0, typical_constants(), {}};
-  CommunicatorState state{std::move(group), std::move(context), std::move(choices)};
-  std::array<float, kCount> data{};
-  const auto number =
-      state.issue(Collective::AllReduce, data.data(), kCount, {.algorithm = "ring"});
-  if (!number.ok()) return number.status().message();
-  const Status status = state.wait(number.value(), 5s);
-  return std::string{status.message()};
+  return std::string{failure_of_all_reduce(0, kCount, std::move(network), 5s).message()};
 }
 
 std::string failure_by(const transport::StatusUpdate& status) {

@@ -52,9 +52,12 @@ void CommunicatorState::fail(Status status, Rank culprit, std::uint64_t culprits
 std::string CommunicatorState::describe_position() {
   const Request& request = head();
   const Rank missing = running().waits_for();
-  return base::format("{} #{}, rank {}, at step {} of {}{}", name(request.collective),
-                      request.number, group().rank(), running().step(), running().steps(),
-                      missing == kOwn ? "" : base::format(", waiting for rank {}", missing));
+  const int step = running().step();
+  return base::format(
+      "{} #{}, rank {}, {}{}", name(request.collective), request.number, group().rank(),
+      step == transport::kProvingStep ? "before step 1, proving the schedule"
+                                      : base::format("at step {} of {}", step, running().steps()),
+      missing == kOwn ? "" : base::format(", waiting for rank {}", missing));
 }
 
 // The peer's present call, from its status board. nullopt while the peer is writing it, and for a
