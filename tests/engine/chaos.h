@@ -25,8 +25,8 @@ inline constexpr std::chrono::seconds kDeadline{10};
 #else
 inline constexpr std::chrono::seconds kDeadline{2};
 #endif
-// The deadline counts from the last data. Data of the collective that a fault interrupts arrives for
-// that long after it.
+// The deadline counts from the last data. Data of the collective that a fault interrupts arrives
+// for that long after it.
 inline constexpr std::chrono::milliseconds kGrace = std::chrono::milliseconds{kDeadline} / 2;
 
 enum class Fault {
