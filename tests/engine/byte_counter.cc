@@ -15,12 +15,18 @@ std::atomic<long> most{0};
 
 void* counted(std::size_t bytes) {
   void* const memory = std::malloc(bytes == 0 ? 1 : bytes);
-  if (memory == nullptr) throw std::bad_alloc{};
+  if (memory == nullptr) return nullptr;
   const long now = used.fetch_add(static_cast<long>(malloc_usable_size(memory))) +
                    static_cast<long>(malloc_usable_size(memory));
   long before = most.load();
   while (before < now && !most.compare_exchange_weak(before, now)) {
   }
+  return memory;
+}
+
+void* counted_or_throw(std::size_t bytes) {
+  void* const memory = counted(bytes);
+  if (memory == nullptr) throw std::bad_alloc{};
   return memory;
 }
 
@@ -37,9 +43,13 @@ long most_bytes_in_use() { return most.load(); }
 void forget_most_bytes() { most.store(used.load()); }
 }  // namespace sluice::engine
 
-void* operator new(std::size_t bytes) { return counted(bytes); }
-void* operator new[](std::size_t bytes) { return counted(bytes); }
+void* operator new(std::size_t bytes) { return counted_or_throw(bytes); }
+void* operator new[](std::size_t bytes) { return counted_or_throw(bytes); }
+void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept { return counted(bytes); }
+void* operator new[](std::size_t bytes, const std::nothrow_t&) noexcept { return counted(bytes); }
 void operator delete(void* memory) noexcept { release(memory); }
 void operator delete[](void* memory) noexcept { release(memory); }
 void operator delete(void* memory, std::size_t) noexcept { release(memory); }
 void operator delete[](void* memory, std::size_t) noexcept { release(memory); }
+void operator delete(void* memory, const std::nothrow_t&) noexcept { release(memory); }
+void operator delete[](void* memory, const std::nothrow_t&) noexcept { release(memory); }
