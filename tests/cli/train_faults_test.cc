@@ -24,7 +24,7 @@ const std::string kRanks =
 // `saved N` waits until the run has N checkpoints.
 const std::string kSaved =
     "saved() { while [ $(ls run/checkpoints 2>/dev/null | wc -l) -lt $1 ]; do sleep 0.02; done; };";
-const std::string kRun = "--run run --set epochs=4 --set checkpoint_every=0.1 --json ";
+const std::string kRun = "--run run --set epochs=2 --set checkpoint_every=0.1 --json ";
 const std::string kTrain = "SLUICE train --ranks 2 " + kRun;
 
 std::string weights_of(const Outcome& outcome) {
@@ -34,13 +34,19 @@ std::string weights_of(const Outcome& outcome) {
              : "none: " + outcome.out + outcome.err;
 }
 
-std::string undisturbed_weights(const std::string& command = kTrain, int deadline_s = 60) {
+std::string weights_after(const std::string& command, int deadline_s = 60) {
   const TrainingFolder folder;
   return weights_of(shell(folder.in(command), deadline_s));
 }
 
+// Those of kTrain, trained once for all tests.
+const std::string& undisturbed_weights() {
+  static const std::string weights = weights_after(kTrain);
+  return weights;
+}
+
 TEST(TrainFaults, RestartAfterAKilledRankGivesTheSameWeights) {
-  const std::string expected = undisturbed_weights();
+  const std::string& expected = undisturbed_weights();
   for (const char* const victim : {"head -n 1", "tail -n 1"}) {
     const TrainingFolder folder;
     const Outcome outcome = shell(folder.in(
@@ -59,7 +65,7 @@ TEST(TrainFaults, TwentyKillsAtRandomMomentsGiveTheSameWeights) {
   constexpr int kDeadlineS = 200;
   const std::string longer =
       "SLUICE train --ranks 2 --run run --set epochs=16 --set checkpoint_every=0.2 --json ";
-  const std::string expected = undisturbed_weights(longer, kDeadlineS);
+  const std::string expected = weights_after(longer, kDeadlineS);
   base::Random random{4};
   std::string kills;
   for (int i = 0; i < kKills; ++i)
@@ -95,7 +101,7 @@ TEST(TrainFaults, WithoutRestartsAKilledRankEndsTheRunWithAHintToResume) {
 }
 
 TEST(TrainFaults, ResumingAfterCtrlCGivesTheSameWeights) {
-  const std::string expected = undisturbed_weights();
+  const std::string& expected = undisturbed_weights();
   const TrainingFolder folder;
   const Outcome stopped = shell(folder.in("set -m; " + kSaved + kTrain +
                                           " >out & p=$!; saved 1; kill -INT $p; wait $p; s=$?; cat "
@@ -142,7 +148,7 @@ TEST(TrainFaults, SecondSignalKills) {
 }
 
 TEST(TrainFaults, RestartsBySluiceLaunchResumeToo) {
-  const std::string expected = undisturbed_weights();
+  const std::string& expected = undisturbed_weights();
   const TrainingFolder folder;
   const Outcome outcome = shell(folder.in(
       kRanks + kSaved + "SLUICE launch -n 2 --no-prefix --max-restarts 2 -- SLUICE train " + kRun +
@@ -153,7 +159,7 @@ TEST(TrainFaults, RestartsBySluiceLaunchResumeToo) {
 
 // Each launcher sees its own ranks fail, and both must count the same restarts.
 TEST(TrainFaults, RanksOfSeveralHostsReconnectAfterARestart) {
-  const std::string expected = undisturbed_weights();
+  const std::string& expected = undisturbed_weights();
   const TrainingFolder folder;
   const Outcome outcome = shell(folder.in(
       kRanks + kSaved +
