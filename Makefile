@@ -17,7 +17,7 @@ configure = cmake --preset $(1) >build/$(1).log 2>&1 || { cat build/$(1).log; ex
 build = $(call configure,$(1)); cmake --build --preset $(1) --parallel $(JOBS) $(2)
 test = ctest --preset $(1) --parallel $(JOBS)
 
-.PHONY: all train test check sanitize bench bench-network bench-gradient bench-data bench-learning format clean help setup
+.PHONY: all train test check sanitize bench bench-network bench-fast-network bench-gradient bench-data bench-learning format clean help setup
 
 all: setup  ## builds the command: build/release/sluice
 	@$(call build,release)
@@ -54,6 +54,13 @@ bench-network: setup  ## the same over emulated hosts with slow links; needs roo
 	@$(call build,bench,--target network_bench)
 	@build/bench/bench/network/network --output build/bench/network.json $(BENCH_ARGS)
 	@build/bench/bench/network/thin_tree --output build/bench/thin-tree.json
+
+bench-fast-network: setup  ## the same at 10 and 25 Gbit/s and over unlimited links; needs root
+	@$(call build,bench,--target network_bench)
+	@for hosts in 2 4; do for mbit in 10000 25000 0; do \
+	build/bench/bench/network/network --hosts $$hosts --mbit $$mbit --sizes 1M:256M \
+	  --contenders sluice_tcp,openmpi,gloo,stream \
+	  --output build/bench/network-$$hosts-hosts-$$mbit-mbit.json || exit; done; done
 
 bench-gradient: setup  ## compares training with DistributedDataParallel and over slow links; needs root
 	@$(call build,bench,--target gradient_bench)

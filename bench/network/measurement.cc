@@ -14,8 +14,8 @@ namespace sluice::bench {
 namespace {
 
 constexpr double kSliceSeconds = 0.1;
-constexpr double kCreditBytes = 192 * 1024;         // size of a link's token bucket
-constexpr double kLargeMoved = 100 * kCreditBytes;  // credit is at most 1% of it
+constexpr double kLargeMoved = 20e6;
+constexpr double kMostCredit = 0.01;  // of a large buffer
 constexpr std::uint64_t kMostWarmUp = 4 << 20;
 constexpr double kMemoryBytesPerS = 1e9;  // a first guess, for hosts without links
 constexpr int kTrialRounds = 2;           // after which slow settings are skipped
@@ -51,7 +51,8 @@ void Measurement::lose(ContenderState& contender, const std::string& why) {
 
 double Measurement::effort(std::uint64_t bytes) const {
   return static_cast<double>(contenders_.size()) *
-         std::max(2 * kSliceSeconds, 3 * cluster_.least_s(static_cast<double>(bytes)));
+         std::max({2 * kSliceSeconds, 3 * cluster_.least_s(static_cast<double>(bytes)),
+                   3 * static_cast<double>(bytes) / kMemoryBytesPerS});
 }
 
 double Measurement::buffer_bytes(const ContenderState& contender, std::uint64_t bytes) const {
@@ -63,14 +64,15 @@ SliceRequest Measurement::slice_for(const ContenderState& contender, std::uint64
   const double buffer = buffer_bytes(contender, bytes);
   const double moved = cluster_.moved_bytes(buffer);
   const int most = cli::BenchPattern{type, ReduceOp::Sum, cluster_.ranks()}.most_operations();
+  const auto credit = static_cast<double>(box::burst_bytes(cluster_.mbit_per_s));
   const bool large = moved >= kLargeMoved;
   const double guess_s =
       std::max({contender.guess_s, cluster_.least_s(buffer), buffer / kMemoryBytesPerS});
   SliceRequest slice{
       .bytes = static_cast<std::uint64_t>(buffer), .most_warm_up_bytes = kMostWarmUp, .type = type};
-  if (!large)
+  if (!large || credit > kMostCredit * moved)
     slice.lead_in =
-        static_cast<int>(std::clamp<double>(std::ceil(2 * kCreditBytes / moved), 1, most / 4.0));
+        static_cast<int>(std::clamp<double>(std::ceil(2 * credit / moved), 1, most / 4.0));
   const double wanted = kSliceSeconds / guess_s;
   const int least = moved < 5 * kLargeMoved ? 2 : 1;
   slice.operations =

@@ -122,20 +122,21 @@ int main(int argc, char** argv) {
   CLI::App app{"Times all-reduces of several libraries over a cluster in a box", "network"};
   sluice::bench::Options options;
   sluice::bench::EmulatedCluster& cluster = options.cluster;
-  const CLI::Range rates{1, 100'000};
+  const CLI::Range rates{0, 100'000};
   const auto* const hosts = app.add_option("--hosts", cluster.hosts, "Number of hosts")
                                 ->check(CLI::Range(1, 200))
                                 ->capture_default_str();
   app.add_option("--ranks-per-host", cluster.ranks_per_host, "Ranks on each host")
       ->check(CLI::Range(1, 64))
       ->capture_default_str();
-  app.add_option("--mbit", cluster.mbit_per_s, "Mbit/s of a host's link, each way")
+  app.add_option("--mbit", cluster.mbit_per_s, "Mbit/s of a host's link, each way; 0: unlimited")
       ->check(rates)
       ->capture_default_str();
   app.add_option("--groups", cluster.groups, "Hosts of each group: 4,4 (default: one switch)")
       ->delimiter(',')
       ->check(CLI::Range(1, 200));
-  app.add_option("--uplink-mbit", cluster.uplink_mbit_per_s, "Mbit/s of a group's uplink, each way")
+  app.add_option("--uplink-mbit", cluster.uplink_mbit_per_s,
+                 "Mbit/s of a group's uplink, each way; 0: unlimited")
       ->check(rates)
       ->capture_default_str();
   app.add_option("--sizes", options.sizes,

@@ -21,17 +21,22 @@ double cpu_ns_per_byte(const Entry& entry, const EmulatedCluster& cluster) {
   return entry.cpu_s * 1e9 / (cluster.moved_bytes(entry.bytes) * cluster.ranks());
 }
 
-double share_of_bound(const Entry& entry, const EmulatedCluster& cluster) {
-  return cluster.least_s(entry.bytes) / entry.seconds;
+std::optional<double> share_of_bound(const Entry& entry, const EmulatedCluster& cluster) {
+  const double least_s = cluster.least_s(entry.bytes);
+  return least_s > 0 ? std::optional{least_s / entry.seconds} : std::nullopt;
+}
+
+std::string rate_text(int mbit_per_s) {
+  return mbit_per_s == 0 ? "unlimited rate" : base::format("{} Mbit/s", mbit_per_s);
 }
 
 }  // namespace
 
 double EmulatedCluster::least_s(double bytes) const {
   constexpr double kBytesPerMbit = 1e6 / 8;
-  double least = host_bytes(bytes) / (mbit_per_s * kBytesPerMbit);
+  double least = mbit_per_s == 0 ? 0 : host_bytes(bytes) / (mbit_per_s * kBytesPerMbit);
   const auto count = static_cast<double>(groups.size());
-  if (groups.size() > 1)
+  if (groups.size() > 1 && uplink_mbit_per_s != 0)
     least = std::max(least, 2 * (count - 1) / count * bytes / (uplink_mbit_per_s * kBytesPerMbit));
   return least;
 }
@@ -57,12 +62,12 @@ std::optional<double> NetworkRow::share_of_stream(const Entry& entry) const {
 }
 
 void print_title(const EmulatedCluster& cluster) {
-  base::print("\nAll-reduce in place over {} hosts with {} rank{} each, links of {} Mbit/s",
-              cluster.hosts, cluster.ranks_per_host, cluster.ranks_per_host == 1 ? "" : "s",
-              cluster.mbit_per_s);
+  base::print("\nAll-reduce in place over {} hosts with {} rank{} each, links of {}", cluster.hosts,
+              cluster.ranks_per_host, cluster.ranks_per_host == 1 ? "" : "s",
+              rate_text(cluster.mbit_per_s));
   if (cluster.groups.size() > 1) {
-    base::print("; groups of {} behind uplinks of {} Mbit/s", base::join(cluster.groups, "+"),
-                cluster.uplink_mbit_per_s);
+    base::print("; groups of {} behind uplinks of {}", base::join(cluster.groups, "+"),
+                rate_text(cluster.uplink_mbit_per_s));
   }
   base::print("\n{:>10}  {:<20} {:<15} {:>12} {:>9} {:>9} {:>9} {:>9} {:>9}\n", "size", "contender",
               "setting", "us", "x peer", "% stream", "% bound", "CPU ns/B", "wire/form");
@@ -75,11 +80,11 @@ void print_row(const NetworkRow& row, const EmulatedCluster& cluster) {
       return value ? base::format("{:.{}f}", unit * *value, digits) : "-";
     };
     const bool wire = row.bytes >= kLeastForWire && entry.wire_ratio > 0;
-    base::print("{:>10}  {:<20} {:<15} {:>12.1f} {:>9} {:>9} {:>9.1f} {:>9.2f} {:>9}\n", size,
+    base::print("{:>10}  {:<20} {:<15} {:>12.1f} {:>9} {:>9} {:>9} {:>9.2f} {:>9}\n", size,
                 entry.contender, entry.setting, entry.seconds * 1e6,
                 entry.role == Role::Reference ? "-" : shown(row.speedup(entry), 1, 2),
-                shown(row.share_of_stream(entry), 100, 1), 100 * share_of_bound(entry, cluster),
-                cpu_ns_per_byte(entry, cluster),
+                shown(row.share_of_stream(entry), 100, 1),
+                shown(share_of_bound(entry, cluster), 100, 1), cpu_ns_per_byte(entry, cluster),
                 wire ? base::format("{:.3f}", entry.wire_ratio) : "-");
     size.clear();
   }
@@ -130,7 +135,7 @@ nlohmann::ordered_json to_json(std::span<const NetworkRow> rows, const EmulatedC
                             {"settings_us", settings},
                             {"speedup_over_best_peer", or_null(row.speedup(entry))},
                             {"share_of_stream", or_null(row.share_of_stream(entry))},
-                            {"share_of_bound", share_of_bound(entry, cluster)},
+                            {"share_of_bound", or_null(share_of_bound(entry, cluster))},
                             {"cpu_ns_per_byte", cpu_ns_per_byte(entry, cluster)},
                             {"wire_bytes_per_closed_form", entry.wire_ratio}});
     }

@@ -23,9 +23,9 @@ namespace sluice::bench {
 struct EmulatedCluster {
   int hosts = 4;
   int ranks_per_host = 1;
-  int mbit_per_s = 1000;
+  int mbit_per_s = 1000;  // 0: unlimited
   std::vector<int> groups;
-  int uplink_mbit_per_s = 200;
+  int uplink_mbit_per_s = 200;  // likewise
 
   int ranks() const { return hosts * ranks_per_host; }
   int host_of(Rank rank) const { return rank / ranks_per_host; }
@@ -33,7 +33,8 @@ struct EmulatedCluster {
   double moved_bytes(double bytes) const { return 2.0 * (ranks() - 1) / ranks() * bytes; }
   // The least that a host sends, once its ranks have reduced their buffers.
   double host_bytes(double bytes) const { return 2.0 * (hosts - 1) / hosts * bytes; }
-  // A lower bound of the time: the links of hosts and groups, without headers.
+  // A lower bound of the time: the links of hosts and groups, without headers. 0: they have no
+  // limit.
   double least_s(double bytes) const;
 };
 

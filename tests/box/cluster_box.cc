@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <csignal>
@@ -20,9 +21,6 @@ namespace sluice::box {
 namespace {
 
 constexpr int kTop = -1;
-// A token bucket of 64 KiB is too small for the large segments that the kernel passes on whole.
-constexpr const char* kBurst = "192kb";
-
 // Runs a command line. The error has its output.
 Status run(const std::string& line) {
   FILE* const pipe = popen((line + " 2>&1").c_str(), "r");  // NOLINT: the tests' own lines
@@ -48,9 +46,11 @@ std::string in_namespace(const std::string& name, const std::string& line) {
 
 // Limits the rate of the packets that leave an interface.
 std::string limit_command(const std::string& name, const std::string& device, int mbit_per_s) {
-  return in_namespace(
-      name, base::format("tc qdisc replace dev {} root tbf rate {}mbit burst {} latency 100ms",
-                         device, mbit_per_s, kBurst));
+  const std::string discipline = mbit_per_s == 0
+                                     ? "noqueue"
+                                     : base::format("tbf rate {}mbit burst {} latency 100ms",
+                                                    mbit_per_s, burst_bytes(mbit_per_s));
+  return in_namespace(name, base::format("tc qdisc replace dev {} root {}", device, discipline));
 }
 
 // A link between two namespaces with a limited rate in each direction. Its far end is in the bridge
@@ -115,6 +115,17 @@ std::uint64_t retransmitted_segments() {
 }
 
 }  // namespace
+
+std::int64_t burst_bytes(int mbit_per_s) {
+  // A token bucket of 64 KiB is too small for the large segments that the kernel passes on whole.
+  constexpr std::int64_t kLeast = 192 * 1024;
+  // The timer that refills the bucket may be late on a busy core, and the link is then idle.
+  constexpr double kLateS = 5e-4;
+  constexpr double kBytesPerMbit = 1e6 / 8;
+  return mbit_per_s == 0
+             ? 0
+             : std::max(kLeast, static_cast<std::int64_t>(kLateS * kBytesPerMbit * mbit_per_s));
+}
 
 ClusterBox::ClusterBox(const BoxOptions& options) : options_{options} {
   static std::atomic<int> boxes{0};

@@ -20,10 +20,13 @@ namespace sluice::box {
 
 struct BoxOptions {
   int hosts = 2;
-  int mbit_per_s = 1000;         // a host's link, in each direction
+  int mbit_per_s = 1000;         // a host's link, in each direction; 0: unlimited
   std::vector<int> groups;       // the number of hosts of each group; empty: one switch for all
-  int uplink_mbit_per_s = 1000;  // a group's link, in each direction
+  int uplink_mbit_per_s = 1000;  // a group's link, in each direction; 0: unlimited
 };
+
+// The size of the token bucket of a link with that rate: what an idle link lets through at once.
+std::int64_t burst_bytes(int mbit_per_s);
 
 // The traffic on a host's link, as its interface counts it, headers included.
 struct LinkCounters {
@@ -63,7 +66,7 @@ class ClusterBox {
   // The counters of a group's link to the switch above all groups. REQUIRES: groups() > 1.
   LinkCounters uplink_counters(int group) const;
 
-  // Gives a host's link another rate.
+  // Gives a host's link another rate; 0: unlimited.
   Status set_rate(int host, int mbit_per_s);
   // Takes a host's link down, and up again.
   Status cut(int host);

@@ -139,6 +139,24 @@ TEST(ClusterBox, AStreamHasTheRateOfItsLinkAndIsCounted) {
   EXPECT_LT(rate, 200 * kLateReaderFactor);
 }
 
+TEST(ClusterBox, AFastLinkHasABucketThatFits) {
+  MAKE_BOX(box, .hosts = 2, .mbit_per_s = 4'000);
+  const double rate = stream_mbit_per_s(box, 0, 1, std::size_t{200} << 20);
+  EXPECT_GT(rate, 4'000 * 0.5) << "on a busy machine";
+  EXPECT_LT(rate, 4'000 * kLateReaderFactor);
+}
+
+TEST(ClusterBox, ALinkWithoutLimitIsFasterThanTheSameLinkWithOne) {
+  MAKE_BOX(box, .hosts = 2, .mbit_per_s = 0);
+  const double unlimited = stream_mbit_per_s(box, 0, 1, std::size_t{100} << 20);
+  for (int host = 0; host < 2; ++host) ASSERT_TRUE(box.set_rate(host, 500).ok());
+  const double limited = stream_mbit_per_s(box, 0, 1, std::size_t{20} << 20);
+  EXPECT_LT(limited, 500 * kLateReaderFactor);
+  EXPECT_GT(unlimited, 2 * limited);
+  for (int host = 0; host < 2; ++host) ASSERT_TRUE(box.set_rate(host, 0).ok());
+  EXPECT_GT(stream_mbit_per_s(box, 0, 1, std::size_t{100} << 20), 2 * limited);
+}
+
 TEST(ClusterBox, GroupsShareTheirUplink) {
   MAKE_BOX(box, .hosts = 4, .mbit_per_s = 200, .groups = {2, 2}, .uplink_mbit_per_s = 50);
   const double within = stream_mbit_per_s(box, 0, 1, 6 << 20);
