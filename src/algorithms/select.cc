@@ -7,7 +7,6 @@ namespace sluice {
 namespace {
 
 constexpr int kMostSegments = 1024;
-constexpr int kLaneCounts[] = {1, 2, 4, 8, 16};
 
 int ranks_of(const Topology& topology) {
   int ranks = 0;
@@ -34,8 +33,7 @@ Result<Shape> shape_on(const Algorithm& algorithm, Shape shape, const Topology& 
 }
 
 Selector::Selector(Collective collective, const Topology& topology, const CostConstants& constants,
-                   const SelectorOptions& options)
-    : lanes_{options.lanes} {
+                   const SelectorOptions& options) {
   const Shape requested{collective, ranks_of(topology), {}, options.root, 1};
   // Measured and estimated times cannot be compared.
   const bool measured_only = !constants.measured.empty();
@@ -62,14 +60,10 @@ Candidate Selector::cheapest(const Algorithm& algorithm, std::int64_t bytes) con
   Candidate best;
   for (const Priced& priced : priced_) {
     if (priced.algorithm != &algorithm || bytes > priced.most_bytes) continue;
-    for (const int lanes : kLaneCounts) {
-      if (lanes > 1 && !lanes_) break;
-      const double seconds =
-          predict_seconds(priced.load, static_cast<double>(bytes), lanes, priced.constants);
-      if (best.algorithm == nullptr || seconds < best.seconds) {
-        best = {&algorithm, priced.shape, lanes, seconds};
-      }
-    }
+    const double seconds =
+        predict_seconds(priced.load, static_cast<double>(bytes), priced.constants);
+    if (best.algorithm == nullptr || seconds < best.seconds)
+      best = {&algorithm, priced.shape, seconds};
   }
   return best;
 }

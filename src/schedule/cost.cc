@@ -87,9 +87,9 @@ Load count_load(const Schedule& schedule, const Topology& topology) {
   return traffic.take();
 }
 
-double predict_seconds(const Load& load, double bytes, int lanes, const CostConstants& constants) {
+double predict_seconds(const Load& load, double bytes, const CostConstants& constants) {
   const auto class_seconds = [&](const ClassLoad& class_load, const Link& link) {
-    const double latency_s = lanes * link.latency_s * class_load.messages;
+    const double latency_s = link.latency_s * class_load.messages;
     const double transfer_s = bytes * class_load.bytes / link.bandwidth_bytes_per_s;
     return latency_s + transfer_s - link.overlap * std::min(latency_s, transfer_s);
   };
@@ -100,7 +100,7 @@ double predict_seconds(const Load& load, double bytes, int lanes, const CostCons
                                       class_seconds(step.between, constants.between));
     reduced += step.repeat * step.reduced;
   }
-  return seconds + bytes * reduced * constants.reduce_s_per_byte / lanes;
+  return seconds + bytes * reduced * constants.reduce_s_per_byte;
 }
 
 Fraction sent_share(const Program& program) {

@@ -85,8 +85,7 @@ namespace {
 Result<std::vector<Candidate>> candidates_of(const ClusterScenario& scenario,
                                              const Topology& topology,
                                              const AllReduceOptions& options) {
-  const Selector selector{
-      Collective::AllReduce, topology, scenario.cluster.constants, {.lanes = false}};
+  const Selector selector{Collective::AllReduce, topology, scenario.cluster.constants};
   std::vector<Candidate> all = selector.candidates(options.bytes);
   if (options.algorithm.empty()) all.resize(1);
   if (!options.algorithm.empty() && options.algorithm != "all") {
@@ -127,7 +126,7 @@ Result<std::vector<AllReduceTime>> simulate_all_reduce(const ClusterScenario& sc
   const Topology& topology = simulator.value().topology();
   const Result<std::vector<Candidate>> candidates = candidates_of(scenario, topology, options);
   if (!candidates.ok()) return candidates.status();
-  RunOptions run{.bytes = static_cast<double>(options.bytes), .lanes = scenario.lanes};
+  RunOptions run{.bytes = static_cast<double>(options.bytes)};
   if (scenario.jitter_s > 0) run.starts_s = jitter(scenario.jitter_s, scenario.seed, ranks);
   std::vector<AllReduceTime> times;
   for (const Candidate& candidate : candidates.value()) {

@@ -17,18 +17,16 @@ class EventRun {
       : flow_{flow},
         network_{network},
         options_{options},
-        lane_bytes_{options.bytes / options.lanes},
         fair_share_{network.bytes_per_s()},
         done_(static_cast<std::size_t>(network.ranks()), 0) {
-    const auto lanes = static_cast<std::size_t>(options.lanes);
-    operations_.resize(flow.operations.size() * lanes);
-    messages_.resize(flow.messages.size() * lanes);
+    operations_.resize(flow.operations.size());
+    messages_.resize(flow.messages.size());
     list_messages();
   }
 
   std::vector<double> run() {
     for (std::size_t i = 0; i < operations_.size(); ++i) {
-      const DataflowOperation& operation = flow_.operations[i % flow_.operations.size()];
+      const DataflowOperation& operation = flow_.operations[i];
       operations_[i] = {operation.waits_for + 1, operation.messages};
       const auto rank = static_cast<std::size_t>(operation.rank);
       add_event(options_.starts_s.empty() ? 0 : options_.starts_s[rank], Kind::Enabled, i);
@@ -77,21 +75,18 @@ class EventRun {
     message_lists_.resize(2 * count);
     std::vector<std::uint32_t> fill{message_begins_.begin(), message_begins_.end() - 1};
     std::vector<LinkId> links;
-    for (std::size_t m = 0; m < messages_.size(); ++m) {
-      const std::size_t i = m % count;
-      const DataflowMessage& message = flow_.messages[i];
-      if (m < count) {
-        message_lists_[fill[message.send]++] = static_cast<std::uint32_t>(i);
-        message_lists_[fill[message.receive]++] = static_cast<std::uint32_t>(i);
-      }
+    for (std::size_t m = 0; m < count; ++m) {
+      const DataflowMessage& message = flow_.messages[m];
+      message_lists_[fill[message.send]++] = static_cast<std::uint32_t>(m);
+      message_lists_[fill[message.receive]++] = static_cast<std::uint32_t>(m);
       const auto same_pair = [&](const DataflowMessage& other) {
         return other.from == message.from && other.to == message.to;
       };
       links.clear();
-      messages_[m] = {.next = i + 1 < count && same_pair(flow_.messages[i + 1]) ? m + 1 : m,
-                      .is_next = i == 0 || !same_pair(flow_.messages[i - 1]),
+      messages_[m] = {.next = m + 1 < count && same_pair(flow_.messages[m + 1]) ? m + 1 : m,
+                      .is_next = m == 0 || !same_pair(flow_.messages[m - 1]),
                       .latency_s = network_.route(message.from, message.to, links),
-                      .left = message.share * lane_bytes_};
+                      .left = message.share * options_.bytes};
     }
   }
 
@@ -149,18 +144,15 @@ class EventRun {
     Operation& operation = operations_[id];
     if (--operation.waits_for > 0) return;
     operation.ready = true;
-    const std::size_t base = id % flow_.operations.size();
-    const std::size_t lane = id / flow_.operations.size();
-    if (message_begins_[base] == message_begins_[base + 1]) finish_after(id);
-    for (std::uint32_t i = message_begins_[base]; i < message_begins_[base + 1]; ++i)
-      start_if_ready(lane * flow_.messages.size() + message_lists_[i]);
+    if (message_begins_[id] == message_begins_[id + 1]) finish_after(id);
+    for (std::uint32_t i = message_begins_[id]; i < message_begins_[id + 1]; ++i)
+      start_if_ready(message_lists_[i]);
   }
 
   void start_if_ready(std::size_t m) {
-    const DataflowMessage& message = flow_.messages[m % flow_.messages.size()];
-    const std::size_t lane_begin = m / flow_.messages.size() * flow_.operations.size();
-    if (!messages_[m].is_next || !operations_[lane_begin + message.send].ready ||
-        !operations_[lane_begin + message.receive].ready)
+    const DataflowMessage& message = flow_.messages[m];
+    if (!messages_[m].is_next || !operations_[message.send].ready ||
+        !operations_[message.receive].ready)
       return;
     if (messages_[m].left > 0) {
       starting_.push_back(m);
@@ -170,12 +162,11 @@ class EventRun {
   }
 
   void leave(std::size_t m) {
-    const DataflowMessage& message = flow_.messages[m % flow_.messages.size()];
-    const std::size_t lane_begin = m / flow_.messages.size() * flow_.operations.size();
-    add_event(now_ + messages_[m].latency_s, Kind::Arrived, lane_begin + message.receive);
+    const DataflowMessage& message = flow_.messages[m];
+    add_event(now_ + messages_[m].latency_s, Kind::Arrived, message.receive);
     const std::size_t next = messages_[m].next;
     messages_[m].is_next = false;
-    finish(lane_begin + message.send);
+    finish(message.send);
     if (next != m) {
       messages_[next].is_next = true;
       start_if_ready(next);
@@ -183,22 +174,21 @@ class EventRun {
   }
 
   void finish_after(std::size_t id) {
-    const double bytes = flow_.operations[id % flow_.operations.size()].added * lane_bytes_;
+    const double bytes = flow_.operations[id].added * options_.bytes;
     add_event(now_ + bytes * network_.reduce_s_per_byte(), Kind::Finished, id);
   }
 
   void finish(std::size_t id) {
-    const std::size_t base = id % flow_.operations.size();
-    double& done = done_[static_cast<std::size_t>(flow_.operations[base].rank)];
+    double& done = done_[static_cast<std::size_t>(flow_.operations[id].rank)];
     done = std::max(done, now_);
-    for (const std::uint32_t follower : flow_.followers_of(static_cast<std::uint32_t>(base)))
-      enable(id - base + follower);
+    for (const std::uint32_t follower : flow_.followers_of(static_cast<std::uint32_t>(id)))
+      enable(follower);
   }
 
   void share_links() {
     routes_.clear();
     for (const std::size_t m : in_flight_) {
-      const DataflowMessage& message = flow_.messages[m % flow_.messages.size()];
+      const DataflowMessage& message = flow_.messages[m];
       network_.route(message.from, message.to, routes_.links);
       routes_.ends.push_back(static_cast<std::uint32_t>(routes_.links.size()));
     }
@@ -213,13 +203,12 @@ class EventRun {
   const Dataflow& flow_;
   const FlowNetwork& network_;
   const RunOptions& options_;
-  double lane_bytes_;
   double now_ = 0;
   FairShare fair_share_;
-  std::vector<Operation> operations_;  // lane by lane
-  std::vector<Message> messages_;      // lane by lane
+  std::vector<Operation> operations_;
+  std::vector<Message> messages_;
   std::vector<std::uint32_t> message_begins_;
-  std::vector<std::uint32_t> message_lists_;  // by operation, for one lane
+  std::vector<std::uint32_t> message_lists_;  // by operation
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
   std::vector<std::size_t> in_flight_;
   std::vector<std::size_t> starting_;

@@ -8,8 +8,7 @@
 // run_events() simulates the graph. A message starts once the predecessors of its send and of its
 // receive are done and the previous message between the same two ranks has left. It shares the
 // links of its route max-min fairly with all messages in flight, and arrives its latency after its
-// last byte has left. A receive reduces once all its messages have arrived. Lanes run the same
-// schedule on their parts of the buffer and share nothing but the links.
+// last byte has left. A receive reduces once all its messages have arrived.
 //
 // This is the exact reference. Its run time grows with the number of events; step_run.h is for
 // thousands of ranks.
@@ -57,7 +56,6 @@ Result<Dataflow> dataflow_of(const Schedule& schedule);
 
 struct RunOptions {
   double bytes = 0;
-  int lanes = 1;
   std::vector<double> starts_s;  // when each rank starts; empty: all at 0
 };
 

@@ -114,8 +114,7 @@ Result<IterationSimulator::Choice> IterationSimulator::choice_for(double bytes) 
     choice.algorithm = found.value();
   }
   if (choice.algorithm == nullptr || choice.algorithm->uses_segments) {
-    const Selector selector{
-        Collective::AllReduce, topology, scenario_.cluster.constants, {.lanes = false}};
+    const Selector selector{Collective::AllReduce, topology, scenario_.cluster.constants};
     for (const Candidate& candidate : selector.candidates(std::llround(bytes))) {
       if (choice.algorithm != nullptr && candidate.algorithm != choice.algorithm) continue;
       choice = {candidate.algorithm, candidate.shape};
@@ -148,13 +147,11 @@ Result<std::vector<double>> IterationSimulator::all_reduce(double bytes,
   const bool together = std::all_of(starts_s.begin(), starts_s.end(),
                                     [&](double start) { return start == starts_s.front(); });
   if (!together) {
-    return collectives_.run(*what, shape,
-                            {.bytes = bytes, .lanes = scenario_.lanes, .starts_s = starts_s});
+    return collectives_.run(*what, shape, {.bytes = bytes, .starts_s = starts_s});
   }
   const auto known = durations_.find(bytes);
   if (known == durations_.end()) {
-    const Result<std::vector<double>> done =
-        collectives_.run(*what, shape, {.bytes = bytes, .lanes = scenario_.lanes});
+    const Result<std::vector<double>> done = collectives_.run(*what, shape, {.bytes = bytes});
     if (!done.ok()) return done.status();
     durations_[bytes] = latest(done.value());
   }

@@ -76,7 +76,6 @@ constexpr std::array kKeys{
     Key{"slow_node", 0, kMost,
         [](ClusterScenario& s, double v) { s.conditions.slow_node = static_cast<int>(v); }, true},
     Key{"slow_part", 0, 1, [](ClusterScenario& s, double v) { s.conditions.slow_part = v; }},
-    Key{"lanes", 1, 64, [](ClusterScenario& s, double v) { s.lanes = static_cast<int>(v); }, true},
     Key{"grid_rows", 1, kMost,
         [](ClusterScenario& s, double v) { s.grid_rows = static_cast<int>(v); }, true},
     Key{"compute_speed", kLeast, kMost, set_compute_speed},

@@ -18,7 +18,6 @@ inline constexpr int kMostRanks = 1 << 13;  // of a simulation
 struct ClusterScenario {
   cluster::Cluster cluster;
   Conditions conditions;
-  int lanes = 1;
   int grid_rows = 0;                // rows of ranks in a grid; 0: the nodes are the rows
   double jitter_s = 0;              // each rank starts up to this much late, at random
   std::uint64_t seed = 1;           // of the jitter

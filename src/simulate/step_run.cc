@@ -84,23 +84,19 @@ class StepRun {
         network_{network},
         fair_share_{network.bytes_per_s()},
         ranks_{static_cast<std::size_t>(table.ranks)},
+        flow_{table},
         done_{options.starts_s} {
     done_.resize(ranks_, 0);
-    lanes_.reserve(static_cast<std::size_t>(options.lanes));
-    for (int lane = 0; lane < options.lanes; ++lane) lanes_.emplace_back(table);
     const int chunks = table.chunking.chunks();
-    const double lane_bytes = options.bytes / options.lanes;
     for (int c = 0; c < chunks; ++c) {
-      chunk_bytes_.push_back(lane_bytes * static_cast<double>(table.chunking.weight(c)) /
+      chunk_bytes_.push_back(options.bytes * static_cast<double>(table.chunking.weight(c)) /
                              static_cast<double>(table.chunking.total_weight()));
     }
     // The start of a rank counts as a write of all its buffers.
     for (std::size_t r = 0; r < options.starts_s.size(); ++r) {
       for (BufferId buffer = 0; buffer < table.buffers; ++buffer) {
-        for (Lane& lane : lanes_) {
-          lane.after({static_cast<Rank>(r), buffer, 0, chunks, schedule::AccessKind::Write},
-                     options.starts_s[r]);
-        }
+        flow_.after({static_cast<Rank>(r), buffer, 0, chunks, schedule::AccessKind::Write},
+                    options.starts_s[r]);
       }
     }
     out_free_ = done_;
@@ -113,17 +109,13 @@ class StepRun {
       const int number = table_.pattern[static_cast<std::size_t>(step)];
       Pattern& pattern = patterns_[static_cast<std::size_t>(number)];
       if (pattern.of_receiver.empty()) solve_rates(step, pattern);
-      for (Lane& lane : lanes_) {
-        find_earliest_starts(number);
-        transfer(step, pattern, lane);
-      }
+      find_earliest_starts(number);
+      transfer(step, pattern);
     }
     return done_;
   }
 
  private:
-  using Lane = StepFlow<schedule::Times>;
-
   // Sums chunk by chunk. With a uniform chunking the sum depends only on the count.
   double bytes_of(std::int32_t first, std::int32_t count) {
     if (table_.chunking.uniform() && count == last_count_) return last_bytes_;
@@ -183,28 +175,28 @@ class StepRun {
     previous_pattern_ = number;
   }
 
-  void transfer(int step, const Pattern& pattern, Lane& lane) {
+  void transfer(int step, const Pattern& pattern) {
     std::size_t message = 0;
     next_out_ = out_free_;
     next_in_ = in_free_;
     for (const StepReceive& receive : table_.receives_of(step)) {
       const auto to = static_cast<std::size_t>(receive.rank);
       const double bytes = bytes_of(receive.first, receive.count);
-      const StepAccess target = lane.target_of(receive);
+      const StepAccess target = flow_.target_of(receive);
       double free = 0;
-      lane.before(target, [&](double done) { free = std::max(free, done); });
+      flow_.before(target, [&](double done) { free = std::max(free, done); });
       double arrived = 0;
       for (std::uint32_t k = 0; k < receive.source_count; ++k, ++message) {
-        const StepAccess read = lane.message_of(receive, k);
+        const StepAccess read = flow_.message_of(receive, k);
         const auto from = static_cast<std::size_t>(read.rank);
         const double earliest = earliest_[message];
         double start =
             std::max(free, earliest == kPorts ? std::max(in_free_[to], out_free_[from]) : earliest);
         if (!pattern.behind.empty() && pattern.behind[message] != kNone)
           start = std::max(start, left_[pattern.behind[message]]);
-        lane.before(read, [&](double done) { start = std::max(start, done); });
+        flow_.before(read, [&](double done) { start = std::max(start, done); });
         const double left = start + bytes * pattern.s_per_byte[message];
-        lane.after(read, left);
+        flow_.after(read, left);
         left_[message] = left;
         next_out_[from] = std::max(next_out_[from], left);
         next_in_[to] = std::max(next_in_[to], left);
@@ -212,22 +204,22 @@ class StepRun {
         arrived = std::max(arrived, left + pattern.latency_s[message]);
       }
       arrived += bytes * receive.added * network_.reduce_s_per_byte();
-      lane.after(target, arrived);
+      flow_.after(target, arrived);
       done_[to] = std::max(done_[to], arrived);
     }
-    for (const StepLocal& local : table_.locals_of(step)) do_local(local, lane);
+    for (const StepLocal& local : table_.locals_of(step)) do_local(local);
     out_free_.swap(next_out_);
     in_free_.swap(next_in_);
   }
 
-  void do_local(const StepLocal& local, Lane& lane) {
+  void do_local(const StepLocal& local) {
     double start = 0;
-    lane.for_accesses(local, [&](const StepAccess& access) {
-      lane.before(access, [&](double done) { start = std::max(start, done); });
+    flow_.for_accesses(local, [&](const StepAccess& access) {
+      flow_.before(access, [&](double done) { start = std::max(start, done); });
     });
     const double end =
         start + bytes_of(local.first, local.count) * local.passes * network_.reduce_s_per_byte();
-    lane.for_accesses(local, [&](const StepAccess& access) { lane.after(access, end); });
+    flow_.for_accesses(local, [&](const StepAccess& access) { flow_.after(access, end); });
     double& done = done_[static_cast<std::size_t>(local.rank)];
     done = std::max(done, end);
   }
@@ -236,7 +228,7 @@ class StepRun {
   const FlowNetwork& network_;
   FairShare fair_share_;
   std::size_t ranks_;
-  std::vector<Lane> lanes_;
+  StepFlow<schedule::Times> flow_;
   std::vector<double> chunk_bytes_;
   std::int32_t last_count_ = 0;
   double last_bytes_ = 0;

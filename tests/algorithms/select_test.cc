@@ -18,7 +18,7 @@ TEST(Select, PredictsTheTimeOfThePaperForARing) {
   links.reduce_s_per_byte = 1e-10;
   const Algorithm& ring = *find_algorithm("ring").value();
   const Load load = load_of(ring, {.ranks = kRanks}, Topology::flat(kRanks));
-  EXPECT_NEAR(predict_seconds(load, kBytes, 1, links),
+  EXPECT_NEAR(predict_seconds(load, kBytes, links),
               2 * 15 * (10e-6 + kBytes / 16 / 5e9) + kBytes * 15 / 16 * 1e-10, 1e-12);
 }
 

@@ -34,7 +34,10 @@ TEST(Simulate, BadInputIsAnErrorOfOneSentence) {
   expect_error("--cluster abci --ranks 8", "give either --allreduce BYTES or --recipe NAME");
   expect_error("--cluster abcj --ranks 8 --allreduce 1M", "did you mean abci?");
   expect_error("--cluster abci --ranks 8 --allreduce 1M --algorithm rign", "did you mean ring?");
-  expect_error("--cluster abci --ranks 8 --allreduce 1M --what-if lane=2", "did you mean lanes?");
+  expect_error("--cluster abci --ranks 8 --allreduce 1M --what-if grid_row=2",
+               "did you mean grid_rows?");
+  expect_error("--cluster abci --ranks 8 --allreduce 1M --what-if lanes=2",
+               "there is no such key without a recipe");
   expect_error("--cluster abci --ranks 8 --recipe sony-224s",
                "choose a framework from mxnet, nnl-1, nnl-2");
   expect_error("--cluster abci --ranks 8 --recipe demo", "has no speed for");

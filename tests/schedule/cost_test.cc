@@ -13,12 +13,12 @@ constexpr CostConstants kLinks{
 TEST(Cost, AStepTakesAsLongAsTheSlowerClass) {
   const Load load{{.repeat = 3, .inside = {2, 0.5}, .between = {1, 0.25}, .reduced = 0.5}};
   // Inside: 2 us + 50 us; between: 5 us + 250 us; three times; and 150 us of reduction.
-  EXPECT_NEAR(predict_seconds(load, 1e6, 1, kLinks), 3 * 255e-6 + 150e-6, 1e-12);
+  EXPECT_NEAR(predict_seconds(load, 1e6, kLinks), 3 * 255e-6 + 150e-6, 1e-12);
 }
 
-TEST(Cost, LanesPayLatencyAndHideTheReduction) {
+TEST(Cost, AStepIsReducedAfterItHasArrived) {
   const Load load{{.repeat = 1, .inside = {}, .between = {1, 1}, .reduced = 1}};
-  EXPECT_NEAR(predict_seconds(load, 1e6, 4, kLinks), 4 * 5e-6 + 1e-3 + 1e-4 / 4, 1e-12);
+  EXPECT_NEAR(predict_seconds(load, 1e6, kLinks), 5e-6 + 1e-3 + 1e-4, 1e-12);
 }
 
 TEST(Cost, OverlapHidesLatencyBehindBytes) {
@@ -26,10 +26,10 @@ TEST(Cost, OverlapHidesLatencyBehindBytes) {
   const Load load{{.repeat = 2, .inside = {}, .between = {4, 0.5}}};
   // A step has 20 us of latency; its bytes take 50 us or 5 us.
   links.between.overlap = 1;
-  EXPECT_NEAR(predict_seconds(load, 100e3, 1, links), 2 * 50e-6, 1e-12) << "all behind the bytes";
-  EXPECT_NEAR(predict_seconds(load, 10e3, 1, links), 2 * 20e-6, 1e-12) << "all behind the messages";
+  EXPECT_NEAR(predict_seconds(load, 100e3, links), 2 * 50e-6, 1e-12) << "all behind the bytes";
+  EXPECT_NEAR(predict_seconds(load, 10e3, links), 2 * 20e-6, 1e-12) << "all behind the messages";
   links.between.overlap = 0.25;
-  EXPECT_NEAR(predict_seconds(load, 100e3, 1, links), 2 * (50e-6 + 20e-6 - 5e-6), 1e-12);
+  EXPECT_NEAR(predict_seconds(load, 100e3, links), 2 * (50e-6 + 20e-6 - 5e-6), 1e-12);
 }
 
 TEST(Cost, RanksOfANodeShareItsLink) {

@@ -24,7 +24,6 @@ struct Case {
   double bytes;
   std::vector<int> grid;
   int segments = 1;
-  int lanes = 1;
 };
 
 double seconds(const cluster::Cluster& cluster, std::string_view name, const Case& test,
@@ -35,7 +34,7 @@ double seconds(const cluster::Cluster& cluster, std::string_view name, const Cas
       complete_shape(algorithm, {.ranks = test.ranks, .grid = test.grid, .segments = test.segments})
           .value();
   const std::vector<double> done =
-      simulator.run(algorithm, shape, {.bytes = test.bytes, .lanes = test.lanes}, method).value();
+      simulator.run(algorithm, shape, {.bytes = test.bytes}, method).value();
   return *std::max_element(done.begin(), done.end());
 }
 
@@ -194,16 +193,6 @@ TEST_P(ClosedForms, AChunkPaysTheMeanHopNotTheSlowest) {
   const double took = seconds(noded_fabric(4), "ring", {16, 16}, GetParam());
   EXPECT_GE(took, 23 * kInsideAlpha + 7 * kAlpha);
   EXPECT_LE(took, (22 * kInsideAlpha + 8 * kAlpha) * (1 + kClose));
-}
-
-TEST_P(ClosedForms, LanesHideLatencyAndShareLinks) {
-  // Each of two lanes has half of a chunk. With long messages the links are never idle.
-  const int n = 4;
-  const double bytes = 400e6;
-  const double one = seconds(flat_fabric(), "ring", {n, bytes}, GetParam());
-  const double two = seconds(flat_fabric(), "ring", {n, bytes, {}, 1, 2}, GetParam());
-  EXPECT_GE(two, 2.0 * (n - 1) / n * bytes / kBeta);
-  EXPECT_LE(two, one);
 }
 
 TEST_P(ClosedForms, ASlowNodeSlowsTheWholeRing) {

@@ -12,7 +12,7 @@ TEST(Scenario, ChangesTheClusterAndItsConditions) {
   scenario.cluster.between_efficiency = 0.5;
   ASSERT_TRUE(apply(scenario,
                     {"between.gbit_per_s=16", "between.latency_us=3", "oversubscription=1",
-                     "background=0.25", "lanes=4"},
+                     "background=0.25", "slow_node=4"},
                     false)
                   .ok());
   EXPECT_DOUBLE_EQ(scenario.cluster.constants.between.bandwidth_bytes_per_s, 1e9)
@@ -20,7 +20,7 @@ TEST(Scenario, ChangesTheClusterAndItsConditions) {
   EXPECT_DOUBLE_EQ(scenario.cluster.constants.between.latency_s, 3e-6);
   EXPECT_DOUBLE_EQ(scenario.cluster.network.levels[0].oversubscription, 1);
   EXPECT_DOUBLE_EQ(scenario.conditions.background, 0.25);
-  EXPECT_EQ(scenario.lanes, 4);
+  EXPECT_EQ(scenario.conditions.slow_node, 4);
   ASSERT_TRUE(apply(scenario, {"between.efficiency=1"}, false).ok());
   EXPECT_DOUBLE_EQ(scenario.cluster.constants.between.bandwidth_bytes_per_s, 2e9);
 }
@@ -32,19 +32,20 @@ TEST(Scenario, ChangesTheDevices) {
   EXPECT_DOUBLE_EQ(scenario.cluster.speeds[0].step_seconds(32), 0.16);
   EXPECT_DOUBLE_EQ(scenario.cluster.speeds[0].optimizer_s, 0.005);
   EXPECT_DOUBLE_EQ(scenario.cluster.speeds[0].input_images_per_s, 70);
-  EXPECT_NE(apply(scenario, {"lanes=1.5"}, false).message().find("whole number"),
+  EXPECT_NE(apply(scenario, {"grid_rows=1.5"}, false).message().find("whole number"),
             std::string::npos);
 }
 
 TEST(Scenario, LeavesKeysOfTheRecipeToTheRecipe) {
   ClusterScenario scenario{.cluster = flat_fabric()};
-  ASSERT_TRUE(apply(scenario, {"theta=1M", "lanes=2"}, true).ok());
+  ASSERT_TRUE(apply(scenario, {"theta=1M", "grid_rows=2"}, true).ok());
   EXPECT_EQ(scenario.recipe, std::vector<std::string>{"theta=1M"});
   EXPECT_NE(apply(scenario, {"between.gbit_per=4"}, false).message().find("did you mean"),
             std::string::npos);
-  EXPECT_EQ(apply(scenario, {"lanes=0"}, false).message(),
-            "--what-if lanes: lanes must be a whole number from 1 to 64, not \"0\"");
-  EXPECT_NE(apply(scenario, {"lanes"}, false).message().find("must be key=value"),
+  EXPECT_EQ(
+      apply(scenario, {"grid_rows=0"}, false).message(),
+      "--what-if grid_rows: grid_rows must be a whole number from 1 to 1000000000, not \"0\"");
+  EXPECT_NE(apply(scenario, {"grid_rows"}, false).message().find("must be key=value"),
             std::string::npos);
 }
 

@@ -117,7 +117,8 @@ TEST(PublicSimulate, BadInputIsAnError) {
             "cluster abci has several speeds for f16 resnet50: choose a framework from mxnet, "
             "nnl-1, nnl-2");
   EXPECT_FALSE(
-      simulate_training({.cluster = "mn-1", .recipe = "pfn-15min", .what_if = {"lane=2"}}).ok());
+      simulate_training({.cluster = "mn-1", .recipe = "pfn-15min", .what_if = {"grid_row=2"}})
+          .ok());
 }
 
 TEST(PublicSimulate, TheDocumentShowsTheCompiledExample) {

@@ -5,8 +5,7 @@
 // counted separately, and the larger one counts. Inside a node, every rank has a port; between
 // nodes, the node has one port, which its ranks share. The classes work at the same time, so the
 // step takes as long as the slower one. All transfers from one rank to another in a step are one
-// message. The reduction costs gamma per byte. L lanes pay every alpha L times and hide all but 1/L
-// of the reduction.
+// message. The reduction costs gamma per byte.
 #pragma once
 
 #include <cstdint>
@@ -88,7 +87,6 @@ class SLUICE_API TrafficSink {
 SLUICE_API Load count_load(const Schedule& schedule, const Topology& topology);
 
 // The seconds that a collective with this load takes on a buffer of `bytes` bytes.
-SLUICE_API double predict_seconds(const Load& load, double bytes, int lanes,
-                                  const CostConstants& constants);
+SLUICE_API double predict_seconds(const Load& load, double bytes, const CostConstants& constants);
 
 }  // namespace sluice

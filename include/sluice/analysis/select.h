@@ -15,8 +15,7 @@ namespace sluice {
 
 struct Candidate {
   const Algorithm* algorithm = nullptr;
-  Shape shape;  // complete; its number of segments is chosen
-  int lanes = 1;
+  Shape shape;         // complete; its number of segments is chosen
   double seconds = 0;  // prediction of predict_seconds()
 };
 
@@ -28,7 +27,6 @@ SLUICE_API Result<Shape> shape_on(const Algorithm& algorithm, Shape shape,
 
 struct SelectorOptions {
   Rank root = 0;
-  bool lanes = true;  // consider several lanes
 };
 
 // Holds the closed-form loads of every algorithm that supports the collective, so that predictions
@@ -68,7 +66,6 @@ class SLUICE_API Selector {
   template <class Same>
   std::vector<Crossover> find_crossovers(std::int64_t least, std::int64_t most, Same&& same) const;
 
-  bool lanes_;
   std::vector<Priced> priced_;  // grouped by algorithm, one entry for each number of segments
 };
 

@@ -102,7 +102,7 @@ Question question_of(const Options& options) {
   return question;
 }
 
-// The terms of the predicted time: steps, bytes sent, grid, segments and lanes.
+// The terms of the predicted time: steps, bytes sent, grid and segments.
 std::string show_load(const Candidate& candidate, const Question& question) {
   int steps = 0;
   for (const StepLoad& step : load_of(*candidate.algorithm, candidate.shape, question.topology)) {
@@ -117,7 +117,6 @@ std::string show_load(const Candidate& candidate, const Question& question) {
   if (!candidate.shape.grid.empty())
     with += base::format("  grid {}", show_grid(candidate.shape.grid));
   if (candidate.shape.segments > 1) with += base::format("  {} segments", candidate.shape.segments);
-  if (candidate.lanes > 1) with += base::format("  {} lanes", candidate.lanes);
   return text + with;
 }
 
@@ -127,8 +126,7 @@ nlohmann::ordered_json to_json(const Candidate& candidate) {
           {"predicted_us", candidate.seconds * 1e6},
           {"steps", candidate.algorithm->steps(shape)},
           {"grid", grid_json(shape.grid)},
-          {"segments", shape.segments},
-          {"lanes", candidate.lanes}};
+          {"segments", shape.segments}};
 }
 
 // The predicted times of an all-reduce of f32 gradients, dense and sparse.
@@ -302,10 +300,7 @@ void run(const Options& options) {
     base::refuse(
         base::format("--sparsity must be at least 0 and less than 1, not {}", options.sparsity));
   const Selector selector{
-      question.collective,
-      question.topology,
-      question.cluster.constants,
-      {.root = options.root, .lanes = !question.this_machine}};  // the engine runs one lane
+      question.collective, question.topology, question.cluster.constants, {.root = options.root}};
   if (options.schedule) {
     print_schedule_of(question, options, selector);
   } else {

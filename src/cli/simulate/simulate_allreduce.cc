@@ -41,7 +41,6 @@ void simulate_all_reduces(const AllReduceSweep& sweep) {
                               {"nodes", row.nodes},
                               {"algorithm", row.candidate.algorithm->name},
                               {"segments", row.candidate.shape.segments},
-                              {"lanes", sweep.scenario.lanes},
                               {"simulated_us", row.seconds * 1e6},
                               {"alpha_beta_us", row.candidate.seconds * 1e6},
                               {"algbw_gbps", row.seconds > 0 ? bytes / row.seconds / 1e9 : 0},

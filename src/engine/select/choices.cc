@@ -148,8 +148,7 @@ Choices::Table& Choices::table_of(Collective collective, Rank root) {
   }
   constexpr std::int64_t kMostBytes = std::int64_t{1} << 40;
   Table table{collective, root, {}};
-  const Selector selector{
-      collective, order_.topology(collective), constants_, {.root = root, .lanes = false}};
+  const Selector selector{collective, order_.topology(collective), constants_, {.root = root}};
   for (const Selector::Crossover& crossover : selector.shape_crossovers(1, kMostBytes)) {
     const Algorithm& algorithm = *crossover.candidate.algorithm;
     Shape shape = crossover.candidate.shape;
