@@ -35,7 +35,6 @@ std::byte* shared_control_block(Communicator& communicator, const transport::Gro
     const auto id = static_cast<std::uint64_t>(ids[static_cast<std::size_t>(leader)]);
     control.data = whole.address(leader, {id, 0}).value();
   }
-  communicator.barrier();  // a leader must not leave before the others have mapped its block
   return control.data;
 }
 
@@ -141,14 +140,10 @@ Communicator Communicator::split(int colour, int key) {
   std::vector<Rank> local_members;
   std::copy_if(members.begin(), members.end(), std::back_inserter(local_members),
                [&](Rank member) { return whole.is_local(member); });
-  std::byte* const control = shared_control_block(*this, whole, local_members);
   std::unique_ptr<transport::Network> network;
   const std::uint64_t id = state_->next_split_id(colour);
-  if (local_members.size() < members.size()) {
-    const auto lock = state_->context()->lock();
-    network =
-        whole.network()->split(members, id, transport::Clock::now() + state_->deadline()).value();
-  }
+  if (local_members.size() < members.size()) network = state_->split_network(members, id).value();
+  std::byte* const control = shared_control_block(*this, whole, local_members);
   auto group = std::make_unique<transport::Group>(whole, members, control, std::move(network));
   const engine::Choices& choices = state_->choices();
   // Constants measured between nodes do not hold for ranks of one node.
@@ -159,6 +154,10 @@ Communicator Communicator::split(int colour, int key) {
   Communicator part{std::make_shared<engine::CommunicatorState>(std::move(group), state_->context(),
                                                                 std::move(own), id)};
   part.set_deadline(state_->deadline());
+  // A rank returns when all ranks have their connections and have mapped their control blocks.
+  // Until then a loss fails this communicator, whose ranks all name the culprit. The part exists
+  // already, so that the loss fails it too: some members may have passed the barrier.
+  barrier();
   return part;
 }
 

@@ -83,6 +83,11 @@ class CommunicatorState {
   bool progress();
   // Fails the communicator if the present collective needs a peer that is lost.
   void check_peers();
+  // Makes the network of a communicator of some of these ranks. Blocks until all of them call it,
+  // or until one of them is lost, which fails this communicator too. REQUIRES: no collective in
+  // flight.
+  Result<std::unique_ptr<transport::Network>> split_network(const std::vector<Rank>& members,
+                                                            std::uint64_t id);
 
  private:
   bool has_failed() const { return failed_.load(std::memory_order_acquire); }
@@ -111,6 +116,9 @@ class CommunicatorState {
   void fail_if_mismatched();
   void fail_mismatched(Rank peer);
   void fail(Status status, Rank culprit, std::uint64_t culprits_collective = 0);
+  void fail_by(Status status, const Blame& blame);
+  void poison(Status status, Rank culprit, std::uint32_t how, std::uint64_t culprits_collective);
+  void fail_others_with(Rank culprit);
   bool record_call_of(Rank peer);
   std::optional<Request> call_of(Rank peer) const;
   std::string describe_position();

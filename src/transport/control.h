@@ -72,7 +72,7 @@ struct StatusBoard {
   std::atomic<std::int32_t> step;        // reached in the present collective; kProvingStep
   std::atomic<std::int32_t> waits_for;   // rank + 1; 0: it waits for no rank
   std::atomic<std::int32_t> blamed;      // rank + 1 of the culprit of this rank's failure
-  std::atomic<std::uint32_t> failed;     // kFailed or kMismatched once the communicator is poisoned
+  std::atomic<std::uint32_t> failed;     // below, once the communicator is poisoned
   std::atomic<std::uint64_t> blamed_in;  // the collective that the culprit was seen to call
 
   StatusUpdate read() const {
@@ -98,6 +98,7 @@ struct StatusBoard {
 // Values of StatusBoard::failed.
 constexpr std::uint32_t kFailed = 1;
 constexpr std::uint32_t kMismatched = 2;  // the ranks do not call the same collective
+constexpr std::uint32_t kLost = 3;        // the culprit has died or left
 
 struct RankControl {
   alignas(kCacheLineBytes) Doorbell doorbell;

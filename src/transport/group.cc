@@ -32,7 +32,7 @@ std::string fault_in(const StatusUpdate& update, int ranks) {
     return base::format("it waits for rank {} of {}", std::int64_t{update.waits_for} - 1, ranks);
   if (!is_rank_plus_one(update.blamed))
     return base::format("it blames rank {} of {}", std::int64_t{update.blamed} - 1, ranks);
-  if (update.failed > kMismatched) return base::format("its failure has kind {}", update.failed);
+  if (update.failed > kLost) return base::format("its failure has kind {}", update.failed);
   if (update.step < kProvingStep) return base::format("it is in step {}", update.step);
   return "";
 }

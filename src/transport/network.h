@@ -16,6 +16,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -48,6 +49,14 @@ struct StatusUpdate {
   std::int32_t blamed = 0;
   std::uint32_t failed = 0;
   std::uint64_t blamed_in = 0;
+};
+
+// How long split() waits for the other ranks.
+struct SplitWait {
+  Clock::time_point deadline;
+  // Called about ten times a second with the new number of a rank that is missing. Its error ends
+  // the wait: a rank will not come.
+  std::function<Status(Rank missing)> check = [](Rank) { return Status{}; };
 };
 
 class Network {
@@ -104,7 +113,7 @@ class Network {
   // call it with the same id, and no other network of theirs may have that id. Blocks until all
   // have called it. The error names a rank that has not.
   virtual Result<std::unique_ptr<Network>> split(const std::vector<Rank>& ranks, std::uint64_t id,
-                                                 Clock::time_point deadline) = 0;
+                                                 const SplitWait& wait) = 0;
 };
 
 }  // namespace sluice::transport

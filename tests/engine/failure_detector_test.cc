@@ -120,6 +120,18 @@ TEST_F(FailureDetectorTest, ABlamedRankThatGaveUpAndLeftAfterTheUpdateIsNotLost)
   EXPECT_EQ(cause_of_loss({0}), "rank 0 gave up because of rank 1");
 }
 
+// This rank has not seen the loss itself.
+TEST_F(FailureDetectorTest, ARankThatAnotherRankHasLostIsLost) {
+  const auto is_lost = [&] {
+    detector_.update();
+    return detector_.cause_of_loss(PendingCollective{{0}}, moves_)->lost;
+  };
+  give_up(0, 1);
+  EXPECT_FALSE(is_lost());
+  give_up(0, 1, transport::kLost);
+  EXPECT_TRUE(is_lost());
+}
+
 TEST_F(FailureDetectorTest, ThisRankMayBeBlamed) {
   give_up(0, 3);
   detector_.update();

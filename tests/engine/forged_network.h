@@ -41,7 +41,7 @@ class ForgedNetwork final : public transport::Network {
   }
   void drop(Rank, const std::string& why) override { death_ = why; }
   Result<std::unique_ptr<Network>> split(const std::vector<Rank>&, std::uint64_t,
-                                         transport::Clock::time_point) override {
+                                         const transport::SplitWait&) override {
     return Status{Code::InvalidArgument, "this network has no parts"};
   }
 

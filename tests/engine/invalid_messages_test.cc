@@ -69,7 +69,7 @@ TEST(InvalidStatusUpdate, EndsTheConnection) {
   expect_lost(failure_by({.waits_for = std::numeric_limits<std::int32_t>::min()}),
               "status update: it waits for rank -2147483649 of 2");
   expect_lost(failure_by({.waits_for = 3}), "status update: it waits for rank 2 of 2");
-  expect_lost(failure_by({.failed = 3}), "status update: its failure has kind 3");
+  expect_lost(failure_by({.failed = 4}), "status update: its failure has kind 4");
   expect_lost(failure_by({.step = -2}), "status update: it is in step -2");
 }
 

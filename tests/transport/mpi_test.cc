@@ -258,7 +258,8 @@ TEST_F(Mpi, SplitsIntoOddAndEven) {
       if (peer % 2 == rank_ % 2) members.push_back(peer);
     }
     const auto self = std::find(members.begin(), members.end(), rank_);
-    const auto half = network->split(members, 10 + round, Clock::now() + std::chrono::seconds{20});
+    const auto half =
+        network->split(members, 10 + round, {Clock::now() + std::chrono::seconds{20}});
     ASSERT_TRUE(half.ok()) << half.status().message();
     exchange(*half.value(), static_cast<Rank>(self - members.begin()),
              static_cast<int>(members.size()), 300 + 10 * static_cast<std::size_t>(rank_ % 2));
@@ -274,7 +275,7 @@ TEST_F(Mpi, TheErrorOfASplitNamesARankThatHasNotCalledIt) {
   for (Rank peer = 0; peer < ranks_; ++peer) all.push_back(peer);
   const Rank absent = ranks_ - 1;
   if (rank_ != absent) {
-    const auto half = network->split(all, 1, Clock::now() + std::chrono::milliseconds{300});
+    const auto half = network->split(all, 1, {Clock::now() + std::chrono::milliseconds{300}});
     ASSERT_FALSE(half.ok());
     EXPECT_EQ(half.status().code(), Code::DeadlineExceeded);
     EXPECT_NE(half.status().message().find(base::format("rank {} ", absent)), std::string::npos)
@@ -282,7 +283,7 @@ TEST_F(Mpi, TheErrorOfASplitNamesARankThatHasNotCalledIt) {
   }
   barrier(*network, rank_, ranks_, 1);
   // A failed split does not disturb the next one.
-  const auto whole = network->split(all, 2, Clock::now() + std::chrono::seconds{20});
+  const auto whole = network->split(all, 2, {Clock::now() + std::chrono::seconds{20}});
   ASSERT_TRUE(whole.ok()) << whole.status().message();
   exchange(*whole.value(), rank_, ranks_, 400);
 }
@@ -321,7 +322,7 @@ TEST_F(Mpi, AGoodbyeIsReportedAfterAllMessagesAndTheOthersGoOn) {
     }
     std::vector<Rank> rest;
     for (Rank peer = 1; peer < ranks_; ++peer) rest.push_back(peer);
-    const auto half = network->split(rest, 3, Clock::now() + std::chrono::seconds{20});
+    const auto half = network->split(rest, 3, {Clock::now() + std::chrono::seconds{20}});
     ASSERT_TRUE(half.ok()) << half.status().message();
     exchange(*half.value(), rank_ - 1, ranks_ - 1, 500);
   }

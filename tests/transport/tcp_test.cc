@@ -121,7 +121,8 @@ TEST(TcpSplit, PartsHaveConnectionsOfTheirOwn) {
     const std::vector<Rank> members = rank % 2 == 0 ? std::vector{4, 0, 2} : std::vector{1, 3};
     const auto own =
         static_cast<Rank>(std::find(members.begin(), members.end(), rank) - members.begin());
-    auto part = network->split(members, 100U + static_cast<unsigned>(rank % 2), Clock::now() + 20s);
+    auto part =
+        network->split(members, 100U + static_cast<unsigned>(rank % 2), {Clock::now() + 20s});
     if (!part.ok()) return part.status().message();
     std::vector<Rank> peers;
     for (Rank peer = 0; peer < std::ssize(members); ++peer) {

@@ -4,6 +4,7 @@
 // and fail_running() when an execution returns an error. Each asks the FailureDetector for the
 // culprit and then calls fail(), which poisons the communicator: every later call returns this
 // first cause.
+#include <algorithm>
 #include <utility>
 
 #include "base/format.h"
@@ -24,21 +25,49 @@ void CommunicatorState::fail_running(const Status& status) {
                 kOwn);
   const Blame blame = detector_.cause_of_stall(running());
   if (blame.mismatched) return fail_mismatched(blame.culprit);
-  fail({Code::PeerLost, base::format("{}: {}", describe_position(), blame.how)}, blame.culprit);
+  fail_by({Code::PeerLost, base::format("{}: {}", describe_position(), blame.how)}, blame);
+}
+
+void CommunicatorState::fail(Status status, Rank culprit, std::uint64_t culprits_collective) {
+  const bool mismatched = status.code() == Code::Mismatch;
+  poison(std::move(status), culprit, mismatched ? transport::kMismatched : transport::kFailed,
+         culprits_collective);
+}
+
+void CommunicatorState::fail_by(Status status, const Blame& blame) {
+  if (has_failed()) return;
+  poison(std::move(status), blame.culprit, blame.lost ? transport::kLost : transport::kFailed, 0);
+  if (blame.lost) fail_others_with(blame.culprit);
+}
+
+// A lost rank fails all communicators that it is a member of, before this rank leaves one of them:
+// a peer that still uses another one would take this rank for the first that is lost.
+void CommunicatorState::fail_others_with(Rank culprit) {
+  const transport::RankLocation& lost = group().location(culprit);
+  for (CommunicatorState* const other : context_->communicators) {
+    const transport::Group& ranks = other->group();
+    for (Rank rank = 0; rank < ranks.size(); ++rank) {
+      const transport::RankLocation& location = ranks.location(rank);
+      if (location.node != lost.node || location.local != lost.local) continue;
+      other->poison(
+          {Code::PeerLost, base::format("rank {} is lost, which failed another communicator ({})",
+                                        rank, failure_.message())},
+          rank, transport::kLost, 0);
+    }
+  }
 }
 
 // Poisons the communicator. The order matters. The status board names the culprit before the peers
 // can see that this rank gave up, so that they blame the same rank. All this happens before the
 // caller gets its memory back.
-void CommunicatorState::fail(Status status, Rank culprit, std::uint64_t culprits_collective) {
+void CommunicatorState::poison(Status status, Rank culprit, std::uint32_t how,
+                               std::uint64_t culprits_collective) {
   if (has_failed()) return;
-  const bool mismatched = status.code() == Code::Mismatch;
   transport::StatusBoard& own = group().own_board();
   own.waits_for.store(0, std::memory_order_relaxed);
   own.blamed.store(culprit + 1, std::memory_order_relaxed);
   own.blamed_in.store(culprits_collective, std::memory_order_relaxed);
-  own.failed.store(mismatched ? transport::kMismatched : transport::kFailed,
-                   std::memory_order_seq_cst);
+  own.failed.store(how, std::memory_order_seq_cst);
   endpoint_.withdraw();
   failure_ = std::move(status);
   failed_.store(true, std::memory_order_release);
@@ -136,7 +165,55 @@ void CommunicatorState::check_peers() {
   const std::optional<Blame> blame = detector_.cause_of_loss(running(), moves);
   if (!blame || has_failed()) return;
   if (blame->mismatched) return fail_mismatched(blame->culprit);
-  fail({Code::PeerLost, base::format("{}: {}", describe_position(), blame->how)}, blame->culprit);
+  fail_by({Code::PeerLost, base::format("{}: {}", describe_position(), blame->how)}, *blame);
+}
+
+namespace {
+
+// A split waits for ranks as a collective does.
+class SplitOfRanks final : public RunningCollective {
+ public:
+  explicit SplitOfRanks(const std::vector<Rank>& members) : members_{members} {}
+  void begin(const Request& /*request*/) override {}
+  Result<bool> advance() override { return false; }
+  std::uint64_t moved() const override { return 0; }
+  int step() const override { return 1; }
+  int steps() const override { return 1; }
+  Rank waits_for() const override { return kOwn; }
+  Rank mismatched_peer() const override { return kOwn; }
+  bool needs(Rank peer) const override {
+    return std::find(members_.begin(), members_.end(), peer) != members_.end();
+  }
+
+ private:
+  const std::vector<Rank>& members_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<transport::Network>> CommunicatorState::split_network(
+    const std::vector<Rank>& members, std::uint64_t id) {
+  const auto lock = context_->lock();
+  const SplitOfRanks split{members};
+  Rank waits_for = kOwn;
+  const auto fail_if_lost = [&] {
+    detector_.update();
+    if (const std::optional<Blame> blame = detector_.cause_of_loss(split, false))
+      fail_by({Code::PeerLost, base::format("split, rank {}: {}", group().rank(), blame->how)},
+              *blame);
+    return failure();
+  };
+  const auto check = [&](Rank missing) {
+    waits_for = members[static_cast<std::size_t>(missing)];
+    report_waiting(waits_for);
+    return fail_if_lost();
+  };
+  auto network =
+      group().network()->split(members, id, {transport::Clock::now() + deadline_, check});
+  report_waiting(kOwn);
+  if (network.ok()) return network;
+  if (fail_if_lost().ok()) fail(network.status(), waits_for);
+  return failure();
 }
 
 // Writes to the status board which peer the present collective waits for; kOwn: none.
@@ -155,9 +232,9 @@ void CommunicatorState::fail_stalled(std::chrono::milliseconds waited) {
   const Blame blame = detector_.cause_of_stall(running());
   if (blame.mismatched) return fail_mismatched(blame.culprit);
   const double seconds = static_cast<double>(waited.count()) / 1000;
-  fail({Code::DeadlineExceeded,
-        base::format("{}: no data for {:.3g} s; {}", describe_position(), seconds, blame.how)},
-       blame.culprit);
+  fail_by({Code::DeadlineExceeded,
+           base::format("{}: no data for {:.3g} s; {}", describe_position(), seconds, blame.how)},
+          blame);
 }
 
 }  // namespace sluice::engine

@@ -73,7 +73,9 @@ bool FailureDetector::is_cut_off() const {
 }
 
 Blame FailureDetector::lost(Rank rank) const {
-  return {rank, base::format("rank {} is lost ({})", rank, group_.death_of(rank))};
+  return {.culprit = rank,
+          .how = base::format("rank {} is lost ({})", rank, group_.death_of(rank)),
+          .lost = true};
 }
 
 Blame FailureDetector::blamed_by(Rank rank) const {
@@ -86,9 +88,10 @@ Blame FailureDetector::blamed_by(Rank rank) const {
   }
   if (present_state(culprit) == PeerState::Dead) return lost(culprit);
   const std::string stopped = group_.stall_of(culprit);
-  return {culprit, stopped.empty()
-                       ? base::format("rank {} gave up because of rank {}", rank, culprit)
-                       : base::format("rank {} is stopped ({})", culprit, stopped)};
+  return {.culprit = culprit,
+          .how = stopped.empty() ? base::format("rank {} gave up because of rank {}", rank, culprit)
+                                 : base::format("rank {} is stopped ({})", culprit, stopped),
+          .lost = group_.board(rank).failed.load(std::memory_order_relaxed) == transport::kLost};
 }
 
 // Whether that rank gave up because of a mismatch with another rank, when both were in a later

@@ -22,6 +22,7 @@ struct Blame {
   Rank culprit = kOwn;
   std::string how;          // "rank 2 is lost (process 17 is gone)"
   bool mismatched = false;  // the culprit called a different collective than this rank
+  bool lost = false;        // the culprit has died or left, as this rank or another one has seen
 };
 
 class FailureDetector {

@@ -157,7 +157,7 @@ class MpiNetwork final : public Network {
   }
 
   Result<std::unique_ptr<Network>> split(const std::vector<Rank>& ranks, std::uint64_t id,
-                                         Clock::time_point deadline) override;
+                                         const SplitWait& wait) override;
 
  private:
   // Every rank sends one to the first rank when it has called split(). The first rank answers
@@ -167,13 +167,15 @@ class MpiNetwork final : public Network {
     std::int64_t missing = -1;  // a rank that has not called split(); -1: all have
   };
 
-  Status gather(const std::vector<Rank>& ranks, std::uint64_t id, Clock::time_point deadline);
-  Status await_verdict(Rank first, std::uint64_t id, Clock::time_point deadline);
+  Status gather(const std::vector<Rank>& ranks, std::uint64_t id, const SplitWait& wait);
+  Status await_verdict(Rank first, std::uint64_t id, const SplitWait& wait);
   Status split_error(Rank peer);
+  Status pause_and_check(const SplitWait& wait, Rank missing);
 
   std::unique_ptr<MpiLink> link_;
   // MPI may read a message until its send is complete, so all messages are kept.
   std::vector<std::unique_ptr<SplitMessage>> split_messages_;
+  Clock::time_point next_split_check_;
 };
 
 Status MpiNetwork::split_error(Rank peer) {
@@ -185,12 +187,21 @@ Status MpiNetwork::split_error(Rank peer) {
   return {Code::PeerLost, base::format("split: rank {} is lost: {}", peer, death)};
 }
 
+Status MpiNetwork::pause_and_check(const SplitWait& wait, Rank missing) {
+  constexpr auto kBetweenChecks = std::chrono::milliseconds{100};
+  pause_between_polls();
+  const auto now = Clock::now();
+  if (now < next_split_check_) return {};
+  next_split_check_ = now + kBetweenChecks;
+  return wait.check(missing);
+}
+
 // The first rank waits for the others and reports to them whether all have called split(). Only if
 // they have is it safe to call MPI_Comm_create_group, which has no deadline.
-Status MpiNetwork::gather(const std::vector<Rank>& ranks, std::uint64_t id,
-                          Clock::time_point deadline) {
+Status MpiNetwork::gather(const std::vector<Rank>& ranks, std::uint64_t id, const SplitWait& wait) {
   Status status;
   SplitMessage verdict{.id = id};
+  bool gives_up = false;
   std::size_t here = 1;
   for (; here < ranks.size() && status.ok(); ++here) {
     MpiConnection& connection = link_->peer(ranks[here]).connection;
@@ -202,15 +213,17 @@ Status MpiNetwork::gather(const std::vector<Rank>& ranks, std::uint64_t id,
         if (called.id == id) break;
         // That message belongs to an earlier split, which failed.
         connection.receive(&called, sizeof called, kSplitTag, request);
-      } else if (Clock::now() > deadline || !link_->death_of(ranks[here]).empty()) {
+      } else if (Clock::now() > wait.deadline || !link_->death_of(ranks[here]).empty()) {
         status = split_error(ranks[here]);
         verdict.missing = ranks[here];
       } else {
-        pause_between_polls();
+        status = pause_and_check(wait, static_cast<Rank>(here));
+        gives_up = !status.ok();
       }
     }
     while (!connection.cancel(request)) pause_between_polls();
   }
+  if (gives_up) return status;  // the check of every other rank fails too
   split_messages_.push_back(std::make_unique<SplitMessage>(verdict));
   for (std::size_t i = 1; i < ranks.size(); ++i) {
     if (ranks[i] == verdict.missing) continue;
@@ -222,9 +235,9 @@ Status MpiNetwork::gather(const std::vector<Rank>& ranks, std::uint64_t id,
   return status;
 }
 
-Status MpiNetwork::await_verdict(Rank first, std::uint64_t id, Clock::time_point deadline) {
+Status MpiNetwork::await_verdict(Rank first, std::uint64_t id, const SplitWait& wait) {
   // The first rank may notice a missing rank only at the deadline itself.
-  deadline += std::chrono::seconds{1};
+  const Clock::time_point deadline = wait.deadline + std::chrono::seconds{1};
   MpiConnection& connection = link_->peer(first).connection;
   split_messages_.push_back(std::make_unique<SplitMessage>(SplitMessage{.id = id}));
   MPI_Request request = MPI_REQUEST_NULL;
@@ -240,7 +253,7 @@ Status MpiNetwork::await_verdict(Rank first, std::uint64_t id, Clock::time_point
     } else if (Clock::now() > deadline || !link_->death_of(first).empty()) {
       status = split_error(first);
     } else {
-      pause_between_polls();
+      status = pause_and_check(wait, 0);
     }
   }
   while (!connection.cancel(request)) pause_between_polls();
@@ -251,11 +264,10 @@ Status MpiNetwork::await_verdict(Rank first, std::uint64_t id, Clock::time_point
 }
 
 Result<std::unique_ptr<Network>> MpiNetwork::split(const std::vector<Rank>& ranks, std::uint64_t id,
-                                                   Clock::time_point deadline) {
+                                                   const SplitWait& wait) {
   MpiProcess::instance().free_retired();
-  const Status together = ranks.front() == link_->rank()
-                              ? gather(ranks, id, deadline)
-                              : await_verdict(ranks.front(), id, deadline);
+  const Status together = ranks.front() == link_->rank() ? gather(ranks, id, wait)
+                                                         : await_verdict(ranks.front(), id, wait);
   if (!together.ok()) return together;
   MPI_Group all = MPI_GROUP_NULL;
   MPI_Group some = MPI_GROUP_NULL;

@@ -367,8 +367,8 @@ class TcpNetwork final : public Network {
   }
 
   Result<std::unique_ptr<Network>> split(const std::vector<Rank>& ranks, std::uint64_t id,
-                                         Clock::time_point deadline) override {
-    TcpJoin join{.network = id, .deadline = deadline, .longest_silence = join_.longest_silence};
+                                         const SplitWait& wait) override {
+    TcpJoin join{.network = id, .wait = wait, .longest_silence = join_.longest_silence};
     for (const Rank rank : ranks) {
       if (rank == join_.rank) join.rank = static_cast<Rank>(join.addresses.size());
       join.addresses.push_back(join_.addresses[static_cast<std::size_t>(rank)]);
@@ -474,7 +474,7 @@ Result<std::unique_ptr<Network>> make_tcp_network(TcpOptions options) {
   return TcpNetwork::join(std::move(process), {.network = 0,
                                                .rank = options.rank,
                                                .addresses = std::move(options.addresses),
-                                               .deadline = options.deadline,
+                                               .wait = {options.deadline},
                                                .longest_silence = options.longest_silence});
 }
 

@@ -84,7 +84,7 @@ struct TcpJoin {
   std::uint64_t network = 0;
   Rank rank = 0;
   std::vector<TcpAddress> addresses;  // by rank; port 0 for a rank on this node
-  Clock::time_point deadline;
+  SplitWait wait;
   std::chrono::milliseconds longest_silence = kLongestSilence;
 
   int ranks() const { return static_cast<int>(addresses.size()); }

@@ -18,7 +18,7 @@ namespace sluice::transport {
 namespace {
 
 constexpr auto kRetry = std::chrono::milliseconds{20};
-constexpr auto kLongestPoll = std::chrono::seconds{1};
+constexpr auto kLongestPoll = std::chrono::milliseconds{100};
 
 class TcpHandshake {
  public:
@@ -41,7 +41,9 @@ class TcpHandshake {
       accept_admitted();
       const std::vector<Rank> missing = missing_ranks();
       if (missing.empty()) return {};
-      if (Clock::now() >= join_.deadline) return too_late(missing);
+      if (Clock::now() >= join_.wait.deadline) return too_late(missing);
+      status = check_sometimes(missing.front());
+      if (!status.ok()) return status;
       wait();
       status = listener_.pending.accept_all(
           listener_.socket, base::format("rank {}", join_.rank),
@@ -98,9 +100,16 @@ class TcpHandshake {
     return {};
   }
 
+  Status check_sometimes(Rank missing) {
+    const auto now = Clock::now();
+    if (now < next_check_) return {};
+    next_check_ = now + kLongestPoll;
+    return join_.wait.check(missing);
+  }
+
   void wait() {
     std::vector<pollfd> polled{{listener_.socket.number(), POLLIN, 0}};
-    auto until = join_.deadline;
+    auto until = join_.wait.deadline;
     for (const Attempt& attempt : attempts_) {
       if (attempt.stage == Attempt::Stage::Idle) until = std::min(until, Clock::now() + kRetry);
       if (attempt.stage == Attempt::Stage::Connecting)
@@ -216,6 +225,7 @@ class TcpHandshake {
   std::optional<SocketAddress> own_;
   std::vector<TcpSockets> sockets_;
   std::vector<Attempt> attempts_;
+  Clock::time_point next_check_;
   int refused_ = 0;
 };
 
