@@ -2,8 +2,10 @@
 //
 // find_algorithm() finds one by name. A variant has its name after a colon: "halving_doubling:far",
 // "hierarchical:ring". docs/algorithms.md describes each, with a picture, its steps and its bytes.
+// "file:PATH" is the schedule in a file (docs/schedule-format.md).
 #pragma once
 
+#include <functional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -16,23 +18,30 @@
 
 namespace sluice {
 
+namespace algorithms {
+struct ScheduleFile;  // opaque to users
+}
+
 struct SLUICE_API Algorithm {
   std::string_view name;
   int version = 1;  // part of a proof's key: raised whenever a Program changes
   std::span<const Collective> collectives;
   bool ordered = false;    // every sum is rank 0 + rank 1 + ... from left to right
   bool uses_grid = false;  // if the shape has no grid, complete_shape() adds the most square one
-  bool uses_segments = false;  // Shape::segments has an effect
+  bool uses_segments = false;                      // Shape::segments has an effect
+  const algorithms::ScheduleFile* file = nullptr;  // it is the schedule in this file
 
-  Program (*program)(const Shape& shape, Rank rank) = nullptr;
+  std::function<Program(const Shape& shape, Rank rank)> program = nullptr;
 
-  // Closed forms. They come from the paper, not from the Program; prove() compares the two.
-  int (*steps)(const Shape& shape) = nullptr;
-  Fraction (*sent)(const Shape& shape, Rank rank) = nullptr;  // bytes sent / bytes of the buffer
+  // Closed forms. They come from the paper, not from the Program; prove() compares the two. Those
+  // of a file are counted.
+  std::function<int(const Shape& shape)> steps = nullptr;
+  // Bytes sent / bytes of the buffer.
+  std::function<Fraction(const Shape& shape, Rank rank)> sent = nullptr;
   // Reports the messages of each step, without building any Program.
-  void (*traffic)(const Shape& shape, TrafficSink& sink) = nullptr;
-  // The marks of a rank's Program.
-  Marks (*marks)(const Shape& shape, Rank rank) = nullptr;
+  std::function<void(const Shape& shape, TrafficSink& sink)> traffic = nullptr;
+  // The marks of a rank's Program. A file has none before its proof.
+  std::function<Marks(const Shape& shape, Rank rank)> marks = nullptr;
 
   bool supports(Collective collective) const;
 };
@@ -40,7 +49,8 @@ struct SLUICE_API Algorithm {
 // All built-in algorithms, in the order in which lists show them.
 SLUICE_API std::span<const Algorithm> built_in_algorithms();
 
-// The algorithm of that name; the error suggests the nearest name.
+// The algorithm of that name; the error suggests the nearest name. "file:PATH" reads the file, once
+// a process. The error says why it cannot be read; whether it is right is for prove() to say.
 SLUICE_API Result<const Algorithm*> find_algorithm(std::string_view name);
 
 // The shape with everything that the algorithm needs (a grid), or the reason why there is no such

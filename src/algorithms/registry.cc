@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "algorithms/builtin.h"
+#include "algorithms/schedule_file.h"
 #include "base/format.h"
 #include "base/text.h"
 #include "schedule/marks.h"
@@ -15,88 +16,88 @@ constexpr Collective kScatterGather[] = {Collective::AllReduce, Collective::Redu
                                          Collective::AllGather};
 constexpr Collective kRooted[] = {Collective::AllReduce, Collective::Broadcast, Collective::Reduce};
 
-constexpr Algorithm kRing{.name = "ring",
+const Algorithm kRing{.name = "ring",
+                      .version = 1,
+                      .collectives = kScatterGather,
+                      .program = algorithms::ring,
+                      .steps = algorithms::ring_steps,
+                      .sent = algorithms::ring_sent,
+                      .traffic = algorithms::ring_traffic,
+                      .marks = algorithms::ring_marks};
+
+const Algorithm kRecursiveDoubling{.name = "recursive_doubling",
+                                   .version = 1,
+                                   .collectives = kAllReduce,
+                                   .program = algorithms::recursive_doubling,
+                                   .steps = algorithms::recursive_doubling_steps,
+                                   .sent = algorithms::recursive_doubling_sent,
+                                   .traffic = algorithms::recursive_doubling_traffic,
+                                   .marks = algorithms::recursive_doubling_marks};
+
+const Algorithm kHalvingDoubling{.name = "halving_doubling",
+                                 .version = 1,
+                                 .collectives = kScatterGather,
+                                 .program = algorithms::halving_doubling_near,
+                                 .steps = algorithms::halving_doubling_steps,
+                                 .sent = algorithms::halving_doubling_sent,
+                                 .traffic = algorithms::halving_doubling_near_traffic,
+                                 .marks = algorithms::halving_doubling_marks};
+
+const Algorithm kHalvingDoublingFar{.name = "halving_doubling:far",
+                                    .version = 1,
+                                    .collectives = kScatterGather,
+                                    .program = algorithms::halving_doubling_far,
+                                    .steps = algorithms::halving_doubling_steps,
+                                    .sent = algorithms::halving_doubling_sent,
+                                    .traffic = algorithms::halving_doubling_far_traffic,
+                                    .marks = algorithms::halving_doubling_marks};
+
+const Algorithm kTorus{.name = "torus",
+                       .version = 1,
+                       .collectives = kAllReduce,
+                       .uses_grid = true,
+                       .program = algorithms::torus,
+                       .steps = algorithms::torus_steps,
+                       .sent = algorithms::torus_sent,
+                       .traffic = algorithms::torus_traffic,
+                       .marks = algorithms::torus_marks};
+
+const Algorithm kDoubleTree{.name = "double_tree",
+                            .version = 2,
+                            .collectives = kRooted,
+                            .uses_segments = true,
+                            .program = algorithms::double_tree,
+                            .steps = algorithms::double_tree_steps,
+                            .sent = algorithms::double_tree_sent,
+                            .traffic = algorithms::double_tree_traffic,
+                            .marks = algorithms::double_tree_marks};
+
+const Algorithm kDirect{.name = "direct",
+                        .version = 1,
+                        .collectives = kCollectives,
+                        .ordered = true,
+                        .program = algorithms::direct,
+                        .steps = algorithms::direct_steps,
+                        .sent = algorithms::direct_sent,
+                        .traffic = algorithms::direct_traffic,
+                        .marks = algorithms::direct_marks};
+
+const Algorithm kExchange{.name = "exchange",
                           .version = 1,
-                          .collectives = kScatterGather,
-                          .program = algorithms::ring,
-                          .steps = algorithms::ring_steps,
-                          .sent = algorithms::ring_sent,
-                          .traffic = algorithms::ring_traffic,
-                          .marks = algorithms::ring_marks};
-
-constexpr Algorithm kRecursiveDoubling{.name = "recursive_doubling",
-                                       .version = 1,
-                                       .collectives = kAllReduce,
-                                       .program = algorithms::recursive_doubling,
-                                       .steps = algorithms::recursive_doubling_steps,
-                                       .sent = algorithms::recursive_doubling_sent,
-                                       .traffic = algorithms::recursive_doubling_traffic,
-                                       .marks = algorithms::recursive_doubling_marks};
-
-constexpr Algorithm kHalvingDoubling{.name = "halving_doubling",
-                                     .version = 1,
-                                     .collectives = kScatterGather,
-                                     .program = algorithms::halving_doubling_near,
-                                     .steps = algorithms::halving_doubling_steps,
-                                     .sent = algorithms::halving_doubling_sent,
-                                     .traffic = algorithms::halving_doubling_near_traffic,
-                                     .marks = algorithms::halving_doubling_marks};
-
-constexpr Algorithm kHalvingDoublingFar{.name = "halving_doubling:far",
-                                        .version = 1,
-                                        .collectives = kScatterGather,
-                                        .program = algorithms::halving_doubling_far,
-                                        .steps = algorithms::halving_doubling_steps,
-                                        .sent = algorithms::halving_doubling_sent,
-                                        .traffic = algorithms::halving_doubling_far_traffic,
-                                        .marks = algorithms::halving_doubling_marks};
-
-constexpr Algorithm kTorus{.name = "torus",
-                           .version = 1,
-                           .collectives = kAllReduce,
-                           .uses_grid = true,
-                           .program = algorithms::torus,
-                           .steps = algorithms::torus_steps,
-                           .sent = algorithms::torus_sent,
-                           .traffic = algorithms::torus_traffic,
-                           .marks = algorithms::torus_marks};
-
-constexpr Algorithm kDoubleTree{.name = "double_tree",
-                                .version = 2,
-                                .collectives = kRooted,
-                                .uses_segments = true,
-                                .program = algorithms::double_tree,
-                                .steps = algorithms::double_tree_steps,
-                                .sent = algorithms::double_tree_sent,
-                                .traffic = algorithms::double_tree_traffic,
-                                .marks = algorithms::double_tree_marks};
-
-constexpr Algorithm kDirect{.name = "direct",
-                            .version = 1,
-                            .collectives = kCollectives,
-                            .ordered = true,
-                            .program = algorithms::direct,
-                            .steps = algorithms::direct_steps,
-                            .sent = algorithms::direct_sent,
-                            .traffic = algorithms::direct_traffic,
-                            .marks = algorithms::direct_marks};
-
-constexpr Algorithm kExchange{.name = "exchange",
-                              .version = 1,
-                              .collectives = kAllReduce,
-                              .ordered = true,
-                              .program = algorithms::exchange,
-                              .steps = algorithms::exchange_steps,
-                              .sent = algorithms::exchange_sent,
-                              .traffic = algorithms::exchange_traffic,
-                              .marks = algorithms::exchange_marks};
+                          .collectives = kAllReduce,
+                          .ordered = true,
+                          .program = algorithms::exchange,
+                          .steps = algorithms::exchange_steps,
+                          .sent = algorithms::exchange_sent,
+                          .traffic = algorithms::exchange_traffic,
+                          .marks = algorithms::exchange_marks};
 
 // Raised whenever the Program of hierarchical.cc changes. The version of the inner algorithm is
 // added; both only grow, so no sum occurs twice.
 constexpr int kHierarchicalVersion = 0;
 
 template <const Algorithm& kInner>
-constexpr Algorithm hierarchical_with(std::string_view name) {
+Algorithm hierarchical_with(std::string_view name) {
   return {
       .name = name,
       .version = kHierarchicalVersion + kInner.version,
@@ -114,7 +115,7 @@ constexpr Algorithm hierarchical_with(std::string_view name) {
                   Rank rank) { return algorithms::hierarchical_marks(shape, rank, kInner); }};
 }
 
-constexpr Algorithm kAlgorithms[] = {
+const Algorithm kAlgorithms[] = {
     kRing,
     kRecursiveDoubling,
     kHalvingDoubling,
@@ -171,6 +172,11 @@ bool Algorithm::supports(Collective collective) const {
 std::span<const Algorithm> built_in_algorithms() { return kAlgorithms; }
 
 Result<const Algorithm*> find_algorithm(std::string_view name) {
+  if (algorithms::names_file(name)) {
+    const Algorithm& algorithm = algorithms::file_algorithm(name);
+    if (!algorithm.file->status.ok()) return algorithm.file->status;
+    return &algorithm;
+  }
   for (const Algorithm& algorithm : kAlgorithms) {
     if (algorithm.name == name) return &algorithm;
   }
@@ -195,6 +201,7 @@ Result<Shape> complete_shape(const Algorithm& algorithm, Shape shape) {
     return refuse(base::format("{} does not support {}: it supports {}", algorithm.name,
                                name(shape.collective), base::join(supported, ", ")));
   }
+  if (algorithm.file != nullptr) return algorithms::shape_of_file(algorithm, shape);
   if (!has_root(shape.collective)) shape.root = 0;
   if (shape.root < 0 || shape.root >= shape.ranks) {
     return refuse(base::format("root {} is not one of {} ranks", shape.root, shape.ranks));
@@ -213,6 +220,7 @@ Result<Shape> complete_shape(const Algorithm& algorithm, Shape shape) {
 }
 
 Schedule build_schedule(const Algorithm& algorithm, const Shape& shape) {
+  if (algorithm.file != nullptr) return algorithm.file->schedule;
   Schedule schedule{std::string{algorithm.name}, shape, algorithm.ordered, {}};
   schedule.programs.reserve(static_cast<std::size_t>(shape.ranks));
   for (Rank rank = 0; rank < shape.ranks; ++rank) {
@@ -225,7 +233,7 @@ Proof prove(const Algorithm& algorithm, const Shape& shape) {
   const Schedule schedule = build_schedule(algorithm, shape);
   std::vector<schedule::OperationMarks> marks;
   Proof proof = schedule::verify_and_mark(schedule, marks);
-  if (!proof.proven) return proof;
+  if (!proof.proven || algorithm.file != nullptr) return proof;
   const auto refuse = [&](std::string reason) {
     proof.proven = false;
     proof.reason = std::move(reason);

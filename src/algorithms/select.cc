@@ -37,7 +37,10 @@ Selector::Selector(Collective collective, const Topology& topology, const CostCo
   const Shape requested{collective, ranks_of(topology), {}, options.root, 1};
   // Measured and estimated times cannot be compared.
   const bool measured_only = !constants.measured.empty();
-  for (const Algorithm& algorithm : built_in_algorithms()) {
+  for (const Algorithm& algorithm : built_in_algorithms()) algorithms_.push_back(&algorithm);
+  if (options.file != nullptr) algorithms_.push_back(options.file);
+  for (const Algorithm* const each : algorithms_) {
+    const Algorithm& algorithm = *each;
     if (!algorithm.supports(collective)) continue;
     const MeasuredLink* const measured = constants.measured_for(algorithm.name);
     if (measured_only && measured == nullptr) continue;
@@ -70,8 +73,8 @@ Candidate Selector::cheapest(const Algorithm& algorithm, std::int64_t bytes) con
 
 std::vector<Candidate> Selector::candidates(std::int64_t bytes) const {
   std::vector<Candidate> candidates;
-  for (const Algorithm& algorithm : built_in_algorithms()) {
-    Candidate candidate = cheapest(algorithm, bytes);
+  for (const Algorithm* const algorithm : algorithms_) {
+    Candidate candidate = cheapest(*algorithm, bytes);
     if (candidate.algorithm != nullptr) candidates.push_back(std::move(candidate));
   }
   std::stable_sort(candidates.begin(), candidates.end(),

@@ -8,8 +8,10 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "algorithms/schedule_file.h"
 #include "base/format.h"
 #include "base/text.h"
+#include "engine/proofs.h"
 #include "sluice/status.h"
 
 namespace sluice::cli {
@@ -56,6 +58,10 @@ std::vector<std::vector<int>> grids_of(std::string_view text) {
 }
 
 }  // namespace
+
+void require_proof(const Algorithm& file) {
+  (void)engine::Proofs::of_process().verdict_on(file, file.file->schedule.shape).value();
+}
 
 Collective parse_collective(std::string_view text) {
   std::vector<std::string_view> names;

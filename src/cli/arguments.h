@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "sluice/algorithms.h"
 #include "sluice/schedule.h"
 
 namespace sluice::cli {
@@ -29,6 +30,9 @@ std::string show_grid(const std::vector<int>& grid);
 
 // The same for JSON; null for an empty grid.
 nlohmann::ordered_json grid_json(const std::vector<int>& grid);
+
+// Throws the reason if the schedule of a file is not proven.
+void require_proof(const Algorithm& file);
 
 // "90", "1.5s", "5m", "2h"; the default unit is seconds. From a millisecond to a year.
 std::chrono::milliseconds parse_duration(std::string_view text);

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <iterator>
 
+#include "algorithms/schedule_file.h"
 #include "base/format.h"
 #include "base/random.h"
 #include "kernels/reduce.h"
@@ -12,29 +13,49 @@ namespace sluice::engine {
 namespace {
 
 constexpr std::uint8_t kNoAlgorithm = 0xFF;
+constexpr std::uint8_t kFileAlgorithm = 0xFE;
+
+// The algorithm of a peer's call that names a file.
+const Algorithm* peers_file(std::uint32_t hash) {
+  static const algorithms::ScheduleFile unknown;
+  static const Algorithm any{.name = "a schedule file", .file = &unknown};
+  static const Algorithm other{.name = "a schedule file with other contents", .file = &unknown};
+  if (hash == 0) return &any;
+  const Algorithm* const own = algorithms::find_file_by_hash(hash);
+  return own != nullptr ? own : &other;
+}
 
 }  // namespace
 
 std::uint64_t packed_kind(const Request& request) {
+  const bool file = request.algorithm != nullptr && request.algorithm->file != nullptr;
   const std::uint8_t algorithm =
-      request.algorithm == nullptr
-          ? kNoAlgorithm
-          : static_cast<std::uint8_t>(request.algorithm - built_in_algorithms().data());
-  return std::uint64_t{static_cast<std::uint32_t>(request.root)} << 32U |
-         std::uint64_t{algorithm} << 24U | static_cast<std::uint64_t>(request.collective) << 16U |
+      request.algorithm == nullptr ? kNoAlgorithm
+      : file                       ? kFileAlgorithm
+             : static_cast<std::uint8_t>(request.algorithm - built_in_algorithms().data());
+  std::uint32_t upper = static_cast<std::uint32_t>(request.root);
+  if (file)
+    upper = request.first_use ? 0 : static_cast<std::uint32_t>(request.algorithm->file->hash);
+  return std::uint64_t{upper} << 32U | std::uint64_t{algorithm} << 24U |
+         static_cast<std::uint64_t>(request.collective) << 16U |
          static_cast<std::uint64_t>(request.type) << 8U | static_cast<std::uint64_t>(request.op);
 }
 
 std::optional<Request> unpacked(const Call& call, int ranks) {
   const auto all = built_in_algorithms();
   const std::size_t algorithm = call.kind >> 24U & 0xFF;
+  const auto upper = static_cast<std::uint32_t>(call.kind >> 32U);
+  const bool file = algorithm == kFileAlgorithm;
   const Request request{.number = call.number,
                         .collective = static_cast<Collective>(call.kind >> 16U & 0xFF),
                         .type = static_cast<DataType>(call.kind >> 8U & 0xFF),
                         .op = static_cast<ReduceOp>(call.kind & 0xFF),
-                        .root = static_cast<Rank>(call.kind >> 32U),
-                        .algorithm = algorithm < all.size() ? &all[algorithm] : nullptr,
-                        .count = call.count};
+                        .root = file ? 0 : static_cast<Rank>(upper),
+                        .algorithm = file                     ? peers_file(upper)
+                                     : algorithm < all.size() ? &all[algorithm]
+                                                              : nullptr,
+                        .count = call.count,
+                        .signature = signature_of(call)};
   const bool possible = (request.algorithm != nullptr || algorithm == kNoAlgorithm) &&
                         static_cast<std::size_t>(request.collective) < std::size(kCollectives) &&
                         size_of(request.type) > 0 && !name(request.op).empty() &&
@@ -42,8 +63,13 @@ std::optional<Request> unpacked(const Call& call, int ranks) {
   return possible ? std::optional{request} : std::nullopt;
 }
 
+std::uint64_t signature_of(const Call& call) {
+  return base::mixed({call.number, call.kind, call.count});
+}
+
 std::uint64_t signature_of(const Request& request) {
-  return base::mixed({request.number, packed_kind(request), std::uint64_t{request.count}});
+  return signature_of(
+      Call{.number = request.number, .kind = packed_kind(request), .count = request.count});
 }
 
 transport::MessageHeader header_of(const Request& request, std::uint64_t bytes) {
@@ -54,7 +80,8 @@ std::string describe(const Request& request) {
   std::string text =
       base::format("{} of {} {}", name(request.collective), request.count, name(request.type));
   if (is_reduction(request.collective)) text += base::format(" ({})", name(request.op));
-  if (has_root(request.collective)) text += base::format(" with root {}", request.root);
+  const bool file = request.algorithm != nullptr && request.algorithm->file != nullptr;
+  if (has_root(request.collective) && !file) text += base::format(" with root {}", request.root);
   if (request.algorithm != nullptr) text += base::format(" by {}", request.algorithm->name);
   return text;
 }

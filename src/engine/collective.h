@@ -18,7 +18,7 @@
 
 namespace sluice::engine {
 
-class Plan;
+struct Choice;
 class ProgressHooks;
 
 // The record of one collective: the call fills it in, both queues carry it, and the execution reads
@@ -30,7 +30,7 @@ struct Request {
   DataType type = DataType::F32;
   ReduceOp op = ReduceOp::Sum;
   Rank root = 0;
-  const Algorithm* algorithm = nullptr;  // a built-in one; null: not chosen yet
+  const Algorithm* algorithm = nullptr;  // null: not chosen yet
   std::size_t count = 0;                 // elements
 
   // This rank's own part.
@@ -39,15 +39,17 @@ struct Request {
 
   // Set once the algorithm is chosen.
   std::uint64_t signature = 0;         // signature_of(*this)
-  const Plan* plan = nullptr;          // outlives the request
-  const Shape* first_use = nullptr;    // of the schedule, if this communicator has not used it yet
+  Choice* choice = nullptr;            // outlives the request
+  bool first_use = false;              // this communicator has not used the schedule yet
   transport::MemoryLocation location;  // of the data, where peers can reach it
   bool eager = false;
 
   std::size_t bytes() const { return count * size_of(type); }
 };
 
-// The agreed fields except number and count, packed into 64 bits.
+// The agreed fields except number and count, packed into 64 bits. A schedule from a file has its
+// root, so such a call has 32 bits of the file's hash instead. Until all ranks have agreed on the
+// file, at its first use, these are 0.
 std::uint64_t packed_kind(const Request& request);
 // A peer's call, as its status board or its message names it.
 struct Call {
@@ -55,11 +57,12 @@ struct Call {
   std::uint64_t kind = 0;
   std::uint64_t count = 0;
 };
-// The agreed fields of a peer's request; the others are not set. nullopt: no rank of a group of
-// that size can make such a call.
+// The agreed fields of a peer's request and its signature; the others are not set. nullopt: no rank
+// of a group of that size can make such a call.
 std::optional<Request> unpacked(const Call& call, int ranks);
 
 // A hash of the agreed fields. Every message carries it, so that its receiver notices a mismatch.
+std::uint64_t signature_of(const Call& call);
 std::uint64_t signature_of(const Request& request);
 
 // The header of a message with that many bytes to a rank of another node.

@@ -67,7 +67,9 @@ int Communicator::local_rank() const {
 
 std::string_view Communicator::algorithm_for(Collective collective, std::size_t count,
                                              const CollectiveOptions& options) const {
-  return state_->choose(collective, count, options).value()->algorithm->name;
+  const engine::Choice& choice = *state_->choose(collective, count, options).value();
+  throw_unless_ok(choice.refusal);
+  return choice.algorithm->name;
 }
 
 void Communicator::set_deadline(std::chrono::milliseconds deadline) {
@@ -150,7 +152,7 @@ Communicator Communicator::split(int colour, int key) {
   const bool left_network = whole.network() != nullptr && group->network() == nullptr;
   engine::Choices own{choices.order().part(members), group->rank(),
                       left_network ? engine::typical_constants() : choices.constants(),
-                      choices.overrides()};
+                      engine::overrides_of_part(choices.overrides(), group->size())};
   Communicator part{std::make_shared<engine::CommunicatorState>(std::move(group), state_->context(),
                                                                 std::move(own), id)};
   part.set_deadline(state_->deadline());

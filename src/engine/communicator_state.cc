@@ -101,7 +101,7 @@ Result<Request> CommunicatorState::make_request(Collective collective, void* dat
                   .count = count,
                   .data = static_cast<std::byte*>(data)};
   if (!options.algorithm.empty()) {
-    const Result<const Algorithm*> asked = find_algorithm(options.algorithm);
+    const Result<const Algorithm*> asked = find_named(options.algorithm);
     if (!asked.ok()) return asked.status();
     request.algorithm = asked.value();
   }
@@ -159,9 +159,9 @@ Status CommunicatorState::enqueue(Request request) {
   if (!chosen.ok()) return chosen.status();
   Choice& choice = *chosen.value();
   request.algorithm = choice.algorithm;
+  request.choice = &choice;
+  request.first_use = !std::exchange(choice.used, true);
   request.signature = signature_of(request);
-  request.plan = choice.plan.get();
-  request.first_use = std::exchange(choice.used, true) ? nullptr : &choice.shape;
   request.location = location_of(request.data, bytes);
   request.eager = choice.algorithm->name == "exchange" && bytes <= transport::kSlotBytes &&
                   !endpoint_.has_network();
@@ -177,7 +177,7 @@ void CommunicatorState::begin_next() {
   board.signature.store(next.signature, std::memory_order_relaxed);
   board.step.store(0, std::memory_order_relaxed);
   board.entered.store(next.number, std::memory_order_release);
-  handing_over_ = next.first_use != nullptr;
+  handing_over_ = next.first_use;
   running().begin(next);
   begun_ = true;
 }
@@ -189,6 +189,8 @@ void CommunicatorState::advance() {
     if (!done.ok()) return fail_running(done.status());
     if (!done.value()) return;
     if (std::exchange(handing_over_, false)) {
+      Choice& choice = *head().choice;
+      if (choice.plan == nullptr) choices_.complete(choice, handover_.packed_marks());
       running().begin(head());
       continue;
     }

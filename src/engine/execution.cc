@@ -4,13 +4,14 @@
 #include <utility>
 
 #include "base/format.h"
+#include "engine/select/choices.h"
 #include "kernels/convert.h"
 
 namespace sluice::engine {
 
 void Execution::begin(const Request& request) {
   request_ = request;
-  plan_ = request.plan;
+  plan_ = request.choice->plan.get();
   element_ = size_of(request.type);
   mismatched_peer_ = kOwn;
   ++moves_;

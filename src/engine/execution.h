@@ -26,7 +26,7 @@ class Execution final : public RunningCollective {
  public:
   explicit Execution(Endpoint& endpoint) : endpoint_{endpoint} {}
 
-  void begin(const Request& request) override;  // REQUIRES: request.plan
+  void begin(const Request& request) override;  // REQUIRES: request.choice->plan
   Result<bool> advance() override;
   std::uint64_t moved() const override { return moves_ + endpoint_.moved(); }
   int step() const override;  // of the oldest unfinished instruction

@@ -5,6 +5,8 @@
 #include <tuple>
 #include <utility>
 
+#include "algorithms/schedule_file.h"
+
 namespace sluice::engine {
 
 Plan::Plan(const Program& program, const schedule::OperationMarks& marks, int ranks)
@@ -92,7 +94,8 @@ void Plan::list_pushes(const schedule::OperationWaits& waits, const std::vector<
   }
 }
 
-std::shared_ptr<const Plan> plan_of(const Algorithm& algorithm, const Shape& shape, Rank rank) {
+std::shared_ptr<const Plan> plan_of(const Algorithm& algorithm, const Shape& shape, Rank rank,
+                                    const std::string& packed_marks) {
   using Key = std::tuple<std::string_view, int, Collective, int, std::vector<int>, Rank, int, Rank>;
   static std::mutex mutex;
   static std::map<Key, std::shared_ptr<const Plan>> plans;
@@ -102,8 +105,10 @@ std::shared_ptr<const Plan> plan_of(const Algorithm& algorithm, const Shape& sha
   std::shared_ptr<const Plan>& plan = plans[key];
   if (!plan) {
     const Program program = algorithm.program(shape, rank);
-    plan = std::make_shared<const Plan>(
-        program, schedule::apply(algorithm.marks(shape, rank), program), shape.ranks);
+    const schedule::OperationMarks marks =
+        algorithm.file != nullptr ? schedule::unpack(packed_marks, algorithm.file->schedule, rank)
+                                  : schedule::apply(algorithm.marks(shape, rank), program);
+    plan = std::make_shared<const Plan>(program, marks, shape.ranks);
   }
   return plan;
 }

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "schedule/dataflow.h"
@@ -82,8 +83,10 @@ class Plan {
   std::vector<std::vector<std::uint32_t>> receives_from_;
 };
 
-// A rank's plan for a shape, from its own Program and the closed form of its marks. Plans are kept
-// for the whole process. Whether the schedule is proven is another question: see proofs.h.
-std::shared_ptr<const Plan> plan_of(const Algorithm& algorithm, const Shape& shape, Rank rank);
+// A rank's plan for a shape, from its own Program and its marks: by their closed form, or for a
+// schedule from a file those of the verdict. Plans are kept for the whole process. Whether the
+// schedule is proven is another question: see proofs.h.
+std::shared_ptr<const Plan> plan_of(const Algorithm& algorithm, const Shape& shape, Rank rank,
+                                    const std::string& packed_marks = {});
 
 }  // namespace sluice::engine

@@ -2,8 +2,10 @@
 
 #include <xxhash.h>
 
+#include <algorithm>
 #include <fstream>
 #include <iterator>
+#include <string_view>
 
 #include "base/file.h"
 #include "base/format.h"
@@ -20,14 +22,35 @@ std::string hash_line(const std::string& text) {
   return base::format("hash {:016x}\n", XXH3_64bits(text.data(), text.size()));
 }
 
-}  // namespace
+constexpr std::string_view kDigits = "0123456789abcdef";
 
-bool ProofCache::contains(const std::string& shape) {
-  if (!known_) known_ = load(true);
-  return known_->contains(shape);
+std::string to_hex(const std::string& bytes) {
+  std::string text;
+  for (const char each : bytes) {
+    const auto byte = static_cast<unsigned char>(each);
+    text += kDigits[byte >> 4U];
+    text += kDigits[byte & 15U];
+  }
+  return text;
 }
 
-std::set<std::string> ProofCache::load(bool warns) const {
+// REQUIRES: the text is from to_hex(). A hash guards it.
+std::string from_hex(std::string_view text) {
+  std::string bytes;
+  for (std::size_t i = 0; i + 1 < text.size(); i += 2)
+    bytes += static_cast<char>(kDigits.find(text[i]) << 4U | kDigits.find(text[i + 1]));
+  return bytes;
+}
+
+}  // namespace
+
+std::optional<std::string> ProofCache::find(const std::string& shape) {
+  if (!known_) known_ = load(true);
+  const auto known = known_->find(shape);
+  return known == known_->end() ? std::nullopt : std::optional{known->second};
+}
+
+ProofCache::Known ProofCache::load(bool warns) const {
   std::ifstream file{path_};
   if (path_.empty() || !file) return {};
   const std::string text{std::istreambuf_iterator<char>{file}, {}};
@@ -43,22 +66,29 @@ std::set<std::string> ProofCache::load(bool warns) const {
     }
     return {};
   }
-  std::set<std::string> shapes;
+  Known shapes;
   for (std::size_t at = header.size(); at < hash_begin;) {
     const std::size_t end = text.find('\n', at);
-    shapes.insert(text.substr(at, end - at));
+    const std::string line = text.substr(at, end - at);
+    const std::size_t tab = std::min(line.find('\t'), line.size());
+    shapes[line.substr(0, tab)] =
+        from_hex(std::string_view{line}.substr(tab == line.size() ? tab : tab + 1));
     at = end + 1;
   }
   return shapes;
 }
 
-void ProofCache::add(const std::string& shape) {
+void ProofCache::add(const std::string& shape, const std::string& marks) {
   if (path_.empty()) return;
-  std::set<std::string> shapes = load(false);  // another job may have added to it
-  shapes.insert(shape);
-  if (known_) known_->insert(shape);
+  Known shapes = load(false);  // another job may have added to it
+  shapes[shape] = marks;
+  if (known_) known_->insert_or_assign(shape, marks);
   std::string text = header_of(build_);
-  for (const std::string& each : shapes) text += each + '\n';
+  for (const auto& [each, own] : shapes) {
+    text += each;
+    if (!own.empty()) text += '\t' + to_hex(own);
+    text += '\n';
+  }
   text += hash_line(text);
   base::try_replace_file(path_, text);
 }

@@ -25,6 +25,10 @@ struct ProofCounts {
   friend bool operator==(const ProofCounts&, const ProofCounts&) = default;
 };
 
+// Ok if the schedule is proven. The value is empty, or for a schedule from a file the packed marks
+// of its operations (schedule/marks.h).
+using Verdict = Result<std::string>;
+
 class Proofs {
  public:
   explicit Proofs(ProofCache cache) : cache_{std::move(cache)} {}
@@ -32,19 +36,19 @@ class Proofs {
   static Proofs& of_process();
 
   // The verdict if it is known and no proof is under way. Returns at once.
-  std::optional<Status> known_verdict(const Algorithm& algorithm, const Shape& shape);
-  // Ok if the schedule is proven. Proves it if nobody has; large schedules take seconds.
-  Status verdict_on(const Algorithm& algorithm, const Shape& shape);
+  std::optional<Verdict> known_verdict(const Algorithm& algorithm, const Shape& shape);
+  // Proves the schedule if nobody has; large schedules take seconds.
+  Verdict verdict_on(const Algorithm& algorithm, const Shape& shape);
 
   ProofCounts counts() const;
 
  private:
   // REQUIRES, for this function: mutex_ is held.
-  std::optional<Status> find(const std::string& key);
+  std::optional<Verdict> find(const std::string& key);
 
   mutable std::mutex mutex_;
   ProofCache cache_;
-  std::map<std::string, Status> verdicts_;
+  std::map<std::string, Verdict> verdicts_;
   ProofCounts counts_;
 };
 

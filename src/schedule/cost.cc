@@ -58,10 +58,7 @@ void Traffic::end_step(int repeat) {
   load_.push_back(step);
 }
 
-}  // namespace schedule
-
-Load count_load(const Schedule& schedule, const Topology& topology) {
-  schedule::Traffic traffic{topology};
+void count_traffic(const Schedule& schedule, TrafficSink& sink) {
   int steps = 0;
   for (const Program& program : schedule.programs) steps = std::max(steps, program.steps());
   for (int step = 0; step < steps; ++step) {
@@ -74,16 +71,23 @@ Load count_load(const Schedule& schedule, const Topology& topology) {
       for (const Send& send : program.sends(step)) {
         to_peer[send.peer] += static_cast<double>(chunking.weight(send.range)) / total;
       }
-      for (const auto& [peer, share] : to_peer) traffic.message(rank, peer, share);
+      for (const auto& [peer, share] : to_peer) sink.message(rank, peer, share);
       for (const auto& writes : {program.receives(step), program.locals(step)}) {
         for (const Write& write : writes) {
           const auto share = static_cast<double>(chunking.weight(write.range)) / total;
-          traffic.reduce(rank, share * (write.source_count - 1));
+          sink.reduce(rank, share * (write.source_count - 1));
         }
       }
     }
-    traffic.end_step(1);
+    sink.end_step(1);
   }
+}
+
+}  // namespace schedule
+
+Load count_load(const Schedule& schedule, const Topology& topology) {
+  schedule::Traffic traffic{topology};
+  schedule::count_traffic(schedule, traffic);
   return traffic.take();
 }
 

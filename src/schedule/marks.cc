@@ -146,6 +146,53 @@ OperationMarks apply(const Marks& marks, const Program& program) {
   return applied;
 }
 
+namespace {
+
+constexpr std::size_t kMarksInByte = 4;  // two bits for each operation
+
+std::size_t count_operations(const Program& program) {
+  std::size_t count = 0;
+  for_operations(program, [&](const Operation& /*operation*/) { ++count; });
+  return count;
+}
+
+}  // namespace
+
+std::string pack(const std::vector<OperationMarks>& marks) {
+  std::string packed;
+  std::size_t number = 0;
+  for (const OperationMarks& own : marks) {
+    for (std::size_t i = 0; i < own.pushes.size(); ++i, ++number) {
+      if (number % kMarksInByte == 0) packed.push_back(0);
+      const int bits = (own.whole_sums[i] ? 1 : 0) | (own.pushes[i] ? 2 : 0);
+      packed.back() = static_cast<char>(packed.back() | bits << 2 * (number % kMarksInByte));
+    }
+  }
+  return packed;
+}
+
+OperationMarks unpack(const std::string& packed, const Schedule& schedule, Rank rank) {
+  std::size_t number = 0;
+  for (Rank lower = 0; lower < rank; ++lower)
+    number += count_operations(schedule.programs[static_cast<std::size_t>(lower)]);
+  const std::size_t end =
+      number + count_operations(schedule.programs[static_cast<std::size_t>(rank)]);
+  OperationMarks marks;
+  for (; number < end; ++number) {
+    const auto byte = static_cast<unsigned char>(packed[number / kMarksInByte]);
+    const unsigned bits = byte >> 2 * (number % kMarksInByte);
+    marks.whole_sums.push_back((bits & 1U) != 0);
+    marks.pushes.push_back((bits & 2U) != 0);
+  }
+  return marks;
+}
+
+std::size_t packed_bytes(const Schedule& schedule) {
+  std::size_t operations = 0;
+  for (const Program& program : schedule.programs) operations += count_operations(program);
+  return (operations + kMarksInByte - 1) / kMarksInByte;
+}
+
 std::vector<OperationMarks> find_marks(const Schedule& schedule, const EventGraph& graph,
                                        std::span<const std::uint32_t> order) {
   const std::vector<bool> whole_events = find_whole_sums(schedule, graph, order);

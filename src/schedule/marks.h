@@ -14,8 +14,10 @@
 // only its own Program. prove() compares them with these.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "schedule/event_graph.h"
@@ -38,6 +40,12 @@ OperationMarks apply(const Marks& marks, const Program& program);
 // The marks of all ranks. REQUIRES: the schedule is proven, and `order` is from graph.order().
 std::vector<OperationMarks> find_marks(const Schedule& schedule, const EventGraph& graph,
                                        std::span<const std::uint32_t> order);
+
+// The marks of all ranks in packed_bytes() bytes, and those of one rank out of them. REQUIRES: the
+// marks are of this schedule.
+std::string pack(const std::vector<OperationMarks>& marks);
+OperationMarks unpack(const std::string& packed, const Schedule& schedule, Rank rank);
+std::size_t packed_bytes(const Schedule& schedule);
 
 // As verify(). Sets `marks` if the schedule is proven.
 Proof verify_and_mark(const Schedule& schedule, std::vector<OperationMarks>& marks);

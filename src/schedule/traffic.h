@@ -32,4 +32,7 @@ class Traffic final : public TrafficSink {
   Load load_;
 };
 
+// Reports the messages and sums of a schedule, step by step.
+void count_traffic(const Schedule& schedule, TrafficSink& sink);
+
 }  // namespace sluice::schedule

@@ -1,6 +1,7 @@
 #include "simulate/collective.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "base/format.h"
 
@@ -47,6 +48,12 @@ Result<const CollectiveSimulator::PreparedSchedule*> CollectiveSimulator::prepar
                                        base::join(shape.grid, "+"), shape.root, shape.segments,
                                        static_cast<int>(method));
   if (const auto known = prepared_.find(key); known != prepared_.end()) return &known->second;
+  if (algorithm.file != nullptr) {
+    if (const Proof proof = prove(algorithm, shape); !proof.proven) {
+      return Status{Code::NotProven, base::format("{} is not proven and will not run: {}",
+                                                  algorithm.name, proof.reason)};
+    }
+  }
   const bool events =
       method == RunMethod::Events ||
       (method == RunMethod::Automatic && messages_of(algorithm, shape) <= kMostEventMessages);
@@ -63,7 +70,8 @@ Result<std::vector<double>> CollectiveSimulator::run(const Algorithm& algorithm,
                                                      const RunOptions& options, RunMethod method) {
   const Result<const PreparedSchedule*> prepared = prepare(algorithm, shape, method);
   if (!prepared.ok()) return prepared.status();
-  const bool trees = algorithm.name.find("tree") != std::string_view::npos;
+  const bool trees =
+      algorithm.file == nullptr && algorithm.name.find("tree") != std::string_view::npos;
   const FlowNetwork& network = trees ? tree_network_ : network_;
   std::vector<double> done =
       std::holds_alternative<Dataflow>(*prepared.value())
@@ -82,16 +90,32 @@ Result<std::vector<double>> CollectiveSimulator::run(const Algorithm& algorithm,
 
 namespace {
 
+int ranks_of(const Topology& topology) {
+  return std::accumulate(topology.nodes.begin(), topology.nodes.end(), 0);
+}
+
 Result<std::vector<Candidate>> candidates_of(const ClusterScenario& scenario,
                                              const Topology& topology,
                                              const AllReduceOptions& options) {
-  const Selector selector{Collective::AllReduce, topology, scenario.cluster.constants};
+  const Algorithm* wanted = nullptr;
+  if (!options.algorithm.empty() && options.algorithm != "all") {
+    const Result<const Algorithm*> found = find_algorithm(options.algorithm);
+    if (!found.ok()) return found.status();
+    wanted = found.value();
+    const Shape asked{.ranks = ranks_of(topology)};
+    if (wanted->file != nullptr) {
+      if (const auto shape = complete_shape(*wanted, asked); !shape.ok()) return shape.status();
+    }
+  }
+  const Selector selector{
+      Collective::AllReduce,
+      topology,
+      scenario.cluster.constants,
+      {.file = wanted != nullptr && wanted->file != nullptr ? wanted : nullptr}};
   std::vector<Candidate> all = selector.candidates(options.bytes);
   if (options.algorithm.empty()) all.resize(1);
-  if (!options.algorithm.empty() && options.algorithm != "all") {
-    const Result<const Algorithm*> wanted = find_algorithm(options.algorithm);
-    if (!wanted.ok()) return wanted.status();
-    std::erase_if(all, [&](const Candidate& each) { return each.algorithm != wanted.value(); });
+  if (wanted != nullptr) {
+    std::erase_if(all, [&](const Candidate& each) { return each.algorithm != wanted; });
     if (all.empty()) return no_candidate(options.algorithm, scenario.cluster);
   }
   for (Candidate& candidate : all) {

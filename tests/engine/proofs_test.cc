@@ -106,7 +106,7 @@ TEST_F(ProofsTest, AScheduleThatIsNotProvenIsNotKept) {
   for (int start = 0; start < 2; ++start) {
     Proofs proofs = process();
     for (int i = 0; i < 2; ++i) {
-      const Status verdict = proofs.verdict_on(broken, shape(3));
+      const Status verdict = proofs.verdict_on(broken, shape(3)).status();
       EXPECT_EQ(verdict.code(), Code::NotProven);
       EXPECT_NE(verdict.message().find("not proven and will not run: rank "), std::string::npos)
           << verdict.message();

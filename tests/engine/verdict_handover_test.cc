@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "engine/proofs.h"
+#include "engine/select/choices.h"
 #include "tests/engine/forged_network.h"
 #include "tests/engine/ranks.h"
 #include "transport/memory/memory.h"
@@ -19,14 +20,16 @@ namespace {
 
 // The ranks of a group in one thread, each at the first use of an algorithm.
 struct HandoverRanks {
-  HandoverRanks(int ranks, const Algorithm& algorithm) : shape{.ranks = ranks} {
+  HandoverRanks(int ranks, const Algorithm& algorithm)
+      : choice{.algorithm = &algorithm, .shape = {.ranks = ranks}} {
     for (auto& group : transport::make_inproc_groups(ranks)) {
       endpoints.push_back(std::make_unique<Endpoint>(std::move(group)));
       handovers.push_back(std::make_unique<VerdictHandover>(*endpoints.back()));
     }
     request.algorithm = &algorithm;
     request.number = 1;
-    request.first_use = &shape;
+    request.choice = &choice;
+    request.first_use = true;
     request.signature = signature_of(request);
   }
   void begin(std::size_t rank) {
@@ -51,7 +54,7 @@ struct HandoverRanks {
     return result;
   }
 
-  Shape shape;
+  Choice choice;
   Request request;
   std::vector<std::unique_ptr<Endpoint>> endpoints;
   std::vector<std::unique_ptr<VerdictHandover>> handovers;
@@ -124,8 +127,7 @@ TEST(VerdictHandover, WithoutAProofAllRanksFail) {
     const std::optional<Status> result = rank == 0 ? all.prove() : all.advance(rank);
     ASSERT_TRUE(result) << rank;
     EXPECT_EQ(result->code(), Code::NotProven);
-    EXPECT_NE(result->message().find(rank == 0 ? "is not proven and will not run: rank"
-                                               : "rank 0 has no proof of ring without"),
+    EXPECT_NE(result->message().find("its first rank is not proven and will not run: rank"),
               std::string::npos)
         << result->message();
     all.endpoints[rank]->withdraw();  // as a communicator does that fails

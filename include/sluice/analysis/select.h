@@ -27,6 +27,7 @@ SLUICE_API Result<Shape> shape_on(const Algorithm& algorithm, Shape shape,
 
 struct SelectorOptions {
   Rank root = 0;
+  const Algorithm* file = nullptr;  // also a candidate: the schedule in a file
 };
 
 // Holds the closed-form loads of every algorithm that supports the collective, so that predictions
@@ -37,7 +38,8 @@ class SLUICE_API Selector {
   Selector(Collective collective, const Topology& topology, const CostConstants& constants,
            const SelectorOptions& options = {});
 
-  // One candidate for each algorithm, fastest first; ties in the order of built_in_algorithms().
+  // One candidate for each algorithm, fastest first; ties in the order of built_in_algorithms(),
+  // and a file last.
   std::vector<Candidate> candidates(std::int64_t bytes) const;
   // The fastest candidate.
   Candidate choose(std::int64_t bytes) const;
@@ -66,6 +68,7 @@ class SLUICE_API Selector {
   template <class Same>
   std::vector<Crossover> find_crossovers(std::int64_t least, std::int64_t most, Same&& same) const;
 
+  std::vector<const Algorithm*> algorithms_;
   std::vector<Priced> priced_;  // grouped by algorithm, one entry for each number of segments
 };
 

@@ -12,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "algorithms/schedule_file.h"
 #include "base/format.h"
 #include "base/text.h"
 #include "bootstrap/environment.h"
@@ -236,6 +237,8 @@ int run(const Options& options) {
     const auto largest = *std::max_element(bench.sizes.begin(), bench.sizes.end());
     // Ordinary memory is copied to memory that peers can read.
     require_memory(static_cast<double>(largest) * ranks * (bench.foreign ? 2 : 1));
+    if (algorithms::names_file(options.algorithm))
+      require_proof(*find_algorithm(options.algorithm).value());
   }
   try {
     if (is_rank) {
@@ -274,7 +277,7 @@ void add_bench(CommandLine& program, int& exit_status) {
                    "tcp: processes that talk over the loopback interface, as between hosts")
       ->capture_default_str();
   command->add_option("--algorithm", options->algorithm,
-                      "Name of an algorithm (default: chosen by size)");
+                      "Name of an algorithm, or file:PATH (default: chosen by size)");
   command
       ->add_option("--sizes", options->sizes,
                    "FIRST:LAST: doublings from FIRST to LAST; or a list: 4K,1M")

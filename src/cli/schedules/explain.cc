@@ -262,6 +262,7 @@ void print_schedule_of(const Question& question, const Options& options, const S
     chosen.shape.segments =
         options.segments.empty() ? chosen.shape.segments : parse_segments(options.segments).front();
     chosen.shape = complete_shape(algorithm, chosen.shape).value();
+    chosen.algorithm = &algorithm;
   }
   constexpr int kMostPrintedRanks = 1024;
   if (question.ranks > kMostPrintedRanks) {
@@ -284,6 +285,7 @@ void print_schedule_of(const Question& question, const Options& options, const S
 
 void run(const Options& options) {
   const Question question = question_of(options);
+  const Algorithm* file = nullptr;
   if (!options.algorithm.empty()) {
     const Algorithm& algorithm = *find_algorithm(options.algorithm).value();
     (void)complete_shape(algorithm, {.collective = question.collective,
@@ -291,6 +293,10 @@ void run(const Options& options) {
                                      .grid = question.grid,
                                      .root = options.root})
         .value();
+    if (algorithm.file != nullptr) {
+      file = &algorithm;
+      require_proof(algorithm);
+    }
   }
   if (options.root < 0 || options.root >= question.ranks) {
     base::refuse(base::format("root {} is not one of the {} ranks", options.root, question.ranks));
@@ -299,8 +305,10 @@ void run(const Options& options) {
   if (!(options.sparsity >= 0 && options.sparsity < 1))
     base::refuse(
         base::format("--sparsity must be at least 0 and less than 1, not {}", options.sparsity));
-  const Selector selector{
-      question.collective, question.topology, question.cluster.constants, {.root = options.root}};
+  const Selector selector{question.collective,
+                          question.topology,
+                          question.cluster.constants,
+                          {.root = options.root, .file = file}};
   if (options.schedule) {
     print_schedule_of(question, options, selector);
   } else {
@@ -316,8 +324,9 @@ void add_explain(CommandLine& program, int& exit_status) {
       program.add_subcommand("explain", "Show which algorithm is chosen, and why");
   command->add_option("--ranks", options->ranks, "Number of ranks");
   command->add_option("--bytes", options->bytes, "Size of the buffer: 51M, 64KB, 4096")->required();
-  command->add_option("--algorithm", options->algorithm,
-                      "Explain this algorithm instead of the fastest");
+  command->add_option(
+      "--algorithm", options->algorithm,
+      "Explain this algorithm instead of the fastest; file:PATH: your own schedule");
   command
       ->add_option("--collective", options->collective,
                    "all_reduce, reduce_scatter, all_gather, broadcast or reduce")

@@ -3,15 +3,12 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cerrno>
-#include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <iostream>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "algorithms/schedule_file.h"
 #include "base/format.h"
 #include "base/text.h"
 #include "cli/arguments.h"
@@ -191,24 +188,14 @@ std::vector<Row> prove_all(const std::vector<Task>& tasks) {
 }
 
 Row prove_file(const std::string& path) {
-  const bool standard_input = path == "-";
-  if (!standard_input && std::filesystem::is_directory(path)) {
-    throw Error{
-        Status{Code::InvalidInput, base::format("{} is a folder, not a schedule file", path)}};
+  if (path != "-") {
+    const Schedule schedule = algorithms::read_schedule_file(path).value();
+    return {schedule.algorithm, schedule.shape, verify(schedule)};
   }
-  std::ifstream file;
-  if (!standard_input) {
-    file.open(path, std::ios::binary);
-    if (!file) {
-      throw Error{Status{Code::InvalidInput,
-                         base::format("{} cannot be read: {}", path, std::strerror(errno))}};
-    }
-  }
-  Result<Schedule> schedule = parse_schedule(standard_input ? std::cin : file);
+  const Result<Schedule> schedule = parse_schedule(std::cin);
   if (!schedule.ok()) {
-    throw Error{
-        Status{Code::InvalidInput, base::format("{}, {}", standard_input ? "standard input" : path,
-                                                schedule.status().message())}};
+    throw Error{Status{Code::InvalidInput,
+                       base::format("standard input, {}", schedule.status().message())}};
   }
   return {schedule.value().algorithm, schedule.value().shape, verify(schedule.value())};
 }
@@ -262,10 +249,12 @@ void print_table(const std::vector<Row>& rows, bool list) {
 int run(const Options& options) {
   const auto begin = std::chrono::steady_clock::now();
   std::vector<Row> rows;
-  if (options.file.empty()) {
-    rows = prove_all(tasks_of(options));
-  } else {
+  if (!options.file.empty()) {
     rows.push_back(prove_file(options.file));
+  } else if (algorithms::names_file(options.algorithm)) {
+    rows.push_back(prove_file(algorithms::path_of_file(options.algorithm)));
+  } else {
+    rows = prove_all(tasks_of(options));
   }
   const auto failed =
       std::count_if(rows.begin(), rows.end(), [](const Row& row) { return !row.proof.proven; });
@@ -289,7 +278,7 @@ void add_verify(CommandLine& program, int& exit_status) {
   auto options = std::make_shared<Options>();
   CommandLine* const command =
       program.add_subcommand("verify", "Prove built-in schedules, or a schedule in a file");
-  command->add_option("--algorithm", options->algorithm, "Name of an algorithm, or all")
+  command->add_option("--algorithm", options->algorithm, "Name of an algorithm, file:PATH, or all")
       ->capture_default_str();
   command
       ->add_option("--collective", options->collective,

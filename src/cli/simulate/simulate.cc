@@ -125,7 +125,7 @@ void add_simulate(CommandLine& program, int& exit_status) {
   command->add_option("--framework", options->framework,
                       "The framework, if the cluster's file has speeds of several frameworks");
   command->add_option("--algorithm", options->algorithm,
-                      "An algorithm, or all (default: the engine's choice)");
+                      "An algorithm, file:PATH, or all (default: the engine's choice)");
   command->add_option("--segments", options->segments, "Number of segments of a tree");
   command->add_option("--scaling", options->scaling,
                       "weak (the default): every rank keeps the recipe's batch; strong: all ranks "

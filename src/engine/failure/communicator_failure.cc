@@ -82,25 +82,23 @@ std::string CommunicatorState::describe_position() {
   const Request& request = head();
   const Rank missing = running().waits_for();
   const int step = running().step();
-  return base::format(
-      "{} #{}, rank {}, {}{}", name(request.collective), request.number, group().rank(),
-      step == transport::kProvingStep ? "before step 1, proving the schedule"
+  return base::format("{} #{}, rank {}, {}{}", name(request.collective), request.number,
+                      group().rank(),
+                      step == transport::kProvingStep ? "before step 1, proving the schedule"
+                      : handing_over_                 ? "before step 1"
                                       : base::format("at step {} of {}", step, running().steps()),
-      missing == kOwn ? "" : base::format(", waiting for rank {}", missing));
+                      missing == kOwn ? "" : base::format(", waiting for rank {}", missing));
 }
 
 // The peer's present call, from its status board. nullopt while the peer is writing it, and for a
 // call that no rank can make.
 std::optional<Request> CommunicatorState::call_of(Rank peer) const {
   const transport::StatusBoard& board = group().board(peer);
-  const std::optional<Request> call =
-      unpacked({.number = board.entered.load(std::memory_order_acquire),
-                .kind = board.kind.load(std::memory_order_relaxed),
-                .count = board.count.load(std::memory_order_relaxed)},
-               group().size());
-  if (!call || signature_of(*call) != board.signature.load(std::memory_order_relaxed))
-    return std::nullopt;
-  return call;
+  const Call call{.number = board.entered.load(std::memory_order_acquire),
+                  .kind = board.kind.load(std::memory_order_relaxed),
+                  .count = board.count.load(std::memory_order_relaxed)};
+  if (signature_of(call) != board.signature.load(std::memory_order_relaxed)) return std::nullopt;
+  return unpacked(call, group().size());
 }
 
 // Updates this rank's copy of a remote peer's status board from the peer's message, if the message
@@ -108,9 +106,8 @@ std::optional<Request> CommunicatorState::call_of(Rank peer) const {
 bool CommunicatorState::record_call_of(Rank peer) {
   if (!endpoint_.is_remote(peer)) return true;
   const transport::MessageHeader header = *endpoint_.incoming(peer);
-  const std::optional<Request> call =
-      unpacked({header.number, header.kind, header.count}, group().size());
-  if (!call || signature_of(*call) != header.signature) {
+  const Call call{header.number, header.kind, header.count};
+  if (!unpacked(call, group().size()) || signature_of(call) != header.signature) {
     endpoint_.drop(peer, "it sent an invalid message: there is no such collective");
     return false;
   }
@@ -130,7 +127,7 @@ void CommunicatorState::fail_if_mismatched() {
   for (Rank peer = 0; peer < group().size(); ++peer) {
     const std::optional<Request> theirs = call_of(peer);
     if (!theirs || theirs->number != head().number) continue;
-    if (signature_of(*theirs) != head().signature) return fail_mismatched(peer);
+    if (theirs->signature != head().signature) return fail_mismatched(peer);
   }
 }
 

@@ -4,6 +4,7 @@
 #include <numeric>
 #include <tuple>
 
+#include "algorithms/schedule_file.h"
 #include "base/format.h"
 #include "base/text.h"
 #include "sluice/analysis/select.h"
@@ -13,7 +14,7 @@ namespace {
 
 Result<AlgorithmOverride> parse_override(std::string_view text) {
   const std::size_t at = text.find('@');
-  const Result<const Algorithm*> algorithm = find_algorithm(text.substr(0, at));
+  const Result<const Algorithm*> algorithm = find_named(text.substr(0, at));
   if (!algorithm.ok()) return algorithm.status();
   AlgorithmOverride parsed{.algorithm = algorithm.value()};
   if (at == std::string_view::npos) return parsed;
@@ -49,6 +50,11 @@ std::vector<int> nodes_of(const transport::Group& group) {
 
 }  // namespace
 
+Result<const Algorithm*> find_named(std::string_view name) {
+  if (algorithms::names_file(name)) return &algorithms::file_algorithm(name);
+  return find_algorithm(name);
+}
+
 Result<std::vector<AlgorithmOverride>> parse_overrides(std::string_view text) {
   std::vector<AlgorithmOverride> overrides;
   while (!text.empty()) {
@@ -58,6 +64,14 @@ Result<std::vector<AlgorithmOverride>> parse_overrides(std::string_view text) {
     overrides.push_back(parsed.value());
     text = comma == std::string_view::npos ? "" : text.substr(comma + 1);
   }
+  return overrides;
+}
+
+std::vector<AlgorithmOverride> overrides_of_part(std::vector<AlgorithmOverride> overrides,
+                                                 int ranks) {
+  std::erase_if(overrides, [&](const AlgorithmOverride& each) {
+    return each.algorithm->file != nullptr && each.algorithm->file->schedule.shape.ranks != ranks;
+  });
   return overrides;
 }
 
@@ -72,8 +86,10 @@ Result<std::vector<AlgorithmOverride>> overrides_from(const bootstrap::Environme
 const Algorithm* find_override(const std::vector<AlgorithmOverride>& overrides,
                                Collective collective, std::int64_t bytes) {
   for (const AlgorithmOverride& each : overrides) {
-    if (each.least <= bytes && bytes < each.end && each.algorithm->supports(collective))
-      return each.algorithm;
+    const Algorithm& algorithm = *each.algorithm;
+    const bool unreadable = algorithm.file != nullptr && !algorithm.file->status.ok();
+    if (each.least <= bytes && bytes < each.end && (unreadable || algorithm.supports(collective)))
+      return &algorithm;
   }
   return nullptr;
 }
@@ -115,7 +131,7 @@ Rank RankOrder::position_of(Rank rank) const {
 }
 
 bool RankOrder::applies_to(const Algorithm& algorithm, Collective collective) const {
-  return !algorithm.ordered && !has_owners(collective) &&
+  return !algorithm.ordered && algorithm.file == nullptr && !has_owners(collective) &&
          !std::is_sorted(ranks_.begin(), ranks_.end());
 }
 
@@ -139,6 +155,21 @@ Choice* Choices::choice_of(const Algorithm& algorithm, const Shape& shape) {
       plan_of(algorithm, shape, ordered ? order_.position_of(rank_) : rank_);
   if (ordered) plan = std::make_shared<const Plan>(plan->renumbered(order_.ranks()));
   choices_.push_back(std::make_unique<Choice>(Choice{&algorithm, shape, std::move(plan)}));
+  return choices_.back().get();
+}
+
+Choice* Choices::choice_of_file(const Algorithm& algorithm, Collective collective, Rank root) {
+  for (const auto& known : choices_) {
+    if (known->algorithm == &algorithm && known->shape.collective == collective &&
+        known->shape.root == root)
+      return known.get();
+  }
+  const Shape asked{.collective = collective, .ranks = order_.size(), .root = root};
+  const Result<Shape> shape = algorithm.file->status.ok() ? complete_shape(algorithm, asked)
+                                                          : Result<Shape>{algorithm.file->status};
+  choices_.push_back(std::make_unique<Choice>(Choice{.algorithm = &algorithm,
+                                                     .shape = shape.ok() ? shape.value() : asked,
+                                                     .refusal = shape.status()}));
   return choices_.back().get();
 }
 
@@ -183,10 +214,12 @@ Result<Choice*> Choices::choose(Collective collective, std::int64_t bytes, Rank 
   if (asked.empty()) {
     wanted = find_override(overrides_, collective, bytes);
   } else {
-    const Result<const Algorithm*> found = find_algorithm(asked);
+    const Result<const Algorithm*> found = find_named(asked);
     if (!found.ok()) return found.status();
     wanted = found.value();
   }
+  if (wanted != nullptr && wanted->file != nullptr)
+    return choice_of_file(*wanted, collective, root);
   if (wanted != nullptr) {
     const Rank position = order_.applies_to(*wanted, collective) ? order_.position_of(root) : root;
     for (const auto& known : choices_) {

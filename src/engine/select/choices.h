@@ -30,13 +30,20 @@ struct AlgorithmOverride {
   std::int64_t end = std::numeric_limits<std::int64_t>::max();  // not included
 };
 
+// As find_algorithm(), but a file that cannot be read is no error yet.
+Result<const Algorithm*> find_named(std::string_view name);
+
 Result<std::vector<AlgorithmOverride>> parse_overrides(std::string_view text);
+
+// Those that apply to a part of a communicator: not the files for another number of ranks.
+std::vector<AlgorithmOverride> overrides_of_part(std::vector<AlgorithmOverride> overrides,
+                                                 int ranks);
 
 // The overrides in SLUICE_ALGORITHM.
 Result<std::vector<AlgorithmOverride>> overrides_from(const bootstrap::Environment& environment);
 
 // The algorithm of the first override that applies to the collective and its bytes; null: none
-// does.
+// does. A file that cannot be read applies to every collective, so that it is noticed.
 const Algorithm* find_override(const std::vector<AlgorithmOverride>& overrides,
                                Collective collective, std::int64_t bytes);
 
@@ -76,9 +83,10 @@ class RankOrder {
 
 struct Choice {
   const Algorithm* algorithm = nullptr;
-  Shape shape;  // with positions of the RankOrder where it applies
-  std::shared_ptr<const Plan> plan;
-  bool used = false;  // by a collective of this communicator: all its ranks know the verdict
+  Shape shape;                                 // with positions of the RankOrder where it applies
+  std::shared_ptr<const Plan> plan = nullptr;  // null for a file until its marks are known
+  bool used = false;    // by a collective of this communicator: all its ranks know the verdict
+  Status refusal = {};  // why this rank cannot use the file
 };
 
 class Choices {
@@ -98,9 +106,16 @@ class Choices {
   std::string describe(Collective collective);
 
   // `asked` names the algorithm; empty: an override, else the cheapest. The schedule may not be
-  // proven yet. The choice lives as long as this object.
+  // proven yet. The choice lives as long as this object. It is an error if no rank can make such a
+  // call. A file that this rank cannot use is none, because the file of another rank may differ:
+  // the choice then has a refusal, which the ranks report to each other at the first use.
   Result<Choice*> choose(Collective collective, std::int64_t bytes, Rank root,
                          std::string_view asked);
+
+  // Makes the plan of a file's choice, from the marks of the verdict.
+  void complete(Choice& choice, const std::string& packed_marks) const {
+    choice.plan = plan_of(*choice.algorithm, choice.shape, rank_, packed_marks);
+  }
 
  private:
   struct Entry {
@@ -117,6 +132,7 @@ class Choices {
 
   Table& table_of(Collective collective, Rank root);
   Choice* choice_of(const Algorithm& algorithm, const Shape& shape);
+  Choice* choice_of_file(const Algorithm& algorithm, Collective collective, Rank root);
 
   RankOrder order_;
   Rank rank_;
