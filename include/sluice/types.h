@@ -1,4 +1,6 @@
 // types.h - element types, reduction operations, and where optimizers apply the learning rate.
+//
+// docs/types.md has the legal pairs of types and operations, and what they compute.
 #pragma once
 
 #include <cstddef>
@@ -14,6 +16,9 @@ enum class DataType : std::uint8_t {
   BF16,  // the upper half of an F32
   I32,
   I64,
+  U8,
+  I8,
+  Bool,  // one byte: 0 is false, any other value is true
 };
 
 enum class ReduceOp : std::uint8_t {
@@ -21,6 +26,10 @@ enum class ReduceOp : std::uint8_t {
   Mean,  // the sum divided by the number of ranks
   Min,
   Max,
+  Product,
+  And,  // these three: of every bit of an integer, or of truth values
+  Or,
+  Xor,
 };
 
 // Bytes of one element.
@@ -35,6 +44,10 @@ constexpr std::size_t size_of(DataType type) {
     case DataType::F16:
     case DataType::BF16:
       return 2;
+    case DataType::U8:
+    case DataType::I8:
+    case DataType::Bool:
+      return 1;
   }
   return 0;
 }
@@ -54,6 +67,12 @@ constexpr std::string_view name(DataType type) {
       return "i32";
     case DataType::I64:
       return "i64";
+    case DataType::U8:
+      return "u8";
+    case DataType::I8:
+      return "i8";
+    case DataType::Bool:
+      return "bool";
   }
   return "";
 }
@@ -69,8 +88,34 @@ constexpr std::string_view name(ReduceOp op) {
       return "min";
     case ReduceOp::Max:
       return "max";
+    case ReduceOp::Product:
+      return "product";
+    case ReduceOp::And:
+      return "and";
+    case ReduceOp::Or:
+      return "or";
+    case ReduceOp::Xor:
+      return "xor";
   }
   return "";
+}
+
+// Whether elements of the type can be combined by the operation. Bits are combined in integers and
+// truth values, and all else in numbers. A mean of U8 or I8 is excluded: the sum of as few as two
+// elements would wrap around before the division.
+constexpr bool is_legal(DataType type, ReduceOp op) {
+  const bool is_float = type == DataType::F32 || type == DataType::F64 || type == DataType::F16 ||
+                        type == DataType::BF16;
+  switch (op) {
+    case ReduceOp::And:
+    case ReduceOp::Or:
+    case ReduceOp::Xor:
+      return !is_float;
+    case ReduceOp::Mean:
+      return is_float || type == DataType::I32 || type == DataType::I64;
+    default:
+      return type != DataType::Bool;
+  }
 }
 
 // Where a momentum optimizer applies the learning rate (u: velocity, w: weights, d: gradient).

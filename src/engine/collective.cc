@@ -59,6 +59,7 @@ std::optional<Request> unpacked(const Call& call, int ranks) {
   const bool possible = (request.algorithm != nullptr || algorithm == kNoAlgorithm) &&
                         static_cast<std::size_t>(request.collective) < std::size(kCollectives) &&
                         size_of(request.type) > 0 && !name(request.op).empty() &&
+                        (!is_reduction(request.collective) || is_legal(request.type, request.op)) &&
                         0 <= request.root && request.root < ranks;
   return possible ? std::optional{request} : std::nullopt;
 }

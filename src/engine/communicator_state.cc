@@ -4,6 +4,7 @@
 #include <functional>
 #include <utility>
 
+#include "base/format.h"
 #include "base/random.h"
 
 namespace sluice::engine {
@@ -93,10 +94,16 @@ Result<Request> CommunicatorState::make_request(Collective collective, void* dat
                                                 std::size_t count,
                                                 const CollectiveOptions& options) const {
   if (has_failed()) return failure_;
+  const bool reduces = is_reduction(collective);
+  if (reduces && !is_legal(options.type, options.op)) {
+    return Status{Code::InvalidArgument,
+                  base::format("{}: {} of {} is not possible; docs/types.md lists what is",
+                               name(collective), name(options.op), name(options.type))};
+  }
   Request request{.number = issued_ + 1,
                   .collective = collective,
                   .type = options.type,
-                  .op = options.op,
+                  .op = reduces ? options.op : ReduceOp::Sum,
                   .root = has_root(collective) ? options.root : 0,
                   .count = count,
                   .data = static_cast<std::byte*>(data)};

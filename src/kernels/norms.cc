@@ -94,12 +94,10 @@ HWY_INLINE double chunk_norm_of(DataType type, const void* chunk, std::size_t co
       return chunk_norm<FromF16, kSquare>(chunk, count);
     case DataType::BF16:
       return chunk_norm<FromBf16, kSquare>(chunk, count);
-    case DataType::I32:
-    case DataType::I64:
-      break;
+    default:
+      assert(false && "norms are of floats");
+      return 0;
   }
-  assert(false && "norms are of floats");
-  return 0;
 }
 
 double l1_chunk(DataType type, const void* chunk, std::size_t count) {
@@ -202,12 +200,10 @@ std::uint64_t count_not_finite(DataType type, const void* from, std::size_t coun
       return count_at_least(HWY_DYNAMIC_DISPATCH(largest_of_16), from, count, std::int16_t{0x7c00});
     case DataType::BF16:
       return count_at_least(HWY_DYNAMIC_DISPATCH(largest_of_16), from, count, std::int16_t{0x7f80});
-    case DataType::I32:
-    case DataType::I64:
-      break;
+    default:
+      assert(false && "integers are always finite");
+      return 0;
   }
-  assert(false && "integers are always finite");
-  return 0;
 }
 
 }  // namespace sluice::kernels

@@ -54,6 +54,57 @@ struct Add {
   }
 };
 
+struct Multiply {
+  template <class D, class V>
+  static HWY_INLINE V combine(D d, V a, V b) {
+    using T = hn::TFromD<D>;
+    if constexpr (sizeof(T) == 1 && hn::MaxLanes(D{}) == 1) {
+      return hn::Set(d, static_cast<T>(hn::GetLane(a) * hn::GetLane(b)));
+    } else if constexpr (sizeof(T) == 1) {
+      return low_bytes_of_products(d, a, b);
+    } else if constexpr (std::is_integral_v<T>) {
+      const hn::RebindToUnsigned<D> du;  // wraps around
+      return hn::BitCast(d, hn::Mul(hn::BitCast(du, a), hn::BitCast(du, b)));
+    } else {
+      return hn::Mul(a, b);
+    }
+  }
+
+ private:
+  // Highway multiplies no bytes. The lower byte of a 16-bit product depends on the lower bytes of
+  // its factors alone.
+  template <class D, class V>
+  static HWY_INLINE V low_bytes_of_products(D d, V a, V b) {
+    const hn::Repartition<std::uint16_t, D> pairs;
+    const auto a16 = hn::BitCast(pairs, a);
+    const auto b16 = hn::BitCast(pairs, b);
+    const auto even = hn::And(hn::Mul(a16, b16), hn::Set(pairs, 0xff));
+    const auto odd = hn::Mul(hn::ShiftRight<8>(a16), hn::ShiftRight<8>(b16));
+    return hn::BitCast(d, hn::Or(even, hn::ShiftLeft<8>(odd)));
+  }
+};
+
+struct BitAnd {
+  template <class D, class V>
+  static HWY_INLINE V combine(D, V a, V b) {
+    return hn::And(a, b);
+  }
+};
+
+struct BitOr {
+  template <class D, class V>
+  static HWY_INLINE V combine(D, V a, V b) {
+    return hn::Or(a, b);
+  }
+};
+
+struct BitXor {
+  template <class D, class V>
+  static HWY_INLINE V combine(D, V a, V b) {
+    return hn::Xor(a, b);
+  }
+};
+
 // If neither of two floats is less, they are equal (and differ at most in the sign of zero), or one
 // is NaN. Both cases are spelt out, because Highway's Min and Max treat them differently on
 // different machines.
@@ -280,7 +331,7 @@ HWY_INLINE void reduce_all(const ReduceCall& call) {
 }
 
 template <class Vector>
-HWY_INLINE void reduce_as(const ReduceCall& call) {
+HWY_INLINE void reduce_numbers(const ReduceCall& call) {
   switch (call.reduction.op) {
     case ReduceOp::Sum:
     case ReduceOp::Mean:
@@ -289,15 +340,35 @@ HWY_INLINE void reduce_as(const ReduceCall& call) {
       return reduce_all<Vector, Min>(call);
     case ReduceOp::Max:
       return reduce_all<Vector, Max>(call);
+    case ReduceOp::Product:
+      return reduce_all<Vector, Multiply>(call);
+    default:
+      return;  // is for bits
   }
 }
 
-void reduce_f32(const ReduceCall& call) { reduce_as<PlainVector<float>>(call); }
-void reduce_f64(const ReduceCall& call) { reduce_as<PlainVector<double>>(call); }
-void reduce_f16(const ReduceCall& call) { reduce_as<F16Vector>(call); }
-void reduce_bf16(const ReduceCall& call) { reduce_as<Bf16Vector>(call); }
-void reduce_i32(const ReduceCall& call) { reduce_as<PlainVector<std::int32_t>>(call); }
-void reduce_i64(const ReduceCall& call) { reduce_as<PlainVector<std::int64_t>>(call); }
+template <class Vector>
+HWY_INLINE void reduce_bits_as(const ReduceCall& call) {
+  switch (call.reduction.op) {
+    case ReduceOp::And:
+      return reduce_all<Vector, BitAnd>(call);
+    case ReduceOp::Or:
+      return reduce_all<Vector, BitOr>(call);
+    default:
+      return reduce_all<Vector, BitXor>(call);
+  }
+}
+
+void reduce_f32(const ReduceCall& call) { reduce_numbers<PlainVector<float>>(call); }
+void reduce_f64(const ReduceCall& call) { reduce_numbers<PlainVector<double>>(call); }
+void reduce_f16(const ReduceCall& call) { reduce_numbers<F16Vector>(call); }
+void reduce_bf16(const ReduceCall& call) { reduce_numbers<Bf16Vector>(call); }
+void reduce_i32(const ReduceCall& call) { reduce_numbers<PlainVector<std::int32_t>>(call); }
+void reduce_i64(const ReduceCall& call) { reduce_numbers<PlainVector<std::int64_t>>(call); }
+void reduce_u8(const ReduceCall& call) { reduce_numbers<PlainVector<std::uint8_t>>(call); }
+void reduce_i8(const ReduceCall& call) { reduce_numbers<PlainVector<std::int8_t>>(call); }
+void reduce_bits(const ReduceCall& call) { reduce_bits_as<PlainVector<std::uint8_t>>(call); }
+void reduce_bools(const ReduceCall& call) { reduce_bits_as<BoolVector>(call); }
 
 }  // namespace sluice::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -312,6 +383,14 @@ HWY_EXPORT(reduce_f16);
 HWY_EXPORT(reduce_bf16);
 HWY_EXPORT(reduce_i32);
 HWY_EXPORT(reduce_i64);
+HWY_EXPORT(reduce_u8);
+HWY_EXPORT(reduce_i8);
+HWY_EXPORT(reduce_bits);
+HWY_EXPORT(reduce_bools);
+
+bool combines_bits(ReduceOp op) {
+  return op == ReduceOp::And || op == ReduceOp::Or || op == ReduceOp::Xor;
+}
 
 }  // namespace
 
@@ -327,7 +406,11 @@ void reduce_to_all(const Reduction& reduction, std::span<void* const> targets,
   };
   const bool streams = count * size_of(reduction.type) >= kStreamBytes &&
                        std::none_of(targets.begin(), targets.end(), is_source);
-  const ReduceCall call{reduction, targets, sources, count, streams};
+  ReduceCall call{reduction, targets, sources, count, streams};
+  if (combines_bits(reduction.op) && reduction.type != DataType::Bool) {
+    call.count *= size_of(reduction.type);  // bytes: where an element ends does not matter
+    return HWY_DYNAMIC_DISPATCH(reduce_bits)(call);
+  }
   switch (reduction.type) {
     case DataType::F32:
       return HWY_DYNAMIC_DISPATCH(reduce_f32)(call);
@@ -341,6 +424,12 @@ void reduce_to_all(const Reduction& reduction, std::span<void* const> targets,
       return HWY_DYNAMIC_DISPATCH(reduce_i32)(call);
     case DataType::I64:
       return HWY_DYNAMIC_DISPATCH(reduce_i64)(call);
+    case DataType::U8:
+      return HWY_DYNAMIC_DISPATCH(reduce_u8)(call);
+    case DataType::I8:
+      return HWY_DYNAMIC_DISPATCH(reduce_i8)(call);
+    case DataType::Bool:
+      return HWY_DYNAMIC_DISPATCH(reduce_bools)(call);
   }
 }
 

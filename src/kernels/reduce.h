@@ -6,20 +6,23 @@
 // width of the machine, the alignment, or the position of an element in the array. So ranks on
 // different hosts get equal results.
 //
-//  Floats     F32 adds and scales in f32, F64 in f64. F16 and BF16 are widened to f32, combined and
+//  Floats     F32 computes in f32, F64 in f64. F16 and BF16 are widened to f32, combined and
 //             scaled there, and rounded once, to nearest even; too large values become infinity.
 //             The factor is a separate multiplication after the last source, never fused with an
 //             addition (the layer is compiled with -ffp-contract=off).
-//  Integers   Sum wraps around. The factor is ignored; the result is divided by `divisor` and
-//             truncated towards zero.
+//  Integers   Sum and Product wrap around. The factor is ignored; the result is divided by
+//             `divisor` and truncated towards zero.
+//  Bool       Any byte but 0 is true. Results are 0 or 1.
 //  Min, Max   of floats: -0 is less than +0, and if any of two or more sources is NaN, the result
 //             is the quiet NaN 0x7fc00000 (or that of its type). Associative and commutative, bit
 //             for bit.
-//  NaN        A sum that contains a NaN, or opposite infinities, is NaN; a single NaN stays NaN.
-//             Sign and payload are not promised.
+//  NaN        A sum or product that contains a NaN is NaN, and so are a sum of opposite infinities
+//             and a product of zero and infinity; a single NaN stays NaN. Sign and payload are not
+//             promised.
 //
-// REQUIRES: a target is one of the sources (exactly the same address) or overlaps none; pointers
-// are aligned to the element. Large sums into targets that are not sources bypass the cache.
+// REQUIRES: the type and the operation are a legal pair (types.h); a target is one of the sources
+// (exactly the same address) or overlaps none; pointers are aligned to the element. Large sums into
+// targets that are not sources bypass the cache.
 //
 // Thread-safety: no state; calls on disjoint targets may run at the same time. Allocates nothing.
 #pragma once

@@ -125,6 +125,13 @@ struct PlainVector {
   static HWY_INLINE void stream(V value, Stored* to) { hn::Stream(value, D{}, to); }
 };
 
+// Truth values: 1 for every byte but 0.
+struct BoolVector : PlainVector<std::uint8_t> {
+  static HWY_INLINE V load(const Stored* from) {
+    return hn::Min(hn::LoadU(D{}, from), hn::Set(D{}, 1));
+  }
+};
+
 // 16-bit elements, computed with as f32. They fill half a vector: too short for Highway's Stream.
 struct F16Vector {
   using Stored = std::uint16_t;

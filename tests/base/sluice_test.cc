@@ -4,8 +4,10 @@
 
 #include <filesystem>
 #include <fstream>
+#include <set>
 #include <sstream>
 #include <string>
+#include <vector>
 
 namespace sluice::base {
 namespace {
@@ -42,8 +44,44 @@ TEST(Types, HaveSizesAndNames) {
   EXPECT_EQ(size_of(DataType::BF16), 2u);
   EXPECT_EQ(size_of(DataType::I32), 4u);
   EXPECT_EQ(size_of(DataType::I64), 8u);
+  for (const DataType type : {DataType::U8, DataType::I8, DataType::Bool})
+    EXPECT_EQ(size_of(type), 1u);
   EXPECT_EQ(name(DataType::BF16), "bf16");
+  EXPECT_EQ(name(DataType::Bool), "bool");
   EXPECT_EQ(name(ReduceOp::Mean), "mean");
+  EXPECT_EQ(name(ReduceOp::Xor), "xor");
+}
+
+// The table of docs/types.md.
+TEST(Types, AndOperationsAreLegalAsTheDocumentSays) {
+  constexpr DataType kTypes[] = {DataType::F32,  DataType::F64, DataType::F16,
+                                 DataType::BF16, DataType::I32, DataType::I64,
+                                 DataType::U8,   DataType::I8,  DataType::Bool};
+  constexpr ReduceOp kOps[] = {ReduceOp::Sum,     ReduceOp::Mean, ReduceOp::Min, ReduceOp::Max,
+                               ReduceOp::Product, ReduceOp::And,  ReduceOp::Or,  ReduceOp::Xor};
+  std::ifstream document{SLUICE_SOURCE_DIR "/docs/types.md"};
+  std::set<std::string> documented;
+  std::vector<std::string> operations;
+  for (std::string line; std::getline(document, line);) {
+    if (!line.starts_with("| ")) continue;
+    std::vector<std::string> cells;
+    std::istringstream row{line.substr(2)};
+    for (std::string cell; row >> cell;) {
+      if (cell != "|") cells.push_back(cell);
+    }
+    if (cells.front() == "type") operations = cells;
+    if (cells.size() != operations.size()) continue;
+    for (std::size_t i = 1; i < cells.size(); ++i) {
+      if (cells[i] == "yes") documented.insert(cells.front() + " " + operations[i]);
+    }
+  }
+  std::set<std::string> legal;
+  for (const DataType type : kTypes) {
+    for (const ReduceOp op : kOps) {
+      if (is_legal(type, op)) legal.insert(std::string{name(type)} + " " + std::string{name(op)});
+    }
+  }
+  EXPECT_EQ(documented, legal);
 }
 
 }  // namespace

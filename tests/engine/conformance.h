@@ -27,9 +27,14 @@ inline std::int64_t naive_sum(int ranks, std::size_t i) {
   return sum;
 }
 
-// The result that this rank must have at element i; nullopt where the collective promises none.
-inline std::optional<std::int64_t> expected(const Communicator& comm, Collective collective,
-                                            Rank root, std::size_t count, std::size_t i) {
+// The contribution whose value, or the sum over all ranks, must be element i of this rank after the
+// collective; nullopt where the collective promises none.
+struct Origin {
+  bool reduced = false;
+  Rank rank = 0;  // unless reduced
+};
+inline std::optional<Origin> origin(const Communicator& comm, Collective collective, Rank root,
+                                    std::size_t count, std::size_t i) {
   const auto owner = [&] {
     Rank rank = 0;
     while (comm.slice(count, rank).first + comm.slice(count, rank).count <= i) ++rank;
@@ -37,17 +42,15 @@ inline std::optional<std::int64_t> expected(const Communicator& comm, Collective
   };
   switch (collective) {
     case Collective::AllReduce:
-      return naive_sum(comm.size(), i);
+      return Origin{.reduced = true};
     case Collective::ReduceScatter:
-      if (owner() != comm.rank()) return std::nullopt;
-      return naive_sum(comm.size(), i);
+      return owner() == comm.rank() ? std::optional{Origin{.reduced = true}} : std::nullopt;
     case Collective::AllGather:
-      return input(owner(), i);
+      return Origin{.rank = owner()};
     case Collective::Broadcast:
-      return input(root, i);
+      return Origin{.rank = root};
     case Collective::Reduce:
-      if (comm.rank() != root) return std::nullopt;
-      return naive_sum(comm.size(), i);
+      return comm.rank() == root ? std::optional{Origin{.reduced = true}} : std::nullopt;
   }
   return std::nullopt;
 }
@@ -76,8 +79,10 @@ void run_and_check(Communicator& comm, Collective collective, T* data, std::size
   std::size_t wrong = 0;
   std::size_t first_wrong = 0;
   for (std::size_t i = 0; i < count; ++i) {
-    const auto value = expected(comm, collective, options.root, count, i);
-    if (value && data[i] != static_cast<T>(*value) && wrong++ == 0) first_wrong = i;
+    const auto from = origin(comm, collective, options.root, count, i);
+    if (!from) continue;
+    const std::int64_t value = from->reduced ? naive_sum(comm.size(), i) : input(from->rank, i);
+    if (data[i] != static_cast<T>(value) && wrong++ == 0) first_wrong = i;
   }
   EXPECT_EQ(wrong, 0U) << name(collective) << " by " << options.algorithm << ", rank "
                        << comm.rank() << " of " << comm.size() << ", " << count
@@ -101,19 +106,6 @@ inline void all_algorithms_and_collectives(Communicator& comm) {
   }
 }
 
-inline void every_type(Communicator& comm) {
-  constexpr std::size_t kCount = 5000;
-  const Pool pool = comm.allocate(kCount * 8);
-  for (const std::size_t count : {std::size_t{10}, kCount}) {
-    run_and_check(comm, Collective::AllReduce, pool.as<double>().data(), count,
-                  {.type = DataType::F64});
-    run_and_check(comm, Collective::AllReduce, pool.as<std::int32_t>().data(), count,
-                  {.type = DataType::I32});
-    run_and_check(comm, Collective::AllReduce, pool.as<std::int64_t>().data(), count,
-                  {.type = DataType::I64});
-  }
-}
-
 inline void some_ranks_in_pools_and_others_not(Communicator& comm) {
   constexpr std::size_t kCount = 70'001;
   const Pool pool = comm.allocate(kCount * sizeof(float));
@@ -121,32 +113,6 @@ inline void some_ranks_in_pools_and_others_not(Communicator& comm) {
   float* const data = comm.rank() % 2 == 0 ? pool.as<float>().data() : foreign.data();
   for (const char* algorithm : {"direct", "ring", "double_tree", "halving_doubling"}) {
     run_and_check(comm, Collective::AllReduce, data, kCount, {.algorithm = algorithm});
-  }
-}
-
-inline void min_max_and_mean(Communicator& comm) {
-  constexpr std::size_t kCount = 3001;
-  const Pool pool = comm.allocate(kCount * sizeof(double));
-  const auto data = pool.as<double>();
-  for (const Algorithm& algorithm : built_in_algorithms()) {
-    for (const ReduceOp op : {ReduceOp::Min, ReduceOp::Max, ReduceOp::Mean}) {
-      for (std::size_t i = 0; i < kCount; ++i) data[i] = static_cast<double>(input(comm.rank(), i));
-      comm.all_reduce(data.data(), kCount,
-                      {.type = DataType::F64, .op = op, .algorithm = std::string{algorithm.name}})
-          .wait();
-      for (std::size_t i = 0; i < kCount; ++i) {
-        double value = static_cast<double>(input(0, i));
-        for (Rank rank = 1; rank < comm.size(); ++rank) {
-          const auto other = static_cast<double>(input(rank, i));
-          value = op == ReduceOp::Min   ? std::min(value, other)
-                  : op == ReduceOp::Max ? std::max(value, other)
-                                        : value + other;
-        }
-        if (op == ReduceOp::Mean)
-          value *= 1.0 / comm.size();  // sums of integers are exact, so there is one rounding
-        ASSERT_EQ(data[i], value) << algorithm.name << " " << name(op) << " element " << i;
-      }
-    }
   }
 }
 

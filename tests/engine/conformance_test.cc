@@ -10,6 +10,7 @@
 #include "kernels/convert.h"
 #include "sluice/algorithms.h"
 #include "tests/engine/ranks.h"
+#include "tests/engine/reduction_conformance.h"
 
 namespace sluice::engine {
 namespace {
@@ -20,13 +21,21 @@ TEST_P(Conformance, AllAlgorithmsAndCollectivesAreRightInPooledAndForeignMemory)
   run_ranks(GetParam(), conformance::all_algorithms_and_collectives);
 }
 
-TEST_P(Conformance, EveryTypeIsSummed) { run_ranks(GetParam(), conformance::every_type); }
+TEST_P(Conformance, EveryTypeAndOperationIsRight) {
+  run_ranks(GetParam(), conformance::every_type_and_operation);
+}
+
+TEST_P(Conformance, EveryOperationIsRightByEveryAlgorithm) {
+  run_ranks(GetParam(), conformance::every_operation_by_every_algorithm);
+}
+
+TEST_P(Conformance, IllegalOperationsAreErrors) {
+  run_ranks(GetParam(), conformance::illegal_operations_are_errors);
+}
 
 TEST_P(Conformance, SomeRanksMayUsePooledMemoryAndOthersForeign) {
   run_ranks(GetParam(), conformance::some_ranks_in_pools_and_others_not);
 }
-
-TEST_P(Conformance, MinMaxAndMeanAreRight) { run_ranks(GetParam(), conformance::min_max_and_mean); }
 
 TEST_P(Conformance, AllRanksHoldTheSameBits) {
   run_ranks(GetParam(), conformance::all_ranks_hold_the_same_bits);

@@ -4,6 +4,7 @@
 #include "tests/engine/conformance.h"
 #include "tests/engine/ranks.h"
 #include "tests/engine/recorded_hooks.h"
+#include "tests/engine/reduction_conformance.h"
 
 namespace sluice::engine {
 namespace {
@@ -11,11 +12,14 @@ namespace {
 TEST(Processes, AllAlgorithmsAndCollectivesAreRightInPooledAndForeignMemory) {
   conformance::all_algorithms_and_collectives(world());
 }
-TEST(Processes, EveryTypeIsSummed) { conformance::every_type(world()); }
+TEST(Processes, EveryTypeAndOperationIsRight) { conformance::every_type_and_operation(world()); }
+TEST(Processes, EveryOperationIsRightByEveryAlgorithm) {
+  conformance::every_operation_by_every_algorithm(world());
+}
+TEST(Processes, IllegalOperationsAreErrors) { conformance::illegal_operations_are_errors(world()); }
 TEST(Processes, SomeRanksMayUsePooledMemoryAndOthersForeign) {
   conformance::some_ranks_in_pools_and_others_not(world());
 }
-TEST(Processes, MinMaxAndMeanAreRight) { conformance::min_max_and_mean(world()); }
 TEST(Processes, AllRanksHoldTheSameBits) { conformance::all_ranks_hold_the_same_bits(world()); }
 
 TEST(Processes, BackgroundCollectivesRunBesideTheCallersOwn) {
@@ -35,7 +39,7 @@ TEST(Processes, BackgroundCollectivesRunBesideTheCallersOwn) {
 // The rank has a progress thread from here on.
 TEST(Processes, HalvesOfTheRanksRunSideBySide) {
   Communicator half = world().split(world().rank() % 2);
-  conformance::every_type(half);
+  conformance::every_type_and_operation(half);
   world().barrier();
 }
 

@@ -34,6 +34,21 @@ T add(T a, T b) {
   }
 }
 
+// Of integers by repeated addition, which cannot overflow as a product in a wider type could.
+template <class T>
+T multiply(T a, T b) {
+  if constexpr (std::is_integral_v<T>) {
+    T product = 0;
+    for (int bit = 0; bit < std::numeric_limits<std::make_unsigned_t<T>>::digits; ++bit) {
+      if ((static_cast<std::make_unsigned_t<T>>(b) >> bit & 1U) != 0) product = add(product, a);
+      a = add(a, a);
+    }
+    return product;
+  } else {
+    return a * b;
+  }
+}
+
 template <class T>
 bool is_less(T a, T b) {
   if constexpr (std::is_floating_point_v<T>) {
@@ -45,6 +60,12 @@ bool is_less(T a, T b) {
 template <class T>
 T combine(ReduceOp op, T a, T b) {
   if (op == ReduceOp::Sum || op == ReduceOp::Mean) return add(a, b);
+  if (op == ReduceOp::Product) return multiply(a, b);
+  if constexpr (std::is_integral_v<T>) {
+    if (op == ReduceOp::And) return static_cast<T>(a & b);
+    if (op == ReduceOp::Or) return static_cast<T>(a | b);
+    if (op == ReduceOp::Xor) return static_cast<T>(a ^ b);
+  }
   if constexpr (std::is_floating_point_v<T>) {
     if (std::isnan(a) || std::isnan(b)) return std::numeric_limits<T>::quiet_NaN();
   }
@@ -140,6 +161,19 @@ void reduce(const Reduction& reduction, void* target, std::span<const void* cons
       return reduce_plain<std::int32_t>(reduction, target, sources, count);
     case DataType::I64:
       return reduce_plain<std::int64_t>(reduction, target, sources, count);
+    case DataType::U8:
+      return reduce_plain<std::uint8_t>(reduction, target, sources, count);
+    case DataType::I8:
+      return reduce_plain<std::int8_t>(reduction, target, sources, count);
+    case DataType::Bool:
+      return reduce_with(
+          reduction, sources, count,
+          [](const void* source, std::size_t i) {
+            return static_cast<std::uint8_t>(static_cast<const std::uint8_t*>(source)[i] != 0);
+          },
+          [&](std::size_t i, std::uint8_t value) {
+            static_cast<std::uint8_t*>(target)[i] = value;
+          });
     case DataType::F16:
     case DataType::BF16:
       break;

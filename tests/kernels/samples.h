@@ -13,7 +13,8 @@
 namespace sluice::kernels {
 
 inline constexpr std::array kDataTypes = {DataType::F32,  DataType::F64, DataType::F16,
-                                          DataType::BF16, DataType::I32, DataType::I64};
+                                          DataType::BF16, DataType::I32, DataType::I64,
+                                          DataType::U8,   DataType::I8,  DataType::Bool};
 inline constexpr std::array kHalfTypes = {DataType::F16, DataType::BF16};
 
 // An array of `count` elements that begins `shift` elements (at most 16) past an aligned address.
@@ -57,6 +58,13 @@ inline void fill(Sample& sample, DataType type, std::uint64_t seed) {
     std::memcpy(static_cast<std::byte*>(sample.data()) + i * sizeof value, &value, sizeof value);
   };
   const std::size_t size = size_of(type);
+  if (size == 1) {
+    for (std::size_t i = 0; i < sample.bytes(); ++i) {
+      const std::uint64_t draw = random();
+      put(i, static_cast<std::uint8_t>(draw % 4 == 0 ? 0 : draw >> 8));
+    }
+    return;
+  }
   const int exponent_bits = size == 8 ? 11 : type == DataType::F16 ? 5 : 8;
   const int fraction_bits = static_cast<int>(size * 8) - 1 - exponent_bits;
   const std::uint64_t infinity = ((std::uint64_t{1} << exponent_bits) - 1) << fraction_bits;
