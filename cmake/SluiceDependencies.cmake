@@ -1,5 +1,5 @@
-# The libraries that Sluice needs. All are used header-only, except Highway and, where it is found, MPI.
-# So programs that use the installed library need only these two.
+# The libraries that Sluice needs. All are used header-only, except Highway, libcrypto and, where it is
+# found, MPI. So programs that use the installed library need only these three.
 
 function(sluice_missing what package)
   message(FATAL_ERROR "${what} was not found: install ${package} (tools/setup does).")
@@ -34,6 +34,12 @@ mark_as_advanced(SLUICE_TOMLPLUSPLUS_INCLUDE SLUICE_XXHASH_INCLUDE)
 find_package(hwy QUIET CONFIG)
 if(NOT TARGET hwy::hwy)
   sluice_missing(Highway libhwy-dev)
+endif()
+
+# Its HMAC proves the token of a job.
+find_package(OpenSSL QUIET COMPONENTS Crypto)
+if(NOT TARGET OpenSSL::Crypto)
+  sluice_missing("libcrypto (OpenSSL)" libssl-dev)
 endif()
 
 # sluice::mpi, where MPI is found. Sluice uses only its C interface. The C wrapper gives the options for

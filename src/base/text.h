@@ -44,14 +44,4 @@ SLUICE_API std::string quote(std::string_view text);
   throw Error{Status{Code::InvalidArgument, std::move(message)}};
 }
 
-// Compares secrets: the time does not depend on the position of the first difference.
-inline bool equal_in_constant_time(std::string_view token, std::string_view expected) {
-  unsigned difference = token.size() == expected.size() ? 0 : 1;
-  for (std::size_t i = 0; i < token.size(); ++i) {
-    const char other = expected.empty() ? '\0' : expected[i % expected.size()];
-    difference |= static_cast<unsigned char>(token[i] ^ other);
-  }
-  return difference == 0;
-}
-
 }  // namespace sluice::base

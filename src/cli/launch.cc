@@ -2,8 +2,12 @@
 // machine to start one job on several machines.
 #include "bootstrap/launch/launch.h"
 
+#include <algorithm>
+#include <cctype>
+#include <cerrno>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/format.h"
@@ -82,6 +86,54 @@ void read_hosts(const Options& options, bootstrap::LaunchOptions& launched) {
         bootstrap::given_token(bootstrap::Environment::of_process()).value().value_or("");
 }
 
+// A word of a shell's command line that means this text.
+std::string shell_word(const std::string& text) {
+  const auto is_plain = [](unsigned char c) {
+    return std::isalnum(c) != 0 ||
+           std::string_view{"-_./:,=+@%"}.find(static_cast<char>(c)) != std::string_view::npos;
+  };
+  if (!text.empty() && std::all_of(text.begin(), text.end(), is_plain)) return text;
+  std::string quoted = "'";
+  for (const char c : text) quoted += c == '\'' ? std::string{"'\\''"} : std::string{c};
+  return quoted + "'";
+}
+
+// The line that starts another host of the job, with the token.
+std::string line_for_host(int host, const Options& options, const std::string& token) {
+  std::vector<std::string> words{program_invocation_name,
+                                 "launch",
+                                 "-n",
+                                 options.ranks,
+                                 "--hosts",
+                                 options.hosts,
+                                 "--host",
+                                 std::to_string(host),
+                                 "--master",
+                                 options.master};
+  if (!options.deadline.empty()) words.insert(words.end(), {"--deadline", options.deadline});
+  if (options.max_restarts != "0")
+    words.insert(words.end(), {"--max-restarts", options.max_restarts});
+  if (options.no_prefix) words.emplace_back("--no-prefix");
+  if (options.no_bind) words.emplace_back("--no-bind");
+  words.emplace_back("--");
+  words.insert(words.end(), options.program.begin(), options.program.end());
+  std::string line = base::format("{}={}", bootstrap::variable::kToken.name, token);
+  for (const std::string& word : words) line += " " + shell_word(word);
+  return line;
+}
+
+// Host 0 of a job without a token makes one, and says how to start the other hosts with it.
+void make_token(const Options& options, bootstrap::LaunchOptions& launched) {
+  constexpr int kMostLines = 8;
+  launched.token = bootstrap::random_token().value();
+  const int shown = std::min(launched.hosts - 1, kMostLines);
+  for (int host = 1; host <= shown; ++host)
+    print_message(
+        base::format("on host {} run: {}", host, line_for_host(host, options, launched.token)));
+  if (shown < launched.hosts - 1)
+    print_message(base::format("and likewise with --host {} to {}", shown + 1, launched.hosts - 1));
+}
+
 int run(const Options& options) {
   bootstrap::LaunchOptions launched{
       .ranks = static_cast<int>(
@@ -98,10 +150,14 @@ int run(const Options& options) {
   }
   read_hosts(options, launched);
   if (launched.hosts > 1 && launched.host == 0 && launched.token.empty()) {
-    print_message(
-        base::format("warning: any process that can connect to {} can join this job: set "
-                     "SLUICE_TOKEN to the same secret on all hosts, or give each a --token-file",
-                     options.master));
+    if (bootstrap::is_open_to_others(launched)) {
+      make_token(options, launched);
+    } else {
+      print_message(
+          base::format("warning: any process that can connect to {} can join this job: set "
+                       "SLUICE_TOKEN to the same secret on all hosts, or give each a --token-file",
+                       options.master));
+    }
   }
   const auto outcome = bootstrap::launch(launched);
   if (!outcome.ok() && outcome.status().code() != Code::InvalidArgument) {
@@ -130,7 +186,7 @@ void add_launch(CommandLine& program, int& exit_status) {
                       "ADDR:PORT of host 0; the same text on every host");
   command->add_option("--token-file", options->token_file,
                       "A file whose first line is a secret that all hosts share\n"
-                      "(default: the environment variable SLUICE_TOKEN)");
+                      "(default: the environment variable SLUICE_TOKEN, else host 0 makes one)");
   command->add_option("--deadline", options->deadline,
                       "Stop all ranks after this time: 90, 30s, 5m, 2h");
   command->add_option("--max-restarts", options->max_restarts,
@@ -153,9 +209,10 @@ void add_launch(CommandLine& program, int& exit_status) {
       "Examples:\n"
       "  sluice launch -n 4 -- ./train --epochs 90\n"
       "  sluice launch -n 2 --deadline 10m --no-prefix -- bash -c 'echo rank $SLUICE_RANK'\n"
-      "On two machines, the first of which is 10.0.0.1:\n"
+      "On two machines, the first of which is 10.0.0.1, host 0 prints the line for host 1:\n"
       "  sluice launch -n 8 --hosts 2 --host 0 --master 10.0.0.1:29500 -- ./train\n"
-      "  sluice launch -n 8 --hosts 2 --host 1 --master 10.0.0.1:29500 -- ./train");
+      "  SLUICE_TOKEN=... sluice launch -n 8 --hosts 2 --host 1 --master 10.0.0.1:29500 -- "
+      "./train");
   command->callback([options, &exit_status] { exit_status = run(*options); });
 }
 

@@ -2,6 +2,7 @@
 
 #include "base/format.h"
 #include "base/text.h"
+#include "transport/token_proof.h"
 
 namespace sluice::transport {
 
@@ -16,13 +17,15 @@ Status check_join(Rank rank, int ranks, int most_ranks, std::string_view token) 
             base::format("the job's token has {} characters; at most {} are allowed", token.size(),
                          kLongestToken)};
   }
+  if (!prove(token, Side::Client, {.handshake = "", .hello = {}, .challenge = Nonce{}})) {
+    return {Code::InvalidArgument,
+            "libcrypto does not offer HMAC-SHA-256, which proves the job's token: check the "
+            "configuration of OpenSSL"};
+  }
   return {};
 }
 
-std::string reason_to_refuse(const JoinClaim& claim, std::string_view token, int ranks) {
-  if (!base::equal_in_constant_time(claim.token, token)) {
-    return "its token is not that of this job";
-  }
+std::string reason_to_refuse(const JoinClaim& claim, int ranks) {
   if (claim.ranks != ranks) return base::format("it counts {} ranks, not {}", claim.ranks, ranks);
   if (claim.rank < 0 || claim.rank >= ranks) {
     return base::format("rank {} is not one of {} ranks", claim.rank, ranks);

@@ -1,9 +1,9 @@
 // handshake.h - the common part of the handshakes with which ranks join a job.
 //
 // Ranks join over Unix sockets (memory/mesh.h), over TCP (tcp/tcp.h) and at the rendezvous server
-// (bootstrap/rendezvous). In each case a process accepts connections and reads a hello, which has
-// the job's token, from each of them. Until the hello is checked, a connection is pending: it costs
-// a descriptor, but cannot delay the ranks.
+// (bootstrap/rendezvous). In each case a process accepts connections, reads a hello from each of
+// them, and lets both sides prove that they know the job's token (token_proof.h). Until then a
+// connection is pending: it costs a descriptor, but cannot delay the ranks.
 #pragma once
 
 #include <poll.h>
@@ -28,18 +28,19 @@ namespace sluice::transport {
 
 inline constexpr std::size_t kLongestToken = 255;
 
-// Fails when a process cannot join as this rank, or when its token is too long for a hello.
+// Fails when a process cannot join as this rank, when its token is too long, or when libcrypto
+// cannot prove it.
 Status check_join(Rank rank, int ranks, int most_ranks, std::string_view token);
 
 // The part of a hello that every handshake checks.
 struct JoinClaim {
-  std::string_view token;
   std::int64_t rank = 0;
   std::int64_t ranks = 0;
 };
 
-// "" when the claim fits the job, else the reason for a refusal. Compares tokens in constant time.
-std::string reason_to_refuse(const JoinClaim& claim, std::string_view token, int ranks);
+// "" when the claim fits the job, else the reason for a refusal.
+std::string reason_to_refuse(const JoinClaim& claim, int ranks);
+inline constexpr std::string_view kWrongToken = "its token is not that of this job";
 
 // "rank 3", "ranks 5, 6, 7", "ranks 1, 5-12". REQUIRES: `ranks` is sorted and not empty.
 std::string show_ranks(const std::vector<Rank>& ranks);

@@ -51,32 +51,78 @@ const std::string kPrintPlacement =
     "$SLUICE_PORT $SLUICE_JOB ${SLUICE_TOKEN-none}'";
 
 TEST(Launch, NumbersRanksAcrossAllHosts) {
-  const std::string command =
-      "unset SLUICE_TOKEN SLUICE_TOKEN_FILE; SLUICE launch -n 2 --hosts 3 --master ";
+  const std::string command = "SLUICE_TOKEN=ours SLUICE launch -n 2 --hosts 3 --master ";
   const cli::Outcome outcome =
       cli::shell(command + "10.0.0.1:29500 --host 1 -- " + kPrintPlacement);
   EXPECT_EQ(outcome.status, 0) << outcome.err;
   EXPECT_EQ(lines(outcome.out),
-            (std::multiset<std::string>{"[2] 2/6 0/2 10.0.0.1 29500 launch-10.0.0.1:29500 none",
-                                        "[3] 3/6 1/2 10.0.0.1 29500 launch-10.0.0.1:29500 none"}));
+            (std::multiset<std::string>{"[2] 2/6 0/2 10.0.0.1 29500 launch-10.0.0.1:29500 ours",
+                                        "[3] 3/6 1/2 10.0.0.1 29500 launch-10.0.0.1:29500 ours"}));
   EXPECT_EQ(outcome.err, "");
   const cli::Outcome v6 = cli::shell(command + "[::1]:29500 --host 2 -- " + kPrintPlacement);
   EXPECT_EQ(lines(v6.out),
-            (std::multiset<std::string>{"[4] 4/6 0/2 ::1 29500 launch-[::1]:29500 none",
-                                        "[5] 5/6 1/2 ::1 29500 launch-[::1]:29500 none"}));
+            (std::multiset<std::string>{"[4] 4/6 0/2 ::1 29500 launch-[::1]:29500 ours",
+                                        "[5] 5/6 1/2 ::1 29500 launch-[::1]:29500 ours"}));
 }
 
-TEST(Launch, OnSeveralHostsAMissingTokenIsAWarning) {
+const std::string kNoToken = "unset SLUICE_TOKEN SLUICE_TOKEN_FILE; ";
+
+TEST(Launch, HostZeroMakesATokenAndPrintsTheLinesForTheOtherHosts) {
+  const cli::Outcome outcome = cli::shell(
+      kNoToken +
+      "cd $(mktemp -d); SLUICE launch -n 1 --no-prefix --hosts 3 --host 0 --master 10.0.0.1:29500 "
+      "--deadline 1m -- sh -c 'echo \"$SLUICE_RANK $SLUICE_TOKEN\"' 2>said; cat said >&2; "
+      "sed -n 's/^sluice launch: on host [0-9]* run: //p' said | sh");
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  std::istringstream out{outcome.out};
+  std::string rank;
+  std::string token;
+  ASSERT_TRUE(out >> rank >> token) << outcome.out;
+  EXPECT_EQ(rank, "0");
+  EXPECT_EQ(token.size(), 32U);
+  EXPECT_EQ(outcome.out, "0 " + token + "\n1 " + token + "\n2 " + token + "\n");
+  EXPECT_TRUE(base::has(outcome.err, "sluice launch: on host 2 run: SLUICE_TOKEN=" + token));
+  EXPECT_TRUE(base::has(outcome.err,
+                        " launch -n 1 --hosts 3 --host 2 --master 10.0.0.1:29500 --deadline 1m "
+                        "--no-prefix -- sh -c 'echo \"$SLUICE_RANK $SLUICE_TOKEN\"'\n"))
+      << outcome.err;
+  const cli::Outcome again =
+      cli::shell(kNoToken +
+                 "SLUICE launch -n 1 --no-prefix --hosts 2 --host 0 --master a:1 -- printenv "
+                 "SLUICE_TOKEN");
+  EXPECT_NE(again.out, token + "\n");
+}
+
+TEST(Launch, OtherHostsNeedAToken) {
+  for (const char* master : {"10.0.0.1:29500", "a:29500", "[fd00::1]:29500"}) {
+    const cli::Outcome outcome = cli::shell(
+        kNoToken + "SLUICE launch -n 1 --hosts 2 --host 1 --master " + master + " -- true");
+    EXPECT_EQ(outcome.status, 2);
+    EXPECT_TRUE(base::has(
+        outcome.err, "host 1 has no token: run the line that `sluice launch` prints on host 0"))
+        << outcome.err;
+  }
+}
+
+TEST(Launch, OnLoopbackAMissingTokenIsAWarning) {
+  for (const char* master : {"127.0.0.1:29500", "[::1]:29500", "localhost:29500"}) {
+    const auto host = [&](int number) {
+      return cli::shell(kNoToken + "SLUICE launch -n 1 --no-prefix --hosts 2 --host " +
+                        std::to_string(number) + " --master " + master +
+                        " -- sh -c 'echo ${SLUICE_TOKEN-none}'");
+    };
+    const cli::Outcome first = host(0);
+    EXPECT_EQ(first.out, "none\n");
+    EXPECT_TRUE(base::has(first.err, "warning: any process that can connect to ")) << first.err;
+    const cli::Outcome other = host(1);
+    EXPECT_EQ(other.out, "none\n");
+    EXPECT_EQ(other.err, "");
+  }
+}
+
+TEST(Launch, TheTokenIsGivenOrReadFromAFile) {
   const std::string command =
       "launch -n 1 --no-prefix --hosts 2 --host 0 --master a:29500 -- printenv SLUICE_TOKEN";
-  const cli::Outcome none =
-      cli::shell("unset SLUICE_TOKEN SLUICE_TOKEN_FILE; SLUICE " + command + "; true");
-  EXPECT_EQ(none.out, "");
-  EXPECT_TRUE(base::has(
-      none.err,
-      "sluice launch: warning: any process that can connect to a:29500 can join this job: "
-      "set SLUICE_TOKEN to the same secret on all hosts, or give each a --token-file\n"))
-      << none.err;
   const cli::Outcome given = cli::shell("SLUICE_TOKEN=mine SLUICE " + command);
   EXPECT_EQ(given.out, "mine\n");
   EXPECT_EQ(given.err, "");

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 
+#include <functional>
 #include <future>
 #include <mutex>
 #include <random>
@@ -11,6 +12,7 @@
 
 #include "bootstrap/rendezvous/rendezvous_message.h"
 #include "tests/base/has.h"
+#include "transport/handshake.h"
 #include "transport/tcp/tcp_socket.h"
 
 namespace sluice::bootstrap {
@@ -96,8 +98,32 @@ Hello hello_of(Rank rank, int ranks) {
           .ranks = ranks,
           .local_ranks = 0,
           .milliseconds_left = 5000,
-          .token = "secret",
+          .nonce = transport::new_nonce(),
           .self = {.host = "b", .node = "n", .address = "127.0.0.1", .port = 9, .process = 1}};
+}
+
+void send_message(MessageStream& stream, std::string message) {
+  EXPECT_TRUE(stream.send(std::make_shared<const std::string>(std::move(message))));
+}
+
+// Makes the proof of a client, of its hello's body and the server's challenge.
+using MakeProof = std::function<transport::TokenProof(std::string_view, const transport::Nonce&)>;
+
+transport::TokenProof right_proof(std::string_view hello, const transport::Nonce& challenge) {
+  return transport::prove("secret", transport::Side::Client, transcript_of(hello, challenge))
+      .value();
+}
+
+// Sends a hello, answers the challenge, and returns the server's verdict.
+RendezvousMessage verdict_on(MessageStream& stream, const Hello& hello,
+                             const MakeProof& make_proof = right_proof) {
+  const std::string message = hello_message(hello);
+  send_message(stream, message);
+  const RendezvousMessage answer = next_message(stream);
+  if (answer.kind != RendezvousMessageKind::Challenge) return answer;
+  const transport::Nonce challenge = read_challenge(answer.body).value();
+  send_message(stream, proof_message(make_proof(body_of(message), challenge)));
+  return next_message(stream);
 }
 
 void expect_all_joined(Ranks& ranks, int count) {
@@ -190,8 +216,7 @@ TEST(Rendezvous, ARefusalGivesTheReason) {
   ranks.start(0);
   const auto refusal = [&](const Hello& hello) {
     MessageStream stream{connect_to(ranks.port())};
-    EXPECT_TRUE(stream.send(std::make_shared<const std::string>(hello_message(hello))));
-    const RendezvousMessage message = next_message(stream);
+    const RendezvousMessage message = verdict_on(stream, hello);
     return message.kind == RendezvousMessageKind::Refusal ? read_refusal(message.body)
                                                           : "not refused";
   };
@@ -210,6 +235,66 @@ TEST(Rendezvous, ARefusalGivesTheReason) {
   ranks.start(1);
   ranks.start(2);
   expect_all_joined(ranks, 3);
+}
+
+TEST(Rendezvous, OnlyAProofOfTheTokenIsWelcome) {
+  Ranks ranks{3};
+  ranks.start(0);
+  const auto verdict = [&](const MakeProof& make_proof) {
+    MessageStream stream{connect_to(ranks.port())};
+    const RendezvousMessage message = verdict_on(stream, hello_of(7, 3), make_proof);
+    return message.kind == RendezvousMessageKind::Refusal ? read_refusal(message.body) : "welcome";
+  };
+  const auto prove = [](std::string_view token, transport::Side side, std::string_view hello,
+                        const transport::Nonce& challenge) {
+    return transport::prove(token, side, transcript_of(hello, challenge)).value();
+  };
+  using transport::Nonce;
+  using transport::Side;
+  EXPECT_EQ(verdict([&](auto hello, const Nonce& challenge) {
+              return prove("guessed", Side::Client, hello, challenge);
+            }),
+            transport::kWrongToken);
+  EXPECT_EQ(verdict([&](auto hello, const Nonce&) {  // recorded from another handshake
+              return prove("secret", Side::Client, hello, Nonce{});
+            }),
+            transport::kWrongToken);
+  EXPECT_EQ(verdict([&](auto hello, const Nonce& challenge) {  // made by a server
+              return prove("secret", Side::Server, hello, challenge);
+            }),
+            transport::kWrongToken);
+  EXPECT_EQ(verdict([&](auto, const Nonce& challenge) {  // of another rank's hello
+              const std::string other = hello_message(hello_of(1, 3));
+              return prove("secret", Side::Client, body_of(other), challenge);
+            }),
+            transport::kWrongToken);
+  EXPECT_EQ(verdict(right_proof), "rank 7 is not one of 3 ranks") << "a stranger does not learn it";
+  ranks.start(1);
+  ranks.start(2);
+  expect_all_joined(ranks, 3);
+}
+
+// The server does not know the token, and sends the client's own proof back.
+TEST(Rendezvous, AClientLeavesAServerThatDoesNotKnowTheToken) {
+  const base::Fd listener =
+      transport::listen_at(*transport::SocketAddress::numeric("127.0.0.1", 0));
+  const std::uint16_t port = transport::SocketAddress::of_socket(listener.number()).port();
+  auto client = std::async(std::launch::async,
+                           [=] { return rendezvous(options_of(1, 2, port, milliseconds{2000})); });
+  base::Fd accepted;
+  while (!accepted.open()) accepted.reset(accept(listener.number(), nullptr, nullptr));
+  MessageStream stream{std::move(accepted)};
+  const RendezvousMessage hello = next_message(stream);
+  ASSERT_EQ(hello.kind, RendezvousMessageKind::Hello);
+  EXPECT_EQ(hello.body.find("secret"), std::string::npos);
+  const transport::Nonce challenge = transport::new_nonce();
+  send_message(stream, challenge_message(challenge));
+  const RendezvousMessage proof = next_message(stream);
+  ASSERT_EQ(proof.kind, RendezvousMessageKind::Proof);
+  const transport::TokenProof theirs = read_proof(proof.body).value();
+  EXPECT_EQ(theirs, right_proof(hello.body, challenge));
+  send_message(stream, welcome_message(theirs));
+  EXPECT_TRUE(base::has(client.get().status().message(), "does not know the token of this job"));
 }
 
 TEST(Rendezvous, ADuplicateRankIsRefused) {
@@ -277,6 +362,10 @@ TEST(Rendezvous, ASlowClientCanJoin) {
     std::this_thread::sleep_for(std::chrono::microseconds{500});
   }
   MessageStream stream{std::move(socket)};
+  const RendezvousMessage challenge = next_message(stream);
+  ASSERT_EQ(challenge.kind, RendezvousMessageKind::Challenge);
+  send_message(stream,
+               proof_message(right_proof(body_of(hello), read_challenge(challenge.body).value())));
   EXPECT_EQ(next_message(stream).kind, RendezvousMessageKind::Welcome);
   const RendezvousMessage table = next_message(stream);
   ASSERT_EQ(table.kind, RendezvousMessageKind::Table);
@@ -314,11 +403,9 @@ TEST(Rendezvous, EveryErrorNamesARankThatLeft) {
   Ranks ranks{4};
   ranks.start(0);
   MessageStream leaver{connect_to(ranks.port())};
-  ASSERT_TRUE(leaver.send(std::make_shared<const std::string>(hello_message(hello_of(3, 4)))));
-  ASSERT_EQ(next_message(leaver).kind, RendezvousMessageKind::Welcome);
+  ASSERT_EQ(verdict_on(leaver, hello_of(3, 4)).kind, RendezvousMessageKind::Welcome);
   MessageStream other{connect_to(ranks.port())};
-  ASSERT_TRUE(other.send(std::make_shared<const std::string>(hello_message(hello_of(1, 4)))));
-  ASSERT_EQ(next_message(other).kind, RendezvousMessageKind::Welcome);
+  ASSERT_EQ(verdict_on(other, hello_of(1, 4)).kind, RendezvousMessageKind::Welcome);
   leaver = MessageStream{base::Fd{}};
   const auto results = ranks.finish();
   EXPECT_EQ(results[0].status().code(), Code::PeerLost);
@@ -331,8 +418,9 @@ TEST(Rendezvous, EveryErrorNamesARankThatLeft) {
   EXPECT_EQ(read_failure(message.body).message(), results[0].status().message());
 }
 
-// The result of rank 1 when its server answers with these bytes and closes the connection.
-Result<RendezvousResult> rendezvous_answered_with(const std::string& bytes) {
+// The result of rank 1 when its server answers with these bytes and closes the connection; with
+// `proves`, after a challenge and the server's proof.
+Result<RendezvousResult> rendezvous_answered_with(const std::string& bytes, bool proves = false) {
   const base::Fd listener =
       transport::listen_at(*transport::SocketAddress::numeric("127.0.0.1", 0));
   const std::uint16_t port = transport::SocketAddress::of_socket(listener.number()).port();
@@ -341,8 +429,17 @@ Result<RendezvousResult> rendezvous_answered_with(const std::string& bytes) {
   base::Fd accepted;
   while (!accepted.open()) accepted.reset(accept(listener.number(), nullptr, nullptr));
   MessageStream stream{std::move(accepted)};
-  EXPECT_EQ(next_message(stream).kind, RendezvousMessageKind::Hello);
-  EXPECT_TRUE(stream.send(std::make_shared<const std::string>(bytes)));
+  const RendezvousMessage hello = next_message(stream);
+  EXPECT_EQ(hello.kind, RendezvousMessageKind::Hello);
+  if (proves) {
+    const transport::Nonce challenge = transport::new_nonce();
+    send_message(stream, challenge_message(challenge));
+    EXPECT_EQ(next_message(stream).kind, RendezvousMessageKind::Proof);
+    send_message(stream, welcome_message(transport::prove("secret", transport::Side::Server,
+                                                          transcript_of(hello.body, challenge))
+                                             .value()));
+  }
+  send_message(stream, bytes);
   stream = MessageStream{base::Fd{}};
   return client.get();
 }
@@ -351,9 +448,19 @@ TEST(Rendezvous, AnInvalidAnswerIsAnError) {
   EXPECT_TRUE(
       base::has(rendezvous_answered_with("HTTP/1.0 400 Bad Request\r\n\r\n").status().message(),
                 "is not rank 0 of a Sluice job"));
-  EXPECT_TRUE(base::has(rendezvous_answered_with(table_message({})).status().message(),
-                        "sent an invalid message"));
-  EXPECT_TRUE(base::has(rendezvous_answered_with(welcome_message()).status().message(),
+  for (const bool proves : {false, true})
+    EXPECT_TRUE(base::has(rendezvous_answered_with(table_message({}), proves).status().message(),
+                          "sent an invalid message"));
+  // Without a proof nothing but a refusal counts.
+  const std::string table = table_message({hello_of(0, 2).self, hello_of(1, 2).self});
+  const std::string failed = failure_message({Code::PeerLost, "rank 7 left"});
+  for (const std::string& message : {table, failed, welcome_message({}), proof_message({})})
+    EXPECT_TRUE(
+        base::has(rendezvous_answered_with(message).status().message(), "sent an invalid message"));
+  EXPECT_TRUE(rendezvous_answered_with(table, true).ok());
+  EXPECT_TRUE(base::has(rendezvous_answered_with(failed, true).status().message(),
+                        "not all ranks joined: rank 7 left"));
+  EXPECT_TRUE(base::has(rendezvous_answered_with("", true).status().message(),
                         "was lost before all 2 ranks had joined"));
   EXPECT_TRUE(base::has(rendezvous_answered_with(refusal_message("a\nb\x1b[1m")).status().message(),
                         "refused this process: a?b?[1m"));

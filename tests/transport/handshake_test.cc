@@ -19,11 +19,10 @@ TEST(Handshake, ShowsManyRanksAsRanges) {
 }
 
 TEST(Handshake, RefusesAClaimThatDoesNotFitTheJob) {
-  EXPECT_EQ(reason_to_refuse({"secret", 1, 3}, "secret", 3), "");
-  EXPECT_EQ(reason_to_refuse({"secrets", 1, 3}, "secret", 3), "its token is not that of this job");
-  EXPECT_EQ(reason_to_refuse({"secret", 1, 4}, "secret", 3), "it counts 4 ranks, not 3");
-  EXPECT_EQ(reason_to_refuse({"secret", 3, 3}, "secret", 3), "rank 3 is not one of 3 ranks");
-  EXPECT_EQ(reason_to_refuse({"secret", -1, 3}, "secret", 3), "rank -1 is not one of 3 ranks");
+  EXPECT_EQ(reason_to_refuse({1, 3}, 3), "");
+  EXPECT_EQ(reason_to_refuse({1, 4}, 3), "it counts 4 ranks, not 3");
+  EXPECT_EQ(reason_to_refuse({3, 3}, 3), "rank 3 is not one of 3 ranks");
+  EXPECT_EQ(reason_to_refuse({-1, 3}, 3), "rank -1 is not one of 3 ranks");
 }
 
 struct Connection {

@@ -14,6 +14,7 @@
 #include "tests/transport/processes.h"
 #include "transport/group.h"
 #include "transport/memory/memory.h"
+#include "transport/memory/mesh.h"
 
 namespace sluice::transport {
 namespace {
@@ -279,19 +280,97 @@ TEST(ShmJoin, WaitsForALateRank) {
   EXPECT_EQ(results, (std::vector<std::string>{"", "", ""}));
 }
 
-TEST(ShmJoin, AWrongTokenIsRefused) {
+TEST(ShmJoin, AWrongTokenFindsNoRank) {
   const auto results = run_ranks(3, [job = unique_job()](Rank me) {
     ShmOptions join = as(me, 3, job, 1s);
     if (me == 2) join.token = "guess";
     return join_shm(join).status().message();
   });
-  EXPECT_TRUE(base::has(results[2], "refused this process: its token is not that of this job"))
+  EXPECT_TRUE(base::has(results[2],
+                        "1 of 3 ranks joined, waiting for ranks 0, 1; ranks find each other only "
+                        "with the same SLUICE_JOB and SLUICE_TOKEN"))
       << results[2];
-  for (const Rank rank : {0, 1}) {
+  for (const Rank rank : {0, 1})
     EXPECT_TRUE(base::has(results[rank], "2 of 3 ranks joined, waiting for rank 2"))
         << results[rank];
-    EXPECT_TRUE(base::has(results[rank], "was refused: its token")) << results[rank];
+}
+
+base::Fd socket_at(const std::string& name, int (*use)(int, const sockaddr*, socklen_t)) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::copy(name.begin(), name.end(), address.sun_path + 1);
+  const auto bytes = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  base::Fd fd{socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)};
+  if (use(fd.number(), reinterpret_cast<const sockaddr*>(&address), bytes) != 0) fd.reset();
+  return fd;
+}
+
+// Every user may bind abstract names. The names must be unknown to those without the token.
+TEST(ShmJoin, NamesCannotBeTakenWithoutTheToken) {
+  const std::string job = unique_job();
+  std::vector<base::Fd> taken;
+  for (const char* token : {"", "guess"}) {
+    ShmOptions guessed = as(0, 2, job);
+    guessed.token = token;
+    for (const Rank rank : {0, 1}) taken.push_back(socket_at(mesh_name(guessed, rank), bind));
   }
+  for (const Rank rank : {0, 1})
+    taken.push_back(socket_at(base::format("sluice/{}/{}/{}", getuid(), job, rank), bind));
+  for (const base::Fd& each : taken) ASSERT_TRUE(each.open());
+  EXPECT_EQ(run_ranks(2, [&](Rank me) { return join_shm(as(me, 2, job, 2s)).status().message(); }),
+            (std::vector<std::string>{"", ""}));
+}
+
+// The answer of rank 0 to a process that knows its name and sends a hello and this proof.
+std::string answer_to_proof(
+    const std::function<TokenProof(const Packet& hello, const Nonce&)>& proof) {
+  const std::string job = unique_job();
+  const auto results = run_ranks(2, [&](int i) -> std::string {
+    if (i == 0) return join_shm(as(0, 2, job, 1s)).status().message();
+    base::Fd client;
+    while (!client.open()) client = socket_at(mesh_name(as(0, 2, job), 0), connect);
+    const Packet hello{
+        .kind = PacketKind::Hello, .rank = 1, .to = 0, .ranks = 2, .nonce = new_nonce()};
+    if (!send_packet(client.number(), hello)) return "no hello";
+    const auto next = [&] {
+      ReceivedPacket received;
+      while (received.state == ReceivedPacket::State::Nothing)
+        received = receive_packet(client.number());
+      return received;
+    };
+    const ReceivedPacket challenge = next();
+    if (challenge.packet.kind != PacketKind::Challenge) return "no challenge";
+    const base::Fd file{memfd_create("test", MFD_CLOEXEC)};
+    const SharedDescriptors descriptors{file.number(), file.number()};
+    const Packet answer{.kind = PacketKind::Proof,
+                        .rank = 1,
+                        .ranks = 2,
+                        .proof = proof(hello, challenge.packet.nonce)};
+    if (!send_packet(client.number(), answer, &descriptors)) return "no proof";
+    const ReceivedPacket verdict = next();
+    return verdict.packet.kind == PacketKind::Welcome ? "welcome"
+                                                      : std::string{verdict.packet.text()};
+  });
+  return results[1];
+}
+
+Transcript transcript(const Packet& hello, const Nonce& challenge) {
+  return {"mesh", std::as_bytes(std::span{&hello, 1}), challenge};
+}
+
+TEST(ShmJoin, OnlyAProofOfTheTokenIsWelcome) {
+  const auto by = [](std::string_view token, Side side) {
+    return [=](const Packet& hello, const Nonce& challenge) {
+      return prove(token, side, transcript(hello, challenge)).value();
+    };
+  };
+  EXPECT_EQ(answer_to_proof(by("secret", Side::Client)), "welcome");
+  EXPECT_EQ(answer_to_proof(by("guess", Side::Client)), kWrongToken);
+  EXPECT_EQ(answer_to_proof(by("secret", Side::Server)), kWrongToken);
+  EXPECT_EQ(answer_to_proof([](const Packet& hello, const Nonce&) {
+              return prove("secret", Side::Client, transcript(hello, Nonce{})).value();
+            }),
+            kWrongToken);
 }
 
 TEST(ShmJoin, ADifferentNumberOfRanksIsRefused) {
@@ -332,17 +411,12 @@ TEST(ShmJoin, ConnectionsWithGarbageOrWithoutAHelloDelayNoRank) {
       std::this_thread::sleep_for(500ms * i);
       return join_shm(as(i, 2, job)).status().message();
     }
-    sockaddr_un name{};
-    name.sun_family = AF_UNIX;
-    const std::string text = base::format("sluice/{}/{}/0", getuid(), job);
-    std::copy(text.begin(), text.end(), name.sun_path + 1);
     std::this_thread::sleep_for(200ms);
+    std::vector<base::Fd> clients;
     for (int connection = 0; connection < 40; ++connection) {
-      const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0);
-      const auto bytes = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + text.size());
-      if (connect(fd, reinterpret_cast<const sockaddr*>(&name), bytes) != 0)
-        return "rank 0 does not listen";
-      if (i == 2) (void)!write(fd, "nonsense", 8);
+      clients.push_back(socket_at(mesh_name(as(0, 2, job), 0), connect));
+      if (!clients.back().open()) return "rank 0 does not listen";
+      if (i == 2) (void)!write(clients.back().number(), "nonsense", 8);
     }
     std::this_thread::sleep_for(500ms);
     return "";

@@ -29,7 +29,8 @@ struct NetworkSetup {
   std::vector<TcpOptions> options;
 
   // `nodes` has the node of each rank. Ranks on one node have no connection.
-  explicit NetworkSetup(const std::vector<int>& nodes, const std::string& token = "secret") {
+  explicit NetworkSetup(const std::vector<int>& nodes, const std::string& token = "secret",
+                        std::chrono::milliseconds patience = 20s) {
     std::vector<TcpAddress> addresses;
     std::vector<base::Fd> listeners;
     for (std::size_t rank = 0; rank < nodes.size(); ++rank) {
@@ -44,7 +45,7 @@ struct NetworkSetup {
                      .listener = std::move(listeners[rank]),
                      .token = token,
                      .wake_descriptor = wake_descriptors.back().number(),
-                     .deadline = Clock::now() + 20s};
+                     .deadline = Clock::now() + patience};
       for (std::size_t peer = 0; peer < nodes.size(); ++peer) {
         if (nodes[peer] == nodes[rank]) own.addresses[peer].port = 0;
       }
@@ -192,6 +193,113 @@ TEST(TcpSilence, APeerThatComputesWhileItsWindowIsFullIsNotLost) {
     return network->sent(1) == 1 || testing::Test::HasFailure();
   }));
   EXPECT_GT(Clock::now() - begin, kComputes / 2) << "the window was never full";
+}
+
+// The last message of a handshake in which the client answers the challenge with this proof; empty
+// when the connection is closed instead.
+std::vector<std::byte> answers_to(const base::Fd& client, const TcpHello& hello,
+                                  const std::function<TokenProof(const Nonce&)>& proof_for) {
+  const timeval wait{2, 0};
+  setsockopt(client.number(), SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof wait);
+  EXPECT_EQ(send(client.number(), &hello, sizeof hello, MSG_NOSIGNAL),
+            static_cast<ssize_t>(sizeof hello));
+  TcpChallenge challenge;
+  EXPECT_EQ(recv(client.number(), &challenge, sizeof challenge, MSG_WAITALL),
+            static_cast<ssize_t>(sizeof challenge));
+  const TokenProof proof = proof_for(challenge.nonce);
+  EXPECT_EQ(send(client.number(), &proof, sizeof proof, MSG_NOSIGNAL),
+            static_cast<ssize_t>(sizeof proof));
+  std::vector<std::byte> answer(sizeof(TokenProof));
+  const ssize_t got = recv(client.number(), answer.data(), answer.size(), MSG_WAITALL);
+  answer.resize(static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
+  return answer;
+}
+
+// A stranger connects to rank 0 as rank 1 and makes a proof from the server's nonce.
+class TcpStranger : public testing::Test {
+ protected:
+  void SetUp() override {
+    const auto to = *SocketAddress::numeric("127.0.0.1", setup_.options[1].addresses[0].port);
+    client_.reset(socket(to.family(), SOCK_STREAM | SOCK_CLOEXEC, 0));
+    ASSERT_EQ(connect(client_.number(), to.address(), to.bytes()), 0);
+    rank_0_ = std::jthread{[this] { (void)make_tcp_network(std::move(setup_.options[0])); }};
+  }
+  // Whether rank 0 admits the stranger.
+  bool is_admitted(const std::function<TokenProof(const Nonce&)>& proof_for) {
+    return !answers_to(client_, hello_, proof_for).empty();
+  }
+
+  NetworkSetup setup_{{0, 1}, "secret", 1s};
+  TcpHello hello_{.from = 1, .to = 0, .ranks = 2, .nonce = new_nonce()};
+  base::Fd client_;
+  std::jthread rank_0_;
+};
+
+TEST_F(TcpStranger, WithTheTokenIsAdmittedAndRankZeroProvesItToo) {
+  Nonce challenge{};
+  const auto answer = answers_to(client_, hello_, [&](const Nonce& nonce) {
+    challenge = nonce;
+    return prove("secret", Side::Client, transcript_of(hello_, nonce)).value();
+  });
+  ASSERT_EQ(answer.size(), sizeof(TokenProof));
+  TokenProof proof{};
+  std::copy(answer.begin(), answer.end(), proof.begin());
+  EXPECT_TRUE(is_proven("secret", Side::Server, transcript_of(hello_, challenge), proof));
+}
+
+TEST_F(TcpStranger, WithoutTheTokenIsClosed) {
+  EXPECT_FALSE(is_admitted([&](const Nonce& nonce) {
+    return prove("guessed", Side::Client, transcript_of(hello_, nonce)).value();
+  }));
+}
+
+TEST_F(TcpStranger, AProofForAnotherRankOrChallengeIsClosed) {
+  EXPECT_FALSE(is_admitted([&](const Nonce& nonce) {
+    TcpHello of_rank_2 = hello_;
+    of_rank_2.from = 2;
+    return prove("secret", Side::Client, transcript_of(of_rank_2, nonce)).value();
+  }));
+}
+
+TEST_F(TcpStranger, ARecordedProofIsClosed) {
+  EXPECT_FALSE(is_admitted([&](const Nonce&) {
+    return prove("secret", Side::Client, transcript_of(hello_, Nonce{})).value();
+  }));
+}
+
+TEST_F(TcpStranger, TheServersOwnProofIsClosed) {
+  EXPECT_FALSE(is_admitted([&](const Nonce& nonce) {
+    return prove("secret", Side::Server, transcript_of(hello_, nonce)).value();
+  }));
+}
+
+// A process that took rank 0's port answers rank 1.
+TEST(TcpJoin, ARankAcceptsNoServerWithoutTheToken) {
+  NetworkSetup setup{{0, 1}, "secret", 1s};
+  base::Fd listener = std::move(setup.options[0].listener);
+  std::jthread rank_1{[&] {
+    auto network = make_tcp_network(std::move(setup.options[1]));
+    EXPECT_FALSE(network.ok());
+  }};
+  base::Fd client;
+  while (!client.open()) client.reset(accept4(listener.number(), nullptr, nullptr, SOCK_CLOEXEC));
+  const timeval wait{2, 0};
+  setsockopt(client.number(), SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof wait);
+  TcpHello hello;
+  ASSERT_EQ(recv(client.number(), &hello, sizeof hello, MSG_WAITALL),
+            static_cast<ssize_t>(sizeof hello));
+  const std::string_view sent{reinterpret_cast<const char*>(&hello), sizeof hello};  // NOLINT
+  EXPECT_EQ(sent.find("secret"), std::string_view::npos);
+  const TcpChallenge challenge{.nonce = new_nonce()};
+  ASSERT_GT(send(client.number(), &challenge, sizeof challenge, MSG_NOSIGNAL), 0);
+  TokenProof proof{};
+  ASSERT_EQ(recv(client.number(), &proof, sizeof proof, MSG_WAITALL),
+            static_cast<ssize_t>(sizeof proof));
+  EXPECT_TRUE(is_proven("secret", Side::Client, transcript_of(hello, challenge.nonce), proof));
+  ASSERT_GT(send(client.number(), &proof, sizeof proof, MSG_NOSIGNAL),
+            0);  // sent back to its maker
+  char byte = 0;
+  EXPECT_LE(recv(client.number(), &byte, 1, 0), 0) << "it closes the connection";
 }
 
 TEST(TcpSleep, AWaiterWakesForMessagesStatusUpdatesAndDoorbells) {

@@ -194,14 +194,14 @@ class Launch {
                      {variable::kStarted.name, std::to_string(attempt_.started_ns)}};
     if (!environment.has(variable::kLog)) shared.emplace_back(variable::kLog.name, "stderr");
     const auto random_job = random_hex(8);
-    const auto random_token = random_hex(16);
-    if (!random_job.ok() || !random_token.ok())
-      return random_job.ok() ? random_token.status() : random_job.status();
+    const auto token = random_token();
+    if (!random_job.ok() || !token.ok())
+      return random_job.ok() ? token.status() : random_job.status();
 
     if (!options_.token.empty()) {
       shared.emplace_back(variable::kToken.name, options_.token);
     } else if (options_.hosts == 1) {
-      shared.emplace_back(variable::kToken.name, random_token.value());
+      shared.emplace_back(variable::kToken.name, token.value());
     }
     if (options_.master.empty()) {
       shared.emplace_back(variable::kJob.name, random_job.value());
@@ -345,10 +345,24 @@ Status check_hosts(const LaunchOptions& options) {
   if (options.hosts > 1 && (options.master.empty() || options.port == 0))
     return {Code::InvalidArgument,
             "several hosts need a master: give the address and a port of host 0"};
+  if (options.host > 0 && options.token.empty() && is_open_to_others(options))
+    return {
+        Code::InvalidArgument,
+        base::format("host {} has no token: run the line that `sluice launch` prints on host 0, "
+                     "or give all hosts the same secret as SLUICE_TOKEN or --token-file",
+                     options.host)};
   return {};
 }
 
 }  // namespace
+
+bool is_open_to_others(const LaunchOptions& options) {
+  if (options.hosts == 1 || options.master == "localhost") return false;
+  const auto address = transport::SocketAddress::numeric(options.master, options.port);
+  return !address || !address->loopback();
+}
+
+Result<std::string> random_token() { return random_hex(16); }
 
 bool should_restart(const LaunchOptions& options, const LaunchOutcome& outcome) {
   if (!outcome.first_failure || outcome.signal != 0 || outcome.out_of_time || outcome.output_lost)

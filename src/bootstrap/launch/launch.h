@@ -29,7 +29,7 @@ struct LaunchOptions {
   int host = 0;                      // the number of this machine; its first rank is host x ranks
   std::string master;                // address of the first host; needed for several hosts
   std::uint16_t port = 0;            // of the rendezvous there
-  std::string token;                 // empty: on one host a random one, on several none
+  std::string token;                 // empty: on one host a random one; see is_open_to_others()
   bool prefix = true;                // put "[rank] " before every line
   bool first_rank_owns_terminal = false;  // this host's first rank writes to it directly
   bool bind = true;                       // pin every rank to its share of the cores
@@ -67,6 +67,12 @@ struct LaunchOutcome {
 // program cannot be started. The outcome is that of the last attempt. REQUIRES: no other thread
 // handles these signals.
 Result<LaunchOutcome> launch(const LaunchOptions& options);
+
+// Whether processes of other machines can reach the job's master. Such a job needs a token: without
+// one, anyone there who guesses the job's name could join. launch() refuses to start other hosts
+// than host 0 without it; host 0 may make one with random_token() for all of them.
+bool is_open_to_others(const LaunchOptions& options);
+Result<std::string> random_token();
 
 // Whether all ranks should be started again. True when a rank failed and a restart is left. False
 // when the rank's status was final or 2 (wrong input), when a signal or the deadline ended the job,

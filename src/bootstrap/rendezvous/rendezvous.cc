@@ -155,8 +155,9 @@ class RendezvousClient {
   std::optional<Result<RendezvousResult>> join(base::Fd socket,
                                                const transport::SocketAddress& master);
   std::optional<Result<RendezvousResult>> read_answer(const RendezvousMessage& message,
-                                                      OwnListener& own,
+                                                      MessageStream& stream, OwnListener& own,
                                                       const transport::SocketAddress& master);
+  bool answer_challenge(const RendezvousMessage& message, MessageStream& stream);
   bool wait(int socket, short events, transport::Clock::time_point until);
   void pause();
   void report_once();
@@ -167,6 +168,8 @@ class RendezvousClient {
   transport::Clock::time_point began_;
   std::chrono::milliseconds pause_{0};  // before the next attempt
   bool reported_ = false;
+  std::string hello_;                          // the body of its hello
+  std::optional<transport::Nonce> challenge_;  // of the server
   bool welcome_ = false;
   std::string last_error_ = "no answer";
 };
@@ -227,10 +230,13 @@ std::optional<Result<RendezvousResult>> RendezvousClient::join(
                     .ranks = options_.ranks,
                     .local_ranks = options_.local_ranks,
                     .milliseconds_left = left.count(),
-                    .token = options_.token,
+                    .nonce = transport::new_nonce(),
                     .self = own.value().self};
+  const auto hello_bytes = std::make_shared<const std::string>(hello_message(hello));
+  hello_ = body_of(*hello_bytes);
+  challenge_.reset();
   welcome_ = false;
-  bool open = stream.send(std::make_shared<const std::string>(hello_message(hello)));
+  bool open = stream.send(hello_bytes);
   while (open) {
     RendezvousMessage message;
     switch (stream.read(message)) {
@@ -239,7 +245,7 @@ std::optional<Result<RendezvousResult>> RendezvousClient::join(
         wait(stream.fd(), POLLIN, options_.deadline);
         break;
       case MessageStream::State::Arrived: {
-        auto outcome = read_answer(message, own.value(), master);
+        auto outcome = read_answer(message, stream, own.value(), master);
         if (outcome) return outcome;
         break;
       }
@@ -263,23 +269,44 @@ std::optional<Result<RendezvousResult>> RendezvousClient::join(
   return std::nullopt;
 }
 
+// False: the message is no valid challenge.
+bool RendezvousClient::answer_challenge(const RendezvousMessage& message, MessageStream& stream) {
+  if (challenge_ || stream.sending()) return false;
+  challenge_ = read_challenge(message.body);
+  if (!challenge_) return false;
+  const auto proof =
+      transport::prove(options_.token, transport::Side::Client, transcript_of(hello_, *challenge_));
+  // A broken connection shows at the next read.
+  if (proof) (void)stream.send(std::make_shared<const std::string>(proof_message(*proof)));
+  return proof.has_value();
+}
+
 std::optional<Result<RendezvousResult>> RendezvousClient::read_answer(
-    const RendezvousMessage& message, OwnListener& own, const transport::SocketAddress& master) {
+    const RendezvousMessage& message, MessageStream& stream, OwnListener& own,
+    const transport::SocketAddress& master) {
   // A refusal has the same format in every version.
   if (message.kind == RendezvousMessageKind::Refusal) {
     return failure(Code::InvalidArgument, base::format("rank 0 at {} refused this process: {}",
                                                        master.text(), read_refusal(message.body)));
   }
   if (message.version == kRendezvousVersion) {
-    if (message.kind == RendezvousMessageKind::Welcome) {
-      welcome_ = true;
+    if (message.kind == RendezvousMessageKind::Challenge && answer_challenge(message, stream))
       return std::nullopt;
+    if (message.kind == RendezvousMessageKind::Welcome && challenge_) {
+      const auto proof = read_proof(message.body);
+      welcome_ = proof && transport::is_proven(options_.token, transport::Side::Server,
+                                               transcript_of(hello_, *challenge_), *proof);
+      if (welcome_) return std::nullopt;
+      return failure(Code::InvalidInput,
+                     base::format("the program that answers at {} does not know the token of this "
+                                  "job, so it is not rank 0",
+                                  master.text()));
     }
-    if (message.kind == RendezvousMessageKind::Failure) {
+    if (message.kind == RendezvousMessageKind::Failure && welcome_) {
       const Status why = read_failure(message.body);
       return failure(why.code(), base::format("not all ranks joined: {}", why.message()));
     }
-    if (message.kind == RendezvousMessageKind::Table) {
+    if (message.kind == RendezvousMessageKind::Table && welcome_) {
       auto ranks = read_table(message.body, options_.ranks);
       if (ranks) return RendezvousResult{std::move(*ranks), std::move(own.listener), own.interface};
     }

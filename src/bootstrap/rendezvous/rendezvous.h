@@ -2,7 +2,8 @@
 //
 // Rank 0 is the server and listens at the master address. Every other rank connects to it, sends
 // its rank and the address of its own listener, and receives the ranks and addresses of all when
-// all have joined. The server refuses clients that do not know the token or send garbage. A rank's
+// all have joined. Each side proves that it knows the token (transport/token_proof.h). The server
+// refuses clients that do not, or that send garbage; a client leaves such a server. A rank's
 // listener has the address of the interface that leads to the master, unless the user names another
 // interface.
 #pragma once

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <span>
+#include <tuple>
 
 #include "transport/tcp/tcp_socket.h"
 
@@ -25,6 +27,9 @@ class Writer {
     text = text.substr(0, kLongestText);
     number(text.size(), 1);
     bytes_ += text;
+  }
+  void bytes(std::span<const std::byte> bytes) {
+    bytes_.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());  // NOLINT
   }
   void info(const RankInfo& info) {
     text(info.host);
@@ -52,6 +57,14 @@ class Reader {
     return value;
   }
   std::string text() { return std::string{take(number(1))}; }
+  template <std::size_t N>
+  std::array<std::byte, N> bytes() {
+    std::array<std::byte, N> read{};
+    const std::string_view taken = take(N);
+    std::transform(taken.begin(), taken.end(), read.begin(),
+                   [](char c) { return static_cast<std::byte>(c); });
+    return read;
+  }
   RankInfo info() {
     RankInfo read;
     read.host = text();
@@ -87,6 +100,19 @@ std::string message(RendezvousMessageKind kind, std::string_view body) {
   return std::string{kMagic}.append(head.take()).append(body);
 }
 
+std::string message(RendezvousMessageKind kind, std::span<const std::byte> bytes) {
+  return message(
+      kind, std::string_view{reinterpret_cast<const char*>(bytes.data()), bytes.size()});  // NOLINT
+}
+
+template <std::size_t N>
+std::optional<std::array<std::byte, N>> read_bytes(std::string_view body) {
+  Reader reader{body};
+  const auto bytes = reader.bytes<N>();
+  if (!reader.at_end()) return std::nullopt;
+  return bytes;
+}
+
 // Text from a network may contain control characters, and it is shown on a terminal.
 std::string printable(std::string_view text) {
   std::string clean{text.substr(0, kLongestReason)};
@@ -105,12 +131,22 @@ std::string hello_message(const Hello& hello) {
   body.number(
       static_cast<std::uint64_t>(std::clamp<std::int64_t>(hello.milliseconds_left, 0, INT32_MAX)),
       4);
-  body.text(hello.token);
+  body.bytes(hello.nonce);
   body.info(hello.self);
   return message(RendezvousMessageKind::Hello, body.take());
 }
 
-std::string welcome_message() { return message(RendezvousMessageKind::Welcome, ""); }
+std::string challenge_message(const transport::Nonce& challenge) {
+  return message(RendezvousMessageKind::Challenge, challenge);
+}
+std::string proof_message(const transport::TokenProof& proof) {
+  return message(RendezvousMessageKind::Proof, proof);
+}
+std::string welcome_message(const transport::TokenProof& proof) {
+  return message(RendezvousMessageKind::Welcome, proof);
+}
+
+std::string_view body_of(std::string_view message) { return message.substr(kHeadBytes); }
 
 std::string refusal_message(std::string_view reason) {
   return message(RendezvousMessageKind::Refusal, reason.substr(0, kLongestReason));
@@ -136,10 +172,22 @@ std::optional<Hello> read_hello(std::string_view body) {
   hello.ranks = reader.number(4);
   hello.local_ranks = static_cast<int>(std::min<std::uint32_t>(reader.number(4), INT32_MAX));
   hello.milliseconds_left = reader.number(4);
-  hello.token = reader.text();
+  hello.nonce = reader.bytes<std::tuple_size_v<transport::Nonce>>();
   hello.self = reader.info();
   if (!reader.at_end()) return std::nullopt;
   return hello;
+}
+
+std::optional<transport::Nonce> read_challenge(std::string_view body) {
+  return read_bytes<std::tuple_size_v<transport::Nonce>>(body);
+}
+
+std::optional<transport::TokenProof> read_proof(std::string_view body) {
+  return read_bytes<std::tuple_size_v<transport::TokenProof>>(body);
+}
+
+transport::Transcript transcript_of(std::string_view hello, const transport::Nonce& challenge) {
+  return {"rendezvous", std::as_bytes(std::span{hello}), challenge};
 }
 
 std::string read_refusal(std::string_view body) { return printable(body); }

@@ -5,11 +5,13 @@
 // without the four letters, a length beyond the limit, or a body that is too short or too long is
 // garbage. The head is the same in all versions, so one version can refuse another and say why.
 //
-//   Hello    client to server: rank, token, and the time until its deadline
-//   Welcome  server to client: the hello is accepted
-//   Refusal  server to client: the reason
-//   Failure  server to all clients: an error code and its message
-//   Table    server to all clients: the RankInfo of every rank
+//   Hello      client to server: rank, RankInfo, the time until its deadline, and a nonce
+//   Challenge  server to client: another nonce
+//   Proof      client to server: it knows the token (transport/token_proof.h)
+//   Welcome    server to client: the client is accepted, and the server's own proof
+//   Refusal    server to client: the reason
+//   Failure    server to all clients: an error code and its message
+//   Table      server to all clients: the RankInfo of every rank
 #pragma once
 
 #include <cstdint>
@@ -20,15 +22,23 @@
 #include <vector>
 
 #include "bootstrap/rendezvous/rendezvous.h"
-#include "transport/handshake.h"
+#include "transport/token_proof.h"
 
 namespace sluice::bootstrap {
 
-constexpr std::uint16_t kRendezvousVersion = 1;
-constexpr std::size_t kLongestText = transport::kLongestToken;
+constexpr std::uint16_t kRendezvousVersion = 2;
+constexpr std::size_t kLongestText = 255;
 constexpr std::size_t kLongestShortMessage = 2048;  // bytes of any message but a Table
 
-enum class RendezvousMessageKind : std::uint16_t { Hello = 1, Welcome, Refusal, Failure, Table };
+enum class RendezvousMessageKind : std::uint16_t {
+  Hello = 1,
+  Welcome,
+  Refusal,  // the same number in all versions
+  Failure,
+  Table,
+  Challenge,
+  Proof,
+};
 
 struct RendezvousMessage {
   std::uint16_t version = 0;
@@ -41,23 +51,33 @@ struct Hello {
   std::int64_t ranks = 0;
   int local_ranks = 0;
   std::int64_t milliseconds_left = 0;  // until its deadline
-  std::string token;
+  transport::Nonce nonce{};
   RankInfo self;
 };
 
 // These return whole messages, with the head.
 std::string hello_message(const Hello& hello);
-std::string welcome_message();
+std::string challenge_message(const transport::Nonce& challenge);
+std::string proof_message(const transport::TokenProof& proof);
+std::string welcome_message(const transport::TokenProof& proof);
 std::string refusal_message(std::string_view reason);
 std::string failure_message(const Status& status);
 std::string table_message(const std::vector<RankInfo>& ranks);
 
+// The body of a whole message.
+std::string_view body_of(std::string_view message);
+
 // These parse bodies. They return nullopt for garbage.
 std::optional<Hello> read_hello(std::string_view body);
+std::optional<transport::Nonce> read_challenge(std::string_view body);
+std::optional<transport::TokenProof> read_proof(std::string_view body);  // of a Proof or a Welcome
 std::string read_refusal(std::string_view body);
 Status read_failure(std::string_view body);
 std::optional<std::vector<RankInfo>> read_table(std::string_view body, int ranks);
 std::size_t longest_table(int ranks);  // bytes of its body
+
+// `hello` is the body of the hello.
+transport::Transcript transcript_of(std::string_view hello, const transport::Nonce& challenge);
 
 // One end of a connection. Never blocks.
 class MessageStream {

@@ -104,10 +104,10 @@ Status RendezvousServer::wait_for_all() {
     if (transport::Clock::now() >= deadline_) return too_late();
     poll_sockets();
     Status status = pending_.accept_all(listener_, name(), [](base::Fd socket) {
-      return std::optional<MessageStream>{MessageStream{std::move(socket)}};
+      return std::optional{Applicant{.stream = MessageStream{std::move(socket)}}};
     });
     if (!status.ok()) return status;
-    pending_.read_all([this](MessageStream& stream) { return read_hello_from(stream); });
+    pending_.read_all([this](Applicant& applicant) { return is_settled(applicant); });
     status = check_clients();
     if (!status.ok()) return status;
     report_progress();
@@ -121,7 +121,7 @@ Status RendezvousServer::send_table() {
   pending_.clear();
   const auto table = shared(table_message(roster_.infos()));
   for (Client& client : clients_) {
-    // Only the 12 bytes of the welcome were sent before, so nothing should be pending.
+    // Only the short challenge and welcome were sent before, so nothing should be pending.
     if (client.stream.sending() || !client.stream.send(table)) return lost(client.rank);
   }
   while (true) {
@@ -151,52 +151,74 @@ void RendezvousServer::poll_sockets() {
 }
 
 // True: the connection is not pending any more.
-bool RendezvousServer::read_hello_from(MessageStream& stream) {
+bool RendezvousServer::is_settled(Applicant& applicant) {
   RendezvousMessage message;
-  const MessageStream::State state = stream.read(message);
-  if (state == MessageStream::State::Arrived) admit(stream, message);
-  return state != MessageStream::State::Nothing;
+  const MessageStream::State state = applicant.stream.read(message);
+  if (state == MessageStream::State::Nothing) return false;
+  if (state != MessageStream::State::Arrived) return true;
+  if (applicant.hello.empty()) return !challenge(applicant, message);
+  const Hello hello = read_hello(applicant.hello).value();  // it was readable
+  if (const std::string why = refusal_of(applicant, message, hello); !why.empty()) {
+    refuse(applicant, why);
+  } else {
+    admit(applicant, hello);
+  }
+  return true;
 }
 
-void RendezvousServer::admit(MessageStream& stream, const RendezvousMessage& message) {
-  const auto hello =
-      message.version == kRendezvousVersion && message.kind == RendezvousMessageKind::Hello
-          ? read_hello(message.body)
-          : std::nullopt;
-  const std::string why = refusal_of(message, hello);
-  if (!why.empty()) {
-    last_refused_ = base::format("a connection from {} was refused: {}",
-                                 transport::SocketAddress::of_peer(stream.fd()).host(), why);
-    (void)stream.send(shared(refusal_message(why)));
-    return;
+// False: it has sent no hello of this version, or it has gone.
+bool RendezvousServer::challenge(Applicant& applicant, const RendezvousMessage& message) {
+  if (message.version != kRendezvousVersion) {
+    refuse(applicant, base::format("it speaks version {} of the rendezvous, not {}; all ranks need "
+                                   "the same version of Sluice",
+                                   message.version, kRendezvousVersion));
+    return false;
   }
+  if (message.kind != RendezvousMessageKind::Hello || !read_hello(message.body)) {
+    refuse(applicant, "it sent no valid hello");
+    return false;
+  }
+  applicant.hello = message.body;
+  applicant.challenge = transport::new_nonce();
+  return applicant.stream.send(shared(challenge_message(applicant.challenge)));
+}
+
+void RendezvousServer::refuse(Applicant& applicant, const std::string& why) {
+  last_refused_ =
+      base::format("a connection from {} was refused: {}",
+                   transport::SocketAddress::of_peer(applicant.stream.fd()).host(), why);
+  (void)applicant.stream.send(shared(refusal_message(why)));
+}
+
+void RendezvousServer::admit(Applicant& applicant, const Hello& hello) {
+  const auto proof = transport::prove(options_.token, transport::Side::Server,
+                                      transcript_of(applicant.hello, applicant.challenge));
   // If the client has disconnected before its welcome, it connects again.
-  if (!stream.send(shared(welcome_message()))) return;
-  const auto rank = static_cast<Rank>(hello->rank);
-  roster_.add(rank, hello->self, hello->local_ranks);
-  clients_.push_back({rank, std::move(stream)});
+  if (!proof || !applicant.stream.send(shared(welcome_message(*proof)))) return;
+  const auto rank = static_cast<Rank>(hello.rank);
+  roster_.add(rank, hello.self, hello.local_ranks);
+  clients_.push_back({rank, std::move(applicant.stream)});
   // The rank with the earliest deadline must still receive the names of the missing ranks.
-  const std::chrono::milliseconds left{hello->milliseconds_left};
+  const std::chrono::milliseconds left{hello.milliseconds_left};
   const auto margin = std::min(left / 4, std::chrono::milliseconds{500});
   deadline_ = std::min(deadline_, transport::Clock::now() + left - margin);
 }
 
-std::string RendezvousServer::refusal_of(const RendezvousMessage& message,
-                                         const std::optional<Hello>& hello) const {
-  if (message.version != kRendezvousVersion) {
-    return base::format(
-        "it speaks version {} of the rendezvous, not {}; all ranks need the same "
-        "version of Sluice",
-        message.version, kRendezvousVersion);
-  }
-  if (!hello) return "it sent no valid hello";
-  std::string why = transport::reason_to_refuse({hello->token, hello->rank, hello->ranks},
-                                                options_.token, options_.ranks);
+// A stranger learns only that it does not know the token.
+std::string RendezvousServer::refusal_of(const Applicant& applicant,
+                                         const RendezvousMessage& message,
+                                         const Hello& hello) const {
+  const auto proof =
+      message.kind == RendezvousMessageKind::Proof ? read_proof(message.body) : std::nullopt;
+  if (!proof || !transport::is_proven(options_.token, transport::Side::Client,
+                                      transcript_of(applicant.hello, applicant.challenge), *proof))
+    return std::string{transport::kWrongToken};
+  std::string why = transport::reason_to_refuse({hello.rank, hello.ranks}, options_.ranks);
   if (!why.empty()) return why;
-  if (hello->local_ranks > options_.ranks)
+  if (hello.local_ranks > options_.ranks)
     return base::format("it counts {} ranks on its host, but there are {} in all",
-                        hello->local_ranks, options_.ranks);
-  const auto rank = static_cast<Rank>(hello->rank);
+                        hello.local_ranks, options_.ranks);
+  const auto rank = static_cast<Rank>(hello.rank);
   if (roster_.has(rank))
     return base::format("{} has joined already; every process needs a rank of its own",
                         roster_.name_of(rank));

@@ -1,8 +1,9 @@
 // rendezvous_server.h - rank 0's part of a rendezvous: it answers clients until all ranks have
 // joined.
 //
-// A connection is pending until its hello is checked (transport/handshake.h); then it is a client.
-// Pending connections cannot delay the rendezvous, but a client that leaves ends it for all ranks.
+// A connection is pending until it has proven the token (transport/handshake.h); then it is a
+// client. Pending connections cannot delay the rendezvous, but a client that leaves ends it for all
+// ranks.
 #pragma once
 
 #include <optional>
@@ -61,13 +62,22 @@ class RendezvousServer {
     MessageStream stream;
     bool ready = false;  // its socket has an event
   };
+  struct Applicant {  // a pending connection
+    MessageStream stream;
+    std::string hello;  // the body of its hello; empty until that arrives
+    transport::Nonce challenge{};
+    int fd() const { return stream.fd(); }
+  };
 
   Status wait_for_all();
   Status send_table();
   void poll_sockets();
-  bool read_hello_from(MessageStream& stream);
-  void admit(MessageStream& stream, const RendezvousMessage& message);
-  std::string refusal_of(const RendezvousMessage& message, const std::optional<Hello>& hello) const;
+  bool is_settled(Applicant& applicant);
+  bool challenge(Applicant& applicant, const RendezvousMessage& message);
+  void admit(Applicant& applicant, const Hello& hello);
+  void refuse(Applicant& applicant, const std::string& why);
+  std::string refusal_of(const Applicant& applicant, const RendezvousMessage& message,
+                         const Hello& hello) const;
   Status check_clients();
   void send_failure(const Status& status);
   void report_progress();
@@ -81,7 +91,7 @@ class RendezvousServer {
   base::Fd listener_;
   transport::SocketAddress address_;
   Roster roster_;
-  transport::PendingConnections<MessageStream> pending_;
+  transport::PendingConnections<Applicant> pending_;
   std::vector<Client> clients_;
   transport::Clock::time_point deadline_;  // the earliest deadline of all ranks that have joined
   std::string last_refused_;

@@ -4,12 +4,12 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
-#include <xxhash.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "base/format.h"
@@ -22,8 +22,8 @@
 namespace sluice::transport {
 
 void Packet::set_text(std::string_view text) {
-  chars.fill('\0');
-  std::copy_n(text.begin(), std::min(text.size(), chars.size() - 1), chars.begin());
+  reason.fill('\0');
+  std::copy_n(text.begin(), std::min(text.size(), reason.size() - 1), reason.begin());
 }
 
 bool send_packet(int socket, const Packet& packet, const SharedDescriptors* descriptors) {
@@ -76,9 +76,14 @@ ReceivedPacket receive_packet(int socket) {
     }
   }
   const bool valid = received == static_cast<ssize_t>(sizeof(Packet)) &&
-                     result.packet.magic == Packet::kMagic && result.packet.chars.back() == '\0';
+                     result.packet.magic == Packet::kMagic && result.packet.reason.back() == '\0';
   result.state = valid ? ReceivedPacket::State::Packet : ReceivedPacket::State::Closed;
   return result;
+}
+
+std::string mesh_name(const ShmOptions& options, Rank rank) {
+  return "sluice/" +
+         secret_name(options.token, base::format("{}/{}/{}", getuid(), options.job, rank));
 }
 
 namespace {
@@ -94,13 +99,8 @@ struct UnixAddress {
   sockaddr_un name{};
   socklen_t bytes = 0;
 
-  // An abstract name has at most 107 bytes, so a long job is replaced by its hash.
-  UnixAddress(const std::string& job, Rank rank) {
-    constexpr std::size_t kLongestJob = 64;
-    const std::string shown = job.size() <= kLongestJob
-                                  ? job
-                                  : base::format("{:016x}", XXH3_64bits(job.data(), job.size()));
-    const std::string text = base::format("sluice/{}/{}/{}", getuid(), shown, rank);
+  UnixAddress(const ShmOptions& options, Rank rank) {
+    const std::string text = mesh_name(options, rank);
     name.sun_family = AF_UNIX;
     std::copy(text.begin(), text.end(), name.sun_path + 1);
     bytes = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + text.size());
@@ -162,23 +162,27 @@ class MeshHandshake {
   }
 
  private:
-  enum class Stage : std::uint8_t { Absent, HelloSent, Linked, Ready };
+  enum class Stage : std::uint8_t { Absent, HelloSent, ProofSent, Linked, Ready };
   struct Peer {
     Stage stage = Stage::Absent;
     MeshPeer mesh;
+    Packet hello;  // that was sent to a lower rank
+    Nonce challenge{};
     Clock::time_point next_try;
     bool left = false;
   };
-  struct Client {  // a connection that has not sent its hello
+  struct Client {  // a connection that has not proven the token
     base::Fd socket;
     pid_t pid = 0;
+    std::optional<Packet> hello;
+    Nonce challenge{};
     int fd() const { return socket.number(); }
   };
 
   Status listen_for_higher_ranks() {
     if (options_.rank + 1 == options_.ranks) return {};
     listener_ = new_socket();
-    const UnixAddress own{options_.job, options_.rank};
+    const UnixAddress own{options_, options_.rank};
     if (bind(listener_.number(), own.address(), own.bytes) == 0 &&
         listen(listener_.number(), 1024) == 0) {
       return {};
@@ -205,7 +209,7 @@ class MeshHandshake {
         return {Code::PeerLost, base::format("{}: cannot open a socket to rank {}: {}", name(),
                                              rank, std::strerror(errno))};
       }
-      const UnixAddress theirs{options_.job, rank};
+      const UnixAddress theirs{options_, rank};
       if (connect(socket, theirs.address(), theirs.bytes) != 0) continue;
       const auto pid = peer_of_same_user(socket);
       if (!pid) {
@@ -213,8 +217,12 @@ class MeshHandshake {
                 base::format("{}: a process of another user poses as rank {}", name(), rank)};
       }
       peer.mesh.pid = *pid;
-      if (send_packet(socket, introduction(PacketKind::Hello), &descriptors_))
-        peer.stage = Stage::HelloSent;
+      peer.hello = {.kind = PacketKind::Hello,
+                    .rank = options_.rank,
+                    .to = rank,
+                    .ranks = options_.ranks,
+                    .nonce = new_nonce()};
+      if (send_packet(socket, peer.hello)) peer.stage = Stage::HelloSent;
     }
     return {};
   }
@@ -241,15 +249,18 @@ class MeshHandshake {
           pending_.accept_all(listener_, name(), [](base::Fd socket) -> std::optional<Client> {
             const auto pid = peer_of_same_user(socket.number());
             if (!pid) return std::nullopt;
-            return Client{std::move(socket), *pid};
+            return Client{.socket = std::move(socket), .pid = *pid};
           });
       if (!status.ok()) return status;
     }
     pending_.read_all([this](Client& client) {
       ReceivedPacket received = receive_packet(client.fd());
-      const ReceivedPacket::State state = received.state;
-      if (state == ReceivedPacket::State::Packet) admit(client, std::move(received));
-      return state != ReceivedPacket::State::Nothing;
+      if (received.state == ReceivedPacket::State::Nothing) return false;
+      if (received.state == ReceivedPacket::State::Closed) return true;
+      if (!client.hello && received.packet.kind == PacketKind::Hello)
+        return !challenge(client, received.packet);
+      admit(client, std::move(received));
+      return true;
     });
     for (Rank rank = 0; rank < options_.ranks; ++rank) {
       if (rank == options_.rank || peers_[index(rank)].stage == Stage::Absent) continue;
@@ -259,9 +270,15 @@ class MeshHandshake {
     return {};
   }
 
+  // False: the client has gone.
+  static bool challenge(Client& client, const Packet& hello) {
+    client.hello = hello;
+    client.challenge = new_nonce();
+    return send_packet(client.fd(), {.kind = PacketKind::Challenge, .nonce = client.challenge});
+  }
+
   void admit(Client& client, ReceivedPacket&& received) {
-    const Packet& hello = received.packet;
-    const std::string why = refusal_of(hello, received.has_descriptors());
+    const std::string why = refusal_of(client, received);
     if (!why.empty()) {
       last_refused_ = base::format("process {} was refused: {}", client.pid, why);
       Packet refusal{.kind = PacketKind::Refusal, .rank = options_.rank};
@@ -270,25 +287,48 @@ class MeshHandshake {
       return;
     }
     // This can fail because too many descriptors are in flight. The client then connects again.
-    if (!send_packet(client.fd(), introduction(PacketKind::Welcome), &descriptors_)) return;
-    Peer& peer = peers_[index(hello.rank)];
+    if (!send_proof(client.fd(), PacketKind::Welcome,
+                    transcript_of(*client.hello, client.challenge)))
+      return;
+    Peer& peer = peers_[index(client.hello->rank)];
     peer.mesh.socket = std::move(client.socket);
     peer.mesh.pid = client.pid;
     link(peer, std::move(received));
   }
 
-  std::string refusal_of(const Packet& hello, bool has_descriptors) const {
-    if (hello.kind != PacketKind::Hello) return "it sent no hello";
-    std::string why =
-        reason_to_refuse({hello.text(), hello.rank, hello.ranks}, options_.token, options_.ranks);
+  std::string refusal_of(const Client& client, const ReceivedPacket& received) const {
+    if (!client.hello) return "it sent no hello";
+    const Packet& hello = *client.hello;
+    if (received.packet.kind != PacketKind::Proof ||
+        !is_proven(options_.token, Side::Client, transcript_of(hello, client.challenge),
+                   received.packet.proof))
+      return std::string{kWrongToken};
+    std::string why = reason_to_refuse({hello.rank, hello.ranks}, options_.ranks);
     if (!why.empty()) return why;
-    if (!has_descriptors)
+    if (!received.has_descriptors())
       return "its memory did not arrive; is the limit of open files (ulimit -n) too low?";
-    if (hello.rank <= options_.rank)
+    if (hello.rank <= options_.rank || hello.to != options_.rank)
       return base::format("rank {} must not connect to rank {}", hello.rank, options_.rank);
     if (peers_[index(hello.rank)].stage != Stage::Absent)
       return base::format("rank {} has joined already", hello.rank);
     return "";
+  }
+
+  // A Proof or a Welcome.
+  bool send_proof(int socket, PacketKind kind, const Transcript& transcript) const {
+    const auto proof =
+        prove(options_.token, kind == PacketKind::Proof ? Side::Client : Side::Server, transcript);
+    return proof && send_packet(socket,
+                                {.kind = kind,
+                                 .rank = options_.rank,
+                                 .ranks = options_.ranks,
+                                 .first_block = first_block_,
+                                 .proof = *proof},
+                                &descriptors_);
+  }
+
+  static Transcript transcript_of(const Packet& hello, const Nonce& challenge) {
+    return {"mesh", std::as_bytes(std::span{&hello, 1}), challenge};
   }
 
   static void link(Peer& peer, ReceivedPacket&& received) {
@@ -313,7 +353,7 @@ class MeshHandshake {
     if (received.state == ReceivedPacket::State::Nothing) return {};
     const Packet& packet = received.packet;
     if (received.state == ReceivedPacket::State::Closed) {
-      if (peer.stage != Stage::HelloSent) return lost(rank);
+      if (peer.stage >= Stage::Linked) return lost(rank);
       peer.stage = Stage::Absent;  // connect again
     } else if (packet.kind == PacketKind::Refusal) {
       return {Code::InvalidArgument,
@@ -322,8 +362,14 @@ class MeshHandshake {
       return {Code::PeerLost, base::format("{}: rank {} gave up: {}", name(), rank, packet.text())};
     } else if (packet.kind == PacketKind::Ready && peer.stage == Stage::Linked) {
       peer.stage = Stage::Ready;
-    } else if (packet.kind == PacketKind::Welcome && peer.stage == Stage::HelloSent &&
-               packet.rank == rank && base::equal_in_constant_time(packet.text(), options_.token) &&
+    } else if (packet.kind == PacketKind::Challenge && peer.stage == Stage::HelloSent) {
+      peer.challenge = packet.nonce;
+      const bool sent = send_proof(peer.mesh.socket.number(), PacketKind::Proof,
+                                   transcript_of(peer.hello, peer.challenge));
+      peer.stage = sent ? Stage::ProofSent : Stage::Absent;
+    } else if (packet.kind == PacketKind::Welcome && peer.stage == Stage::ProofSent &&
+               is_proven(options_.token, Side::Server, transcript_of(peer.hello, peer.challenge),
+                         packet.proof) &&
                received.has_descriptors()) {
       link(peer, std::move(received));
     } else {
@@ -367,6 +413,8 @@ class MeshHandshake {
     std::string text =
         base::format("{}: {} of {} ranks joined, waiting for {}", name(),
                      peers_.size() - missing.size(), options_.ranks, show_ranks(missing));
+    if (missing.size() + 1 == peers_.size())
+      text += "; ranks find each other only with the same SLUICE_JOB and SLUICE_TOKEN";
     if (!last_refused_.empty()) text += base::format(" ({})", last_refused_);
     return {Code::DeadlineExceeded, text};
   }
@@ -382,13 +430,6 @@ class MeshHandshake {
       if (rank != options_.rank && peers_[index(rank)].stage < stage) return false;
     }
     return true;
-  }
-
-  Packet introduction(PacketKind kind) const {
-    Packet packet{
-        .kind = kind, .rank = options_.rank, .ranks = options_.ranks, .first_block = first_block_};
-    packet.set_text(options_.token);
-    return packet;
   }
 
   std::string name() const {

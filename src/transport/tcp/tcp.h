@@ -7,12 +7,16 @@
 // cache. A rank that leaves says goodbye, and the messages that it sent before still arrive.
 //
 // A rank connects to the listeners of lower ranks and accepts connections from higher ranks. The
-// hello has the network, both ranks and the job's token. A connection with a wrong token is closed.
+// hello has the network and both ranks. A connection without a proof of the job's token is closed.
 #pragma once
 
+#include <sys/socket.h>
+
+#include <cerrno>
 #include <cstdint>
-#include <cstring>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -20,6 +24,7 @@
 #include "transport/handshake.h"
 #include "transport/network.h"
 #include "transport/tcp/tcp_liveness.h"
+#include "transport/token_proof.h"
 
 namespace sluice::transport {
 
@@ -46,23 +51,54 @@ Result<std::unique_ptr<Network>> make_tcp_network(TcpOptions options);
 
 enum class TcpStream : std::uint32_t { Messages, Status };
 
-// The first bytes on a connection.
+// The messages of the handshake, as token_proof.h describes it. They have no padding.
 struct TcpHello {
-  static constexpr std::uint64_t kMagic = 0x736c7569'63650101;  // "sluice", tcp, version 1
+  static constexpr std::uint64_t kMagic = 0x736c7569'63650102;  // "sluice", tcp, version 2
   std::uint64_t magic = kMagic;
   std::uint64_t network = 0;
   Rank from = 0;
   Rank to = 0;
   std::int32_t ranks = 0;
   TcpStream stream = TcpStream::Messages;
-  char token[kLongestToken + 1] = {};
+  Nonce nonce{};
+};
+struct TcpChallenge {
+  std::uint64_t magic = TcpHello::kMagic;
+  Nonce nonce{};
+};
+
+static_assert(sizeof(TcpHello) == 64 && sizeof(TcpChallenge) == 40);
+
+inline Transcript transcript_of(const TcpHello& hello, const Nonce& challenge) {
+  return {"tcp", std::as_bytes(std::span{&hello, 1}), challenge};
+}
+
+// A value that arrives on a socket, possibly in pieces.
+template <class Value>
+class Arriving {
+ public:
+  enum class State : std::uint8_t { Incomplete, Complete, Closed };
+  State read(int socket) {
+    if (received_ == sizeof value_) return State::Complete;
+    auto* const bytes = reinterpret_cast<char*>(&value_);  // NOLINT: as bytes
+    const ssize_t got = recv(socket, bytes + received_, sizeof value_ - received_, MSG_DONTWAIT);
+    if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR)) return State::Closed;
+    if (got > 0) received_ += static_cast<std::size_t>(got);
+    return received_ == sizeof value_ ? State::Complete : State::Incomplete;
+  }
+  const Value& value() const { return value_; }
+
+ private:
+  Value value_{};
+  std::size_t received_ = 0;
 };
 
 // An accepted connection.
 struct TcpClient {
   base::Fd socket;
-  TcpHello hello;
-  std::size_t received = 0;  // bytes of the hello
+  Arriving<TcpHello> hello;
+  std::optional<Nonce> challenge;  // sent to it
+  Arriving<TokenProof> proof;
 
   int fd() const { return socket.number(); }
 };
@@ -77,7 +113,7 @@ struct TcpListener {
   base::Fd socket;
   std::string token;
   PendingConnections<TcpClient> pending;
-  std::vector<TcpClient> admitted;  // this rank may join their network later
+  std::vector<TcpClient> admitted;  // they know the token; this rank may join their network later
 };
 
 struct TcpJoin {

@@ -6,10 +6,8 @@
 #include <cerrno>
 #include <cstring>
 #include <optional>
-#include <string_view>
 
 #include "base/format.h"
-#include "base/text.h"
 #include "transport/tcp/tcp.h"
 #include "transport/tcp/tcp_liveness.h"
 #include "transport/tcp/tcp_socket.h"
@@ -58,12 +56,15 @@ class TcpHandshake {
  private:
   // A connection to a lower rank.
   struct Attempt {
-    enum class Stage : std::uint8_t { Idle, Connecting, HelloSent, Done };
+    enum class Stage : std::uint8_t { Idle, Connecting, HelloSent, ProofSent, Done };
     Rank peer = 0;
     TcpStream stream = TcpStream::Messages;
     Stage stage = Stage::Idle;
     base::Fd socket;
     Clock::time_point next_try;
+    TcpHello hello;
+    Arriving<TcpChallenge> challenge;
+    Arriving<TokenProof> proof;
   };
 
   static std::size_t index(Rank rank) { return static_cast<std::size_t>(rank); }
@@ -114,7 +115,7 @@ class TcpHandshake {
       if (attempt.stage == Attempt::Stage::Idle) until = std::min(until, Clock::now() + kRetry);
       if (attempt.stage == Attempt::Stage::Connecting)
         polled.push_back({attempt.socket.number(), POLLOUT, 0});
-      if (attempt.stage == Attempt::Stage::HelloSent)
+      if (attempt.stage == Attempt::Stage::HelloSent || attempt.stage == Attempt::Stage::ProofSent)
         polled.push_back({attempt.socket.number(), POLLIN, 0});
     }
     listener_.pending.add_to(polled);
@@ -124,17 +125,8 @@ class TcpHandshake {
   void read_answers() {
     for (Attempt& attempt : attempts_) {
       if (attempt.stage == Attempt::Stage::Connecting) send_hello(attempt);
-      if (attempt.stage != Attempt::Stage::HelloSent) continue;
-      std::uint64_t answer = 0;
-      const ssize_t got = recv(attempt.socket.number(), &answer, sizeof answer, MSG_DONTWAIT);
-      if (got < 0 && (errno == EAGAIN || errno == EINTR)) continue;
-      if (got == sizeof answer && answer == TcpHello::kMagic) {
-        attempt.stage = Attempt::Stage::Done;
-        keep(attempt.peer, attempt.stream, std::move(attempt.socket));
-      } else {
-        attempt.stage = Attempt::Stage::Idle;
-        ++refused_;
-      }
+      if (attempt.stage == Attempt::Stage::HelloSent) answer_challenge(attempt);
+      if (attempt.stage == Attempt::Stage::ProofSent) read_proof(attempt);
     }
   }
 
@@ -144,50 +136,89 @@ class TcpHandshake {
     int error = 0;
     socklen_t bytes = sizeof error;
     getsockopt(attempt.socket.number(), SOL_SOCKET, SO_ERROR, &error, &bytes);
-    TcpHello hello{.network = join_.network,
-                   .from = join_.rank,
-                   .to = attempt.peer,
-                   .ranks = join_.ranks(),
-                   .stream = attempt.stream};
-    listener_.token.copy(hello.token, kLongestToken);
-    // The send buffer is empty, so it takes the whole hello.
-    const bool sent = error == 0 && send(attempt.socket.number(), &hello, sizeof hello,
-                                         MSG_NOSIGNAL) == sizeof hello;
+    attempt.hello = {.network = join_.network,
+                     .from = join_.rank,
+                     .to = attempt.peer,
+                     .ranks = join_.ranks(),
+                     .stream = attempt.stream,
+                     .nonce = new_nonce()};
+    attempt.challenge = {};
+    attempt.proof = {};
+    const bool sent = error == 0 && send_whole(attempt.socket.number(), attempt.hello);
     attempt.stage = sent ? Attempt::Stage::HelloSent : Attempt::Stage::Idle;
   }
 
-  // Admits the connections whose hello has the token. Those of this network become its sockets;
-  // those of other networks stay in the listener.
+  void answer_challenge(Attempt& attempt) {
+    const auto state = attempt.challenge.read(attempt.socket.number());
+    if (state == Arriving<TcpChallenge>::State::Incomplete) return;
+    const TcpChallenge& challenge = attempt.challenge.value();
+    const std::optional<TokenProof> proof =
+        prove(listener_.token, Side::Client, transcript_of(attempt.hello, challenge.nonce));
+    const bool answered = state == Arriving<TcpChallenge>::State::Complete &&
+                          challenge.magic == TcpHello::kMagic && proof &&
+                          send_whole(attempt.socket.number(), *proof);
+    attempt.stage = answered ? Attempt::Stage::ProofSent : Attempt::Stage::Idle;
+    refused_ += answered ? 0 : 1;
+  }
+
+  void read_proof(Attempt& attempt) {
+    const auto state = attempt.proof.read(attempt.socket.number());
+    if (state == Arriving<TokenProof>::State::Incomplete) return;
+    const Transcript transcript = transcript_of(attempt.hello, attempt.challenge.value().nonce);
+    if (state == Arriving<TokenProof>::State::Complete &&
+        is_proven(listener_.token, Side::Server, transcript, attempt.proof.value())) {
+      attempt.stage = Attempt::Stage::Done;
+      keep(attempt.peer, attempt.stream, std::move(attempt.socket));
+    } else {
+      attempt.stage = Attempt::Stage::Idle;
+      ++refused_;
+    }
+  }
+
+  // The messages of a handshake are short, and the send buffer is empty, so it takes them whole.
+  template <class Value>
+  static bool send_whole(int socket, const Value& value) {
+    return send(socket, &value, sizeof value, MSG_NOSIGNAL) == sizeof value;
+  }
+
+  // Admits the connections that know the token. Those of this network become its sockets; those of
+  // other networks stay in the listener.
   void accept_admitted() {
-    listener_.pending.read_all([this](TcpClient& client) {
-      auto* const to =
-          reinterpret_cast<char*>(&client.hello) + client.received;  // NOLINT: as bytes
-      const ssize_t got =
-          recv(client.fd(), to, sizeof client.hello - client.received, MSG_DONTWAIT);
-      if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR)) return true;
-      if (got > 0) client.received += static_cast<std::size_t>(got);
-      if (client.received < sizeof client.hello) return false;
-      if (client.hello.magic == TcpHello::kMagic && knows_token(client.hello))
-        listener_.admitted.push_back(std::move(client));
-      return true;
-    });
+    listener_.pending.read_all([this](TcpClient& client) { return is_settled(client); });
     std::erase_if(listener_.admitted, [this](TcpClient& client) {
-      const TcpHello& hello = client.hello;
+      const TcpHello& hello = client.hello.value();
       if (hello.network != join_.network) return false;
       const bool expected = hello.to == join_.rank && hello.ranks == join_.ranks() &&
                             hello.from > join_.rank && hello.from < join_.ranks() &&
                             join_.is_remote(hello.from) && hello.stream <= TcpStream::Status &&
                             !socket_of(hello.from, hello.stream).open();
-      const std::uint64_t answer = TcpHello::kMagic;
-      if (expected && send(client.fd(), &answer, sizeof answer, MSG_NOSIGNAL) == sizeof answer)
+      const std::optional<TokenProof> proof =
+          prove(listener_.token, Side::Server, transcript_of(hello, *client.challenge));
+      if (expected && proof && send_whole(client.fd(), *proof))
         keep(hello.from, hello.stream, std::move(client.socket));
       return true;
     });
   }
 
-  bool knows_token(const TcpHello& hello) const {
-    return base::equal_in_constant_time({hello.token, strnlen(hello.token, sizeof hello.token)},
-                                        std::string_view{listener_.token}.substr(0, kLongestToken));
+  // True: the connection is admitted, or is to be closed.
+  bool is_settled(TcpClient& client) {
+    using HelloState = Arriving<TcpHello>::State;
+    using ProofState = Arriving<TokenProof>::State;
+    if (!client.challenge) {
+      const auto state = client.hello.read(client.fd());
+      if (state == HelloState::Incomplete) return false;
+      if (state == HelloState::Closed || client.hello.value().magic != TcpHello::kMagic)
+        return true;
+      client.challenge = new_nonce();
+      return !send_whole(client.fd(), TcpChallenge{.nonce = *client.challenge});
+    }
+    const auto state = client.proof.read(client.fd());
+    if (state == ProofState::Incomplete) return false;
+    const Transcript transcript = transcript_of(client.hello.value(), *client.challenge);
+    if (state == ProofState::Complete &&
+        is_proven(listener_.token, Side::Client, transcript, client.proof.value()))
+      listener_.admitted.push_back(std::move(client));
+    return true;
   }
 
   base::Fd& socket_of(Rank peer, TcpStream stream) {
