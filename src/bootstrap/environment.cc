@@ -21,7 +21,7 @@ constexpr Variable kVariables[] = {
     kSlurmJob,      kSlurmStepNodes, kSlurmJobNodes,  kSlurmStep,
     kTorchRank,     kTorchSize,      kTorchLocalRank, kTorchLocalSize,
     kTorchRun,      kTorchRestarts,  kPath,           kThreads,
-    kNoColour,      kTerminal,
+    kNoColour,      kTerminal,       kLauncher,
 };
 
 }  // namespace

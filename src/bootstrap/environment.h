@@ -40,6 +40,10 @@ inline constexpr Variable kStarted{"SLUICE_STARTED",
                                    "when the job first began, in nanoseconds since 1970",
                                    "when the process began"};
 
+inline constexpr Variable kLauncher{
+    "SLUICE_LAUNCHER", "the pipe by which a rank tells `sluice launch` which rank made it fail",
+    "none"};
+
 // Set by the user, and by `sluice launch` for ranks on several hosts.
 inline constexpr Variable kMasterAddress{"MASTER_ADDR", "the address of rank 0's node",
                                          "Slurm's first node"};

@@ -41,15 +41,17 @@ void print_message(const std::string& sentence) {
 int report(const bootstrap::LaunchOptions& options, const bootstrap::LaunchOutcome& outcome) {
   if (outcome.first_failure) {
     const bootstrap::LaunchOutcome::Failure& failure = *outcome.first_failure;
-    const bool silent = failure.last_lines.empty();
+    const std::string whose =
+        failure.culprit ? base::format("rank {}'s", failure.rank) : std::string{"its"};
+    const std::string last_lines = failure.last_lines.empty()
+                                       ? (failure.culprit ? "" : " and wrote no error")
+                                       : base::format("; {} last lines on standard error:", whose);
     // Each launcher reports only the ranks of its own host.
     const char* const owner = options.hosts == 1 ? "" : "this host's ";
     const std::string restarts =
         outcome.restarts == 0 ? "" : base::format(" (after {} restarts)", outcome.restarts);
-    print_message(
-        base::format("of {}{} ranks, rank {} failed first: it {}{}{}", owner, options.ranks,
-                     failure.rank, failure.how, restarts,
-                     silent ? " and wrote no error" : "; its last lines on standard error:"));
+    print_message(base::format("of {}{} ranks, {}{}{}", owner, options.ranks, describe(failure),
+                               restarts, last_lines));
     for (const std::string& line : failure.last_lines) base::print(stderr, "  {}\n", line);
   }
   if (outcome.out_of_time) {

@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "bootstrap/environment.h"
+#include "bootstrap/launch/failure_report.h"
 #include "bootstrap/placement.h"
 #include "bootstrap/rendezvous/rendezvous.h"
 #include "engine/communicator_state.h"
@@ -47,7 +48,9 @@ std::vector<transport::RankLocation> locations_of(const std::vector<std::string>
       seen.push_back(name);
       ranks_on.push_back(0);
     }
-    locations.push_back({.node = static_cast<int>(node), .local = ranks_on[node]++});
+    locations.push_back({.node = static_cast<int>(node),
+                         .local = ranks_on[node]++,
+                         .in_job = static_cast<Rank>(locations.size())});
   }
   return locations;
 }
@@ -235,6 +238,8 @@ Communicator Communicator::from_env(std::chrono::milliseconds deadline) {
   auto context = group->network() == nullptr
                      ? std::make_shared<engine::RankContext>(placement.ranks)
                      : std::make_shared<engine::RankContext>(*group->network());
+  if (const auto launcher = environment.text(bootstrap::variable::kLauncher))
+    context->launcher = bootstrap::FailureReporter::to(*launcher);
   // The ranks agree on their choices with collectives, which use typical constants until then.
   engine::Choices first{engine::RankOrder{*group}, group->rank(), engine::typical_constants(), {}};
   Communicator joined{std::make_shared<engine::CommunicatorState>(

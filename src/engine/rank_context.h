@@ -12,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "bootstrap/launch/failure_report.h"
 #include "transport/group.h"
 #include "transport/wait.h"
 
@@ -82,6 +83,7 @@ struct RankContext {
   std::mutex mutex;
   transport::Doorbell completion;  // a caller sleeps on it while the thread moves collectives
   std::unique_ptr<ProgressThread> progress_thread;
+  bootstrap::FailureReporter launcher;  // receives the failures of communicators
 };
 
 }  // namespace sluice::engine

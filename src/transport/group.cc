@@ -10,7 +10,8 @@ namespace {
 
 std::vector<RankLocation> locations_in(const Memory& memory) {
   std::vector<RankLocation> locations;
-  for (Rank rank = 0; rank < memory.size(); ++rank) locations.push_back({0, rank, "", ""});
+  for (Rank rank = 0; rank < memory.size(); ++rank)
+    locations.push_back({.local = rank, .in_job = rank});
   return locations;
 }
 

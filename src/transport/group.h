@@ -18,6 +18,7 @@ namespace sluice::transport {
 struct RankLocation {
   int node = 0;
   Rank local = 0;       // the rank's number in the memory of its node
+  Rank in_job = 0;      // the rank's number among all ranks of the job
   std::string host;     // for messages; may be empty
   std::string address;  // likewise
 };

@@ -15,6 +15,7 @@
 #include "base/format.h"
 #include "bootstrap/environment.h"
 #include "bootstrap/host.h"
+#include "bootstrap/launch/failure_report.h"
 #include "bootstrap/launch/rank_process.h"
 #include "transport/tcp/tcp_socket.h"
 #include "transport/wait.h"
@@ -106,6 +107,10 @@ bool is_final(const LaunchOptions& options, int status) {
          options.final_statuses.end();
 }
 
+std::string because_of(const FailureReport* report) {
+  return report != nullptr ? base::format(" because of rank {}", report->culprit) : "";
+}
+
 // One start of all ranks.
 struct Attempt {
   int restarts = 0;                       // before this attempt
@@ -124,6 +129,10 @@ class Launch {
     if (!path.ok()) return path.status();
     auto shared = shared_variables(environment);
     if (!shared.ok()) return shared.status();
+    auto reports = FailureReports::make();
+    if (!reports.ok()) return reports.status();
+    reports_ = std::move(reports).value();
+    shared.value().emplace_back(variable::kLauncher.name, reports_->variable());
     const std::vector<int> cores = usable_cores();
     const std::size_t threads =
         std::max<std::size_t>(1, cores.size() / static_cast<std::size_t>(options_.ranks));
@@ -168,10 +177,16 @@ class Launch {
     }
     forward_signals();  // a termination signal that came just now prevents a restart
     if (first_failed_) {
-      const RankProcess& rank = ranks_[*first_failed_];
-      outcome_.first_failure = {global(static_cast<Rank>(*first_failed_)), rank.end()->describe(),
-                                rank.end()->by_signal ? -1 : rank.end()->number,
-                                ranks_[*first_failed_].err().last_lines()};
+      RankProcess& rank = ranks_[*first_failed_];
+      const Rank number = global(static_cast<Rank>(*first_failed_));
+      outcome_.first_failure = {.rank = number,
+                                .how = rank.end()->describe(),
+                                .status = rank.end()->by_signal ? -1 : rank.end()->number,
+                                .last_lines = rank.err().last_lines()};
+      if (const FailureReport* const report = report_of(*first_failed_)) {
+        outcome_.first_failure->culprit = report->culprit;
+        outcome_.first_failure->report = report->message;
+      }
     }
     return outcome_;
   }
@@ -263,10 +278,12 @@ class Launch {
     // A rank that ends because the launcher has stopped it did not fail.
     if (!worst || stopping() || outcome_.signal != 0) return;
     first_failed_ = worst;
+    reports_->read(options_.hosts * options_.ranks);
     const RankEnd& end = *ranks_[*worst].end();
+    const Rank rank = global(static_cast<Rank>(*worst));
     if (end.by_signal || !is_final(options_, end.number)) {
-      options_.report(base::format("rank {} {}; stopping the others",
-                                   global(static_cast<Rank>(*worst)), end.describe()));
+      options_.report(base::format("rank {} {}{}; stopping the others", rank, end.describe(),
+                                   because_of(report_of(*worst))));
     }
     stop();
   }
@@ -277,6 +294,16 @@ class Launch {
     constexpr int kPeerFailed = 3;
     if (end.by_signal) return 2;
     return end.number == kPeerFailed ? 0 : 1;
+  }
+
+  // What a rank that failed says of the rank that made it fail; nullptr: it is the culprit itself.
+  // An uncaught error ends a rank with SIGABRT; other signals have a cause of their own.
+  const FailureReport* report_of(std::size_t local) const {
+    const RankEnd& end = *ranks_[local].end();
+    const FailureReport* const report = reports_->of(global(static_cast<Rank>(local)));
+    const bool other = report != nullptr && report->culprit != report->rank &&
+                       (!end.by_signal || end.number == SIGABRT);
+    return other ? report : nullptr;
   }
 
   void check_time() {
@@ -314,6 +341,7 @@ class Launch {
   const LaunchOptions& options_;
   const LaunchSignals& signals_;
   const Attempt& attempt_;
+  std::optional<FailureReports> reports_;
   std::vector<RankProcess> ranks_;
   // Destroyed before the ranks: afterwards the system may reuse their process numbers.
   OrphanReaper reaper_;
@@ -363,6 +391,13 @@ bool is_open_to_others(const LaunchOptions& options) {
 }
 
 Result<std::string> random_token() { return random_hex(16); }
+
+std::string describe(const LaunchOutcome::Failure& failure) {
+  if (!failure.culprit)
+    return base::format("rank {} failed first: it {}", failure.rank, failure.how);
+  return base::format("rank {} failed first: rank {}, which {}, reports: {}", *failure.culprit,
+                      failure.rank, failure.how, failure.report);
+}
 
 bool should_restart(const LaunchOptions& options, const LaunchOutcome& outcome) {
   if (!outcome.first_failure || outcome.signal != 0 || outcome.out_of_time || outcome.output_lost)

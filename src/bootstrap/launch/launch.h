@@ -52,6 +52,9 @@ struct LaunchOutcome {
     std::string how;                     // "exited with status 7"
     int status = 0;                      // 7; -1: killed by a signal
     std::deque<std::string> last_lines;  // of its standard error
+    // The rank that made it fail, as it reports (failure_report.h), and the error.
+    std::optional<Rank> culprit;
+    std::string report;
   };
   std::optional<Failure> first_failure;
   int signal = 0;            // the signal that stopped the launcher; 0: none
@@ -73,6 +76,11 @@ Result<LaunchOutcome> launch(const LaunchOptions& options);
 // than host 0 without it; host 0 may make one with random_token() for all of them.
 bool is_open_to_others(const LaunchOptions& options);
 Result<std::string> random_token();
+
+// "rank 1 failed first: it exited with status 7", or, when that rank reports a culprit, "rank 2
+// failed first: rank 0, which exited with status 3, reports: all_reduce #1, ...; rank 2 is stopped
+// (...)".
+std::string describe(const LaunchOutcome::Failure& failure);
 
 // Whether all ranks should be started again. True when a rank failed and a restart is left. False
 // when the rank's status was final or 2 (wrong input), when a signal or the deadline ended the job,

@@ -85,8 +85,7 @@ int report(const TrainOptions& options, const bootstrap::LaunchOutcome& outcome)
     return failure.status;  // the rank has reported the reason
   const std::string restarts =
       outcome.restarts == 0 ? "" : base::format(" after {} restarts", outcome.restarts);
-  print_message(base::format("rank {} failed first: it {}{}{}", failure.rank, failure.how, restarts,
-                             resume_hint));
+  print_message(base::format("{}{}{}", describe(failure), restarts, resume_hint));
   return kExitMachine;
 }
 

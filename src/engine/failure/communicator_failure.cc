@@ -75,6 +75,10 @@ void CommunicatorState::poison(Status status, Rank culprit, std::uint32_t how,
     if (peer != group().rank() && group().is_local(peer)) group().ring(peer);
   }
   group().publish_status();
+  if (culprit != kOwn)
+    context_->launcher.send({.rank = group().location(group().rank()).in_job,
+                             .culprit = group().location(culprit).in_job,
+                             .message = failure_.message()});
   context_->notify();
 }
 
