@@ -71,17 +71,27 @@ class PendingConnections {
     }
   }
 
-  void add_to(std::vector<pollfd>& polled) const {
-    for (const Entry& entry : entries_) polled.push_back({entry.connection.fd(), POLLIN, 0});
+  // Adds all connections to those that are polled next.
+  void add_to(std::vector<pollfd>& polled) {
+    for (Entry& entry : entries_) {
+      entry.at = polled.size();
+      entry.ready = false;
+      polled.push_back({entry.connection.fd(), POLLIN, 0});
+    }
+  }
+  // Notes which of them have events. REQUIRES: no connection was added or removed since add_to().
+  void note_events(const std::vector<pollfd>& polled) {
+    for (Entry& entry : entries_) entry.ready = polled[entry.at].revents != 0;
   }
 
-  // Calls read() for each connection and removes those for which it returns true: they were
-  // admitted, refused or closed.
+  // Calls read() for each connection that is new or has events, and removes those for which it
+  // returns true: they were admitted, refused or closed.
   template <class Read>
   void read_all(Read&& read) {
     const auto now = Clock::now();
-    std::erase_if(entries_,
-                  [&](Entry& entry) { return read(entry.connection) || now >= entry.until; });
+    std::erase_if(entries_, [&](Entry& entry) {
+      return (entry.ready && read(entry.connection)) || now >= entry.until;
+    });
   }
 
   void clear() { entries_.clear(); }
@@ -90,6 +100,8 @@ class PendingConnections {
   struct Entry {
     Connection connection;
     Clock::time_point until;
+    std::size_t at = 0;  // among the polled
+    bool ready = true;
   };
 
   std::size_t most_;

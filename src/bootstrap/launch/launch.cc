@@ -164,11 +164,8 @@ class Launch {
 
   LaunchOutcome run_to_end() {
     while (!all_ended()) {
-      wait();
+      wait_and_copy_output();
       forward_signals();
-      for (RankProcess& rank : ranks_) {
-        if (!rank.out().copy_some() || !rank.err().copy_some()) handle_lost_output();
-      }
       check_ends();
       check_time();
     }
@@ -238,20 +235,29 @@ class Launch {
                        [](const RankProcess& rank) { return rank.end().has_value(); });
   }
 
-  void wait() {
-    std::vector<pollfd> polled{{signals_.fd(), POLLIN, 0}};
+  void wait_and_copy_output() {
+    std::vector<pollfd> polled;
+    std::vector<LineRelay*> relays;  // of the first descriptors
     for (RankProcess& rank : ranks_) {
-      if (!rank.end()) polled.push_back({rank.process(), POLLIN, 0});
-      for (const LineRelay* relay : {&rank.out(), &rank.err()}) {
-        if (relay->open()) polled.push_back({relay->source(), POLLIN, 0});
+      for (LineRelay* const relay : {&rank.out(), &rank.err()}) {
+        if (!relay->open()) continue;
+        polled.push_back({relay->source(), POLLIN, 0});
+        relays.push_back(relay);
       }
     }
+    for (const RankProcess& rank : ranks_) {
+      if (!rank.end()) polled.push_back({rank.process(), POLLIN, 0});
+    }
+    polled.push_back({signals_.fd(), POLLIN, 0});
     const transport::Clock::time_point until = std::min(deadline_, kill_at_);
     int milliseconds = -1;
     if (until != transport::Clock::time_point::max()) {
       milliseconds = transport::poll_timeout(until, std::chrono::hours{1});
     }
-    poll(polled.data(), polled.size(), milliseconds);
+    if (poll(polled.data(), polled.size(), milliseconds) <= 0) return;
+    for (std::size_t i = 0; i < relays.size(); ++i) {
+      if (polled[i].revents != 0 && !relays[i]->copy_some()) handle_lost_output();
+    }
   }
 
   void forward_signals() {

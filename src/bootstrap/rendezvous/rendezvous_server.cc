@@ -147,6 +147,7 @@ void RendezvousServer::poll_sockets() {
   polled.push_back({listener_.number(), POLLIN, 0});
   pending_.add_to(polled);
   poll(polled.data(), polled.size(), transport::poll_timeout(deadline_, kLongestPoll));
+  pending_.note_events(polled);
   for (std::size_t i = 0; i < clients_.size(); ++i) clients_[i].ready = polled[i].revents != 0;
 }
 

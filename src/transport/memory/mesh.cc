@@ -206,8 +206,10 @@ class MeshHandshake {
       peer.mesh.socket = new_socket();
       const int socket = peer.mesh.socket.number();
       if (!peer.mesh.socket.open()) {
-        return {Code::PeerLost, base::format("{}: cannot open a socket to rank {}: {}", name(),
-                                             rank, std::strerror(errno))};
+        return {Code::NoMemory,
+                base::format("{}: cannot open a socket to rank {}: {}{}", name(), rank,
+                             std::strerror(errno),
+                             errno == EMFILE ? ": raise the limit of open files (ulimit -n)" : "")};
       }
       const UnixAddress theirs{options_, rank};
       if (connect(socket, theirs.address(), theirs.bytes) != 0) continue;
@@ -227,22 +229,27 @@ class MeshHandshake {
     return {};
   }
 
+  // Reads only from sockets with an event: among hundreds of ranks a system call for each of them
+  // would take most of the start.
   Status wait_and_read() {
-    std::vector<pollfd> polled;
+    polled_.clear();
+    polled_ranks_.clear();
     auto until = deadline();
-    if (listener_.open()) polled.push_back({listener_.number(), POLLIN, 0});
-    pending_.add_to(polled);
     for (Rank rank = 0; rank < options_.ranks; ++rank) {
       const Peer& peer = peers_[index(rank)];
       if (peer.stage == Stage::Absent) {
         if (rank < options_.rank) until = std::min(until, Clock::now() + kRetry);
       } else if (!peer.left) {
         // Packets after Ready are not for the handshake. It only notices that the peer is gone.
-        polled.push_back({peer.mesh.socket.number(),
-                          static_cast<short>(peer.stage == Stage::Ready ? 0 : POLLIN), 0});
+        polled_.push_back({peer.mesh.socket.number(),
+                           static_cast<short>(peer.stage == Stage::Ready ? 0 : POLLIN), 0});
+        polled_ranks_.push_back(rank);
       }
     }
-    poll(polled.data(), polled.size(), poll_timeout(until, kLongestPoll));
+    if (listener_.open()) polled_.push_back({listener_.number(), POLLIN, 0});
+    pending_.add_to(polled_);
+    if (poll(polled_.data(), polled_.size(), poll_timeout(until, kLongestPoll)) <= 0) return {};
+    pending_.note_events(polled_);
 
     if (listener_.open()) {
       Status status =
@@ -262,9 +269,9 @@ class MeshHandshake {
       admit(client, std::move(received));
       return true;
     });
-    for (Rank rank = 0; rank < options_.ranks; ++rank) {
-      if (rank == options_.rank || peers_[index(rank)].stage == Stage::Absent) continue;
-      Status status = read_from(rank);
+    for (std::size_t i = 0; i < polled_ranks_.size(); ++i) {
+      if (polled_[i].revents == 0) continue;
+      Status status = read_from(polled_ranks_[i]);
       if (!status.ok()) return status;
     }
     return {};
@@ -339,14 +346,12 @@ class MeshHandshake {
     peer.stage = Stage::Linked;
   }
 
+  // REQUIRES: the peer's socket has an event.
   Status read_from(Rank rank) {
     Peer& peer = peers_[index(rank)];
     if (peer.stage == Stage::Ready) {
-      pollfd polled{peer.mesh.socket.number(), 0, 0};
-      if (!peer.left && poll(&polled, 1, 0) > 0) {
-        peer.left = true;
-        departure_deadline_ = std::min(departure_deadline_, Clock::now() + kDepartureGrace);
-      }
+      peer.left = true;
+      departure_deadline_ = std::min(departure_deadline_, Clock::now() + kDepartureGrace);
       return {};
     }
     ReceivedPacket received = receive_packet(peer.mesh.socket.number());
@@ -442,6 +447,8 @@ class MeshHandshake {
   SharedDescriptors descriptors_;
   std::uint64_t first_block_;
   std::vector<Peer> peers_;  // by rank; this rank's own entry stays absent
+  std::vector<pollfd> polled_;
+  std::vector<Rank> polled_ranks_;  // of the first entries of polled_
   PendingConnections<Client> pending_;
   base::Fd listener_;
   bool sent_ready_ = false;

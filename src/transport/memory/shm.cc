@@ -63,6 +63,7 @@ class ShmMemory final : public Memory {
     MeshPeer mesh;
     Mappings mappings;  // at the rank's own entry: all that it has allocated
     std::string death;
+    bool has_event = false;  // of its socket or its process, that death_of() has not looked at
   };
 
   ShmMemory(const ShmOptions& options, Arena arena, base::Fd wake_descriptor)
@@ -75,6 +76,7 @@ class ShmMemory final : public Memory {
 
   Peer& own() { return peers_[static_cast<std::size_t>(rank_)]; }
   Result<std::byte*> map(Rank rank, Peer& peer, PageRange range);
+  void poll_peers();
 
   const Rank rank_;
   const int ranks_;
@@ -82,7 +84,9 @@ class ShmMemory final : public Memory {
   const base::Fd wake_descriptor_;
   std::mutex mutex_;  // guards the members below
   Arena arena_;
-  std::vector<Peer> peers_;  // by rank
+  std::vector<Peer> peers_;     // by rank
+  std::vector<pollfd> polled_;  // of each rank its socket and its process
+  Clock::time_point next_poll_;
 };
 
 Result<std::shared_ptr<ShmMemory>> ShmMemory::join(const ShmOptions& options,
@@ -194,21 +198,46 @@ Result<std::byte*> ShmMemory::map(Rank rank, Peer& peer, PageRange range) {
   return data;
 }
 
+// A rank that waits asks for every peer ten times a second. Two system calls for each of them would
+// keep the cores busy where hundreds of ranks wait, so one call asks for all.
+void ShmMemory::poll_peers() {
+  constexpr auto kBetweenPolls = std::chrono::milliseconds{5};
+  const auto now = Clock::now();
+  if (now < next_poll_) return;
+  next_poll_ = now + kBetweenPolls;
+  if (polled_.empty()) {
+    for (const Peer& peer : peers_) {
+      polled_.push_back({peer.mesh.socket.number(), POLLIN, 0});
+      polled_.push_back({peer.mesh.process.number(), POLLIN, 0});
+    }
+  }
+  if (poll(polled_.data(), polled_.size(), 0) <= 0) return;
+  for (std::size_t i = 0; i < polled_.size(); ++i) {
+    if (polled_[i].revents != 0) peers_[i / 2].has_event = true;
+  }
+}
+
 std::string ShmMemory::death_of(Rank rank) {
   const std::lock_guard lock{mutex_};
   Peer& peer = peers_[static_cast<std::size_t>(rank)];
   if (!peer.death.empty() || rank == rank_) return peer.death;
+  poll_peers();
+  if (!std::exchange(peer.has_event, false)) return "";
   const ReceivedPacket received = receive_packet(peer.mesh.socket.number());
   if (received.state == ReceivedPacket::State::Packet &&
       received.packet.kind == PacketKind::Goodbye) {
     peer.death = base::format("process {} has left", peer.mesh.pid);
-    return peer.death;
+  } else {
+    // The socket shows the end first, unless a child process of the peer holds it open.
+    pollfd process{peer.mesh.process.number(), POLLIN, 0};
+    if (received.state == ReceivedPacket::State::Closed ||
+        (peer.mesh.process.open() && poll(&process, 1, 0) > 0)) {
+      peer.death = base::format("process {} is gone", peer.mesh.pid);
+    }
   }
-  // The socket shows the end first, unless a child process of the peer holds it open.
-  pollfd process{peer.mesh.process.number(), POLLIN, 0};
-  if (received.state == ReceivedPacket::State::Closed ||
-      (peer.mesh.process.open() && poll(&process, 1, 0) > 0)) {
-    peer.death = base::format("process {} is gone", peer.mesh.pid);
+  if (!peer.death.empty()) {  // it has no more events
+    polled_[2 * static_cast<std::size_t>(rank)].fd = -1;
+    polled_[2 * static_cast<std::size_t>(rank) + 1].fd = -1;
   }
   return peer.death;
 }

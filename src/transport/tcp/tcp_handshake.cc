@@ -120,6 +120,7 @@ class TcpHandshake {
     }
     listener_.pending.add_to(polled);
     poll(polled.data(), polled.size(), poll_timeout(until, kLongestPoll));
+    listener_.pending.note_events(polled);
   }
 
   void read_answers() {
