@@ -32,9 +32,12 @@
 
 namespace sluice {
 
+class Communicator;
+
 namespace engine {
 class CommunicatorState;  // opaque to users: the state that a Communicator and its Works share
-}
+Communicator communicator_with(std::shared_ptr<CommunicatorState> state);
+}  // namespace engine
 
 struct CollectiveOptions {
   DataType type = DataType::F32;
@@ -148,6 +151,7 @@ class SLUICE_API Communicator {
   const std::shared_ptr<engine::CommunicatorState>& state() const { return state_; }
 
  private:
+  friend Communicator engine::communicator_with(std::shared_ptr<engine::CommunicatorState> state);
   explicit Communicator(std::shared_ptr<engine::CommunicatorState> state)
       : state_{std::move(state)} {}
   Work issue(Collective collective, void* data, std::size_t count,

@@ -167,6 +167,10 @@ Communicator Communicator::split(int colour, int key) {
 
 namespace sluice::engine {
 
+Communicator communicator_with(std::shared_ptr<CommunicatorState> state) {
+  return Communicator{std::move(state)};
+}
+
 Work all_reduce_in_background(Communicator& communicator, void* data, std::size_t count,
                               const CollectiveOptions& options, ProgressHooks* hooks) {
   const std::shared_ptr<CommunicatorState>& state = communicator.state();

@@ -253,8 +253,8 @@ Communicator Communicator::from_env(std::chrono::milliseconds deadline) {
 std::vector<Communicator> Communicator::in_process(int ranks) {
   if (ranks < 1) throw Error{Status{Code::InvalidArgument, "a communicator needs at least 1 rank"}};
   const bootstrap::Environment environment = bootstrap::Environment::of_process();
-  const CostConstants constants = engine::load_constants(engine::constants_path(environment, ranks))
-                                      .value_or(engine::typical_constants());
+  const CostConstants constants =
+      engine::kept_constants(environment, ranks).value_or(engine::typical_constants());
   const std::vector<engine::AlgorithmOverride> overrides =
       engine::overrides_from(environment).value();
   std::vector<Communicator> communicators;

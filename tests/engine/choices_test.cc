@@ -89,6 +89,37 @@ TEST(Constants, AreSavedInTheCacheFolderAndReadBack) {
   std::filesystem::remove_all(folder);
 }
 
+TEST(Constants, ManyRanksUseTheFileOfAFew) {
+  const std::string folder = testing::TempDir() + "sluice-few-constants";
+  std::filesystem::remove_all(folder);
+  const bootstrap::Environment environment{{{"SLUICE_CACHE", folder}}};
+  EXPECT_EQ(constants_path(environment, 9), constants_path(environment, kMostMeasuredRanks));
+  EXPECT_EQ(constants_path(environment, 4096), constants_path(environment, kMostMeasuredRanks));
+  EXPECT_NE(constants_path(environment, 7), constants_path(environment, kMostMeasuredRanks));
+  EXPECT_FALSE(kept_constants(environment, 64).has_value());
+  save_constants(constants_path(environment, 64), typical_constants(), kMostMeasuredRanks);
+  EXPECT_TRUE(kept_constants(environment, 64).has_value());
+  EXPECT_FALSE(kept_constants(environment, 7).has_value());
+  std::filesystem::remove_all(folder);
+}
+
+TEST(Constants, OfMoreRanksThanCoresGrowWithTheRanksOfACore) {
+  const CostConstants measured = typical_constants();
+  const auto ratio = [&](int ranks, int cores) {
+    const Link before = measured.measured_for("ring")->inside;
+    const Link after = extrapolated(measured, ranks, cores).measured_for("ring")->inside;
+    EXPECT_DOUBLE_EQ(after.latency_s / before.latency_s,
+                     before.bandwidth_bytes_per_s / after.bandwidth_bytes_per_s);
+    return after.latency_s / before.latency_s;
+  };
+  EXPECT_DOUBLE_EQ(ratio(3, 2), 1);    // measured with 3 ranks
+  EXPECT_DOUBLE_EQ(ratio(8, 2), 1);    // measured with 8 ranks, 4 on a core
+  EXPECT_DOUBLE_EQ(ratio(64, 2), 8);   // 32 on a core
+  EXPECT_DOUBLE_EQ(ratio(64, 64), 1);  // each has a core, as the 8 had
+  EXPECT_DOUBLE_EQ(ratio(64, 16), 4);  // 4 on a core, and the 8 had a core each
+  EXPECT_DOUBLE_EQ(ratio(100, 1), 12.5);
+}
+
 using Ranks = std::vector<Rank>;
 
 TEST(RankOrder, RanksThatAreNumberedNodeByNodeKeepTheirNumbers) {

@@ -1,11 +1,13 @@
 // The ranks of a job as processes: rank 0 proves, the others prove nothing, and the next job with
 // the same cache folder proves nothing at all. This is a separate program, because it forks.
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <future>
+#include <map>
 #include <stdexcept>
 #include <thread>
 
@@ -68,6 +70,17 @@ class ProofProcesses : public testing::Test {
     return results;
   }
 
+  // The files of constants. A file that is written again is another file.
+  std::map<std::string, ino_t> constants_files() const {
+    std::map<std::string, ino_t> files;
+    for (const auto& entry : std::filesystem::directory_iterator{cache_}) {
+      struct stat file {};
+      stat(entry.path().c_str(), &file);
+      if (entry.path().extension() == ".toml") files[entry.path().filename()] = file.st_ino;
+    }
+    return files;
+  }
+
   std::filesystem::path cache_ = std::filesystem::temp_directory_path() /
                                  ("sluice-proof-processes-" + std::to_string(getpid()));
 };
@@ -88,6 +101,17 @@ TEST_F(ProofProcesses, OnlyRankZeroProvesAndTheNextJobProvesNothing) {
       EXPECT_EQ(second[static_cast<std::size_t>(rank)], "proved 0, read 0");
     }
   }
+}
+
+// Any number of ranks above 8 uses what 8 have measured, and only a measurement writes the file.
+TEST_F(ProofProcesses, TheNextJobMeasuresNothing) {
+  (void)run_job(9, "measures");
+  const std::map<std::string, ino_t> before = constants_files();
+  if (before.empty()) GTEST_SKIP() << "the machine is too busy to measure";
+  EXPECT_EQ(before.size(), 1U);
+  EXPECT_TRUE(before.begin()->first.ends_with("-8-ranks.toml")) << before.begin()->first;
+  (void)run_job(11, "measures nothing");
+  EXPECT_EQ(constants_files(), before);
 }
 
 // A proof that never ends.

@@ -56,8 +56,7 @@ struct Question {
 
 // The links of this machine, as the engine has measured them for this number of ranks.
 cluster::Cluster this_machine(int ranks) {
-  const auto path = engine::constants_path(bootstrap::Environment::of_process(), ranks);
-  const auto constants = engine::load_constants(path);
+  const auto constants = engine::kept_constants(bootstrap::Environment::of_process(), ranks);
   if (!constants) {
     base::refuse(base::format(
         "this machine has not been measured with {} ranks: run 'sluice bench allreduce "

@@ -80,8 +80,7 @@ void check(const Options& options) {
 cluster::Cluster cluster_of(const std::string& name, int most_ranks) {
   cluster::Cluster cluster = cluster::find_cluster(name).value();
   if (name != kThisMachine) return cluster;
-  const auto constants = engine::load_constants(
-      engine::constants_path(bootstrap::Environment::of_process(), most_ranks));
+  const auto constants = engine::kept_constants(bootstrap::Environment::of_process(), most_ranks);
   if (constants) {
     cluster.constants = *constants;
   } else {

@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "bootstrap/host.h"
 #include "cluster/cluster.h"
+#include "engine/communicator_state.h"
 #include "sluice/algorithms.h"
 #include "transport/control.h"
 
@@ -138,19 +139,61 @@ CostConstants broadcast_constants(Communicator& communicator, const CostConstant
   return received;
 }
 
-// The constants of rank 0's file. Without the file they are measured now.
-CostConstants agree_on_one_node(Communicator& communicator,
+int cores_of_machine() {
+  // All cores count, not only those that this rank is pinned to.
+  return static_cast<int>(std::max(1L, sysconf(_SC_NPROCESSORS_CONF)));
+}
+
+// Some ranks of a node, far apart, because neighbours may be pinned to one core. Rank 0 is one.
+std::vector<Rank> few_of(int ranks) {
+  const int few = std::min(ranks, kMostMeasuredRanks);
+  std::vector<Rank> members;
+  for (Rank i = 0; i < few; ++i)
+    members.push_back(static_cast<Rank>(std::int64_t{i} * ranks / few));
+  return members;
+}
+
+// A communicator of these ranks. Only they call it; `block` is their control block, at rank 0.
+Communicator communicator_of(const Communicator& communicator, const std::vector<Rank>& members,
+                             const transport::MemoryBlock& block) {
+  const CommunicatorState& state = *communicator.state();
+  const transport::Group& whole = state.group();
+  std::byte* const control =
+      block.data != nullptr ? block.data : whole.address(0, {block.id, 0}).value();
+  auto group = std::make_unique<transport::Group>(whole, members, control, nullptr);
+  Choices choices{state.choices().order().part(members), group->rank(), typical_constants(), {}};
+  Communicator few = communicator_with(
+      std::make_shared<CommunicatorState>(std::move(group), state.context(), std::move(choices)));
+  few.set_deadline(state.deadline());
+  return few;
+}
+
+// The constants of rank 0's file. Without the file a few ranks measure them now, while the others
+// wait for the result.
+CostConstants agree_on_one_node(Communicator& communicator, const transport::Group& group,
                                 const bootstrap::Environment& environment) {
-  const std::filesystem::path file = constants_path(environment, communicator.size());
+  const int ranks = communicator.size();
+  const std::filesystem::path file = constants_path(environment, ranks);
+  const std::vector<Rank> members = few_of(ranks);
   std::optional<CostConstants> constants;
-  if (communicator.rank() == 0) constants = load_constants(file);
-  std::int32_t known = constants ? 1 : 0;
-  communicator.broadcast(&known, 1, {.type = DataType::I32}).wait();
-  if (known == 0) {
-    constants = measure_constants(communicator);
-    if (communicator.rank() == 0 && is_plausible(*constants))
-      save_constants(file, *constants, communicator.size());
+  transport::MemoryBlock block;  // the members' control block; never released, as in split()
+  if (communicator.rank() == 0) {
+    constants = load_constants(file);
+    if (!constants)
+      block = group.memory()
+                  .allocate(transport::ControlBlock::bytes(static_cast<int>(members.size())))
+                  .value();
   }
+  auto id = static_cast<std::int64_t>(block.id);  // 0: the constants are known
+  communicator.broadcast(&id, 1, {.type = DataType::I64}).wait();
+  block.id = static_cast<std::uint64_t>(id);
+  if (id != 0 && std::find(members.begin(), members.end(), communicator.rank()) != members.end()) {
+    Communicator few = communicator_of(communicator, members, block);
+    constants = measure_constants(few);
+    if (communicator.rank() == 0 && is_plausible(*constants))
+      save_constants(file, *constants, few.size());
+  }
+  if (constants) constants = extrapolated(std::move(*constants), ranks, cores_of_machine());
   return broadcast_constants(communicator, constants.value_or(CostConstants{}));
 }
 
@@ -222,10 +265,9 @@ std::filesystem::path cache_folder(const bootstrap::Environment& environment) {
 std::filesystem::path constants_path(const bootstrap::Environment& environment, int ranks) {
   const std::filesystem::path folder = cache_folder(environment);
   if (folder.empty()) return {};
-  // The name has the host, because machines may share a home. All cores count, not only those that
-  // this rank is pinned to.
+  // The name has the host, because machines may share a home.
   return folder / base::format("{}-{}-cores-{}-ranks.toml", bootstrap::host_name(),
-                               sysconf(_SC_NPROCESSORS_CONF), ranks);
+                               cores_of_machine(), std::min(ranks, kMostMeasuredRanks));
 }
 
 std::optional<CostConstants> load_constants(const std::filesystem::path& path) {
@@ -239,6 +281,22 @@ std::optional<CostConstants> load_constants(const std::filesystem::path& path) {
       std::all_of(std::begin(kMeasured), std::end(kMeasured),
                   [&](std::string_view name) { return constants.measured_for(name) != nullptr; });
   return complete ? std::optional{constants} : std::nullopt;
+}
+
+std::optional<CostConstants> kept_constants(const bootstrap::Environment& environment, int ranks) {
+  std::optional<CostConstants> constants = load_constants(constants_path(environment, ranks));
+  if (constants) constants = extrapolated(std::move(*constants), ranks, cores_of_machine());
+  return constants;
+}
+
+CostConstants extrapolated(CostConstants measured, int ranks, int cores) {
+  const auto turns = [&](int present) { return std::max(1.0, 1.0 * present / cores); };
+  const double slower = turns(ranks) / turns(std::min(ranks, kMostMeasuredRanks));
+  for (MeasuredLink& link : measured.measured) {
+    link.inside.latency_s *= slower;
+    link.inside.bandwidth_bytes_per_s /= slower;
+  }
+  return measured;
 }
 
 void save_constants(const std::filesystem::path& path, const CostConstants& constants, int ranks) {
@@ -257,7 +315,7 @@ Choices agreed_choices(Communicator& communicator, const transport::Group& group
   std::vector<AlgorithmOverride> overrides = overrides_from(environment).value();
   if (group.network() != nullptr)
     return agree_between_nodes(communicator, group, environment, std::move(overrides));
-  return {RankOrder{group}, group.rank(), agree_on_one_node(communicator, environment),
+  return {RankOrder{group}, group.rank(), agree_on_one_node(communicator, group, environment),
           std::move(overrides)};
 }
 

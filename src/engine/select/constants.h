@@ -1,10 +1,11 @@
 // constants.h - the cost of messages: the constants that all ranks of a job agree on.
 //
-// The constants of one node are measured once for each number of ranks, and kept as a cluster file
-// (docs/clusters.md) in the user's cache folder. If that file cannot be read or written, they are
-// measured again. The constants between nodes come from the cluster file that SLUICE_TOPOLOGY names
-// at rank 0. Without one they are measured whenever a job starts, in some tenths of a second,
-// because every job may run on other hosts (network_constants.cc).
+// The constants of one node are measured once by at most kMostMeasuredRanks ranks, and kept as a
+// cluster file (docs/clusters.md) in the user's cache folder. More ranks use the same figures, with
+// the closed forms for their number. If the file cannot be read or written, it is measured again.
+// The constants between nodes come from the cluster file that SLUICE_TOPOLOGY names at rank 0.
+// Without one they are measured whenever a job starts, in some tenths of a second, because every
+// job may run on other hosts (network_constants.cc).
 #pragma once
 
 #include <chrono>
@@ -28,8 +29,21 @@ Choices agreed_choices(Communicator& communicator, const transport::Group& group
 
 // The user's cache folder of Sluice; empty when there is none.
 std::filesystem::path cache_folder(const bootstrap::Environment& environment);
+
+// The most ranks of a node that are timed together. So a measurement takes the same time for any
+// number of ranks.
+inline constexpr int kMostMeasuredRanks = 8;
+
 // The file for a number of ranks on this machine; empty when there is no cache folder.
 std::filesystem::path constants_path(const bootstrap::Environment& environment, int ranks);
+
+// The constants of that file, for this number of ranks. nullopt: the file is missing, wrong or
+// incomplete.
+std::optional<CostConstants> kept_constants(const bootstrap::Environment& environment, int ranks);
+
+// The constants for `ranks` ranks, from those of min(ranks, kMostMeasuredRanks). Ranks that share a
+// core take turns, so each of their messages takes longer in proportion.
+CostConstants extrapolated(CostConstants measured, int ranks, int cores);
 
 // nullopt: the file is missing, wrong or incomplete.
 std::optional<CostConstants> load_constants(const std::filesystem::path& path);
