@@ -28,10 +28,15 @@ namespace sluice {
 namespace engine {
 namespace {
 
-// Every peer of another node needs two sockets, and the usual limit is 1,024 files.
-void allow_many_files() {
+// A peer of this node needs four files. A peer of another node needs two, and two more for each
+// communicator. The usual limit is 1,024.
+void allow_files_for(int ranks, bool network) {
+  constexpr rlim_t kFilesOfAPeer = 4;
+  constexpr rlim_t kFilesOfTheProgram = 256;
   rlimit files{};
   if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur == files.rlim_max) return;
+  const rlim_t needed = kFilesOfAPeer * static_cast<rlim_t>(ranks) + kFilesOfTheProgram;
+  if (!network && files.rlim_cur >= needed) return;
   files.rlim_cur = files.rlim_max;
   setrlimit(RLIMIT_NOFILE, &files);
 }
@@ -121,7 +126,6 @@ Result<std::unique_ptr<transport::Group>> join_by_tcp(const bootstrap::Environme
         "chosen interface listens); set it to the same secret on every host",
         transport::show_address(placement.master, placement.port)));
   }
-  allow_many_files();
   Result<bootstrap::RendezvousResult> met =
       bootstrap::rendezvous({.rank = placement.rank,
                              .ranks = placement.ranks,
@@ -211,7 +215,10 @@ Result<std::unique_ptr<transport::Group>> join_ranks(const bootstrap::Environmen
   }
   const bool all_here = placement.local_ranks == placement.ranks &&
                         (placement.local_known || placement.master.empty());
-  if (all_here && network == "auto" && !environment.has(bootstrap::variable::kNode)) {
+  const bool in_memory =
+      all_here && network == "auto" && !environment.has(bootstrap::variable::kNode);
+  allow_files_for(placement.ranks, !in_memory);
+  if (in_memory) {
     return transport::make_shm_group(
         {placement.rank, placement.ranks, placement.job, placement.token, deadline});
   }

@@ -249,8 +249,8 @@ TEST(Launch, RefusesWrongInputInOneLine) {
   refused("f=$(mktemp); printf '#!/no/such/shell\\n' >$f; chmod +x $f; SLUICE launch -n 2 -- $f",
           "cannot be run: No such file");
   refused("SLUICE launch -n 2", "no program to launch: give it after --");
-  refused("SLUICE launch -n 0 -- true", "ranks must be a whole number from 1 to 256, not \"0\"");
-  refused("SLUICE launch -n 257 -- true", "from 1 to 256");
+  refused("SLUICE launch -n 0 -- true", "ranks must be a whole number from 1 to 4096, not \"0\"");
+  refused("SLUICE launch -n 4097 -- true", "from 1 to 4096");
   refused("SLUICE launch -- true", "--ranks is required");
   const std::string hosts = "SLUICE launch -n 2 --hosts 2 ";
   refused(hosts + "-- true", "give --hosts, --host and --master together");

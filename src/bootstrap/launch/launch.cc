@@ -2,6 +2,7 @@
 
 #include <poll.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -66,6 +67,25 @@ int LaunchSignals::next() const {
   return read(fd_.number(), &info, sizeof info) == sizeof info ? static_cast<int>(info.ssi_signo)
                                                                : 0;
 }
+
+// Raises the limit of open files during its lifetime: the launcher has three for each rank.
+class ManyFiles {
+ public:
+  ManyFiles() {
+    if (getrlimit(RLIMIT_NOFILE, &before_) != 0) return;
+    rlimit raised = before_;
+    raised.rlim_cur = raised.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &raised);
+  }
+  ~ManyFiles() { setrlimit(RLIMIT_NOFILE, &before_); }
+  ManyFiles(const ManyFiles&) = delete;
+  ManyFiles& operator=(const ManyFiles&) = delete;
+
+  const rlimit& before() const { return before_; }
+
+ private:
+  rlimit before_{};
+};
 
 bool is_termination(int signal) {
   return signal == SIGINT || signal == SIGTERM || signal == SIGHUP || signal == SIGQUIT;
@@ -149,6 +169,7 @@ class Launch {
                           .arguments = options_.program,
                           .environment = environment_with(added),
                           .signals = signals_.before(),
+                          .files = files_.before(),
                           .prefix = prefix_of(global(local)),
                           .owns_terminal = options_.first_rank_owns_terminal && local == 0,
                           .out = options_.out,
@@ -347,6 +368,7 @@ class Launch {
   const LaunchOptions& options_;
   const LaunchSignals& signals_;
   const Attempt& attempt_;
+  ManyFiles files_;
   std::optional<FailureReports> reports_;
   std::vector<RankProcess> ranks_;
   // Destroyed before the ranks: afterwards the system may reuse their process numbers.

@@ -20,7 +20,7 @@
 
 namespace sluice::bootstrap {
 
-inline constexpr int kMostLocalRanks = 256;
+inline constexpr int kMostLocalRanks = 4096;
 
 struct LaunchOptions {
   int ranks = 1;                     // on this machine

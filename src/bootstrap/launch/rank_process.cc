@@ -27,8 +27,10 @@ struct Pipe {
 Result<Pipe> make_pipe() {
   std::array<int, 2> ends{-1, -1};
   if (pipe2(ends.data(), O_CLOEXEC) != 0) {
-    return Status{Code::NoMemory, base::format("cannot create a pipe for a rank's output: {}",
-                                               std::strerror(errno))};
+    return Status{
+        Code::NoMemory,
+        base::format("cannot create a pipe for a rank's output: {}{}", std::strerror(errno),
+                     errno == EMFILE ? ": raise the limit of open files (ulimit -n)" : "")};
   }
   return Pipe{base::Fd{ends[0]}, base::Fd{ends[1]}};
 }
@@ -63,6 +65,7 @@ struct Child {
   dup2(child.err, STDERR_FILENO);
   // Without pinning a rank is slower but correct.
   if (!child.command.cores.empty()) (void)pin_to(child.command.cores);
+  if (child.command.files.rlim_max > 0) setrlimit(RLIMIT_NOFILE, &child.command.files);
   sigprocmask(SIG_SETMASK, &child.command.signals, nullptr);
   execvpe(child.command.path.c_str(), child.arguments, child.environment);
   const int why = errno;
@@ -229,8 +232,10 @@ Result<RankProcess> RankProcess::start(const RankCommand& command) {
                     error.value().write_end.number()};
   const pid_t pid = fork();
   if (pid < 0) {
-    return Status{Code::NoMemory,
-                  base::format("cannot start rank {}: {}", command.rank, std::strerror(errno))};
+    return Status{
+        Code::NoMemory,
+        base::format("cannot start rank {}: {}{}", command.rank, std::strerror(errno),
+                     errno == EAGAIN ? ": raise the limit of processes (ulimit -u)" : "")};
   }
   if (pid == 0) run_program(child);
   setpgid(pid, pid);  // both processes do this, because either may run first

@@ -6,6 +6,7 @@
 // destroyed, so that its process number cannot mean another process.
 #pragma once
 
+#include <sys/resource.h>
 #include <sys/types.h>
 
 #include <csignal>
@@ -74,6 +75,7 @@ struct RankCommand {
   std::vector<std::string> environment;  // "NAME=value", all variables
   std::span<const int> cores;            // to run on; empty: those of the launcher
   sigset_t signals{};                    // its initial signal mask
+  rlimit files{};                        // its limit of open files; zero: that of the launcher
   std::string prefix;                    // of its lines: "[3] "
   bool owns_terminal = false;            // it writes to `out` and `err` directly, without a relay
   int out = 1;                           // descriptors for its output
