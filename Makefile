@@ -17,7 +17,7 @@ configure = cmake --preset $(1) >build/$(1).log 2>&1 || { cat build/$(1).log; ex
 build = $(call configure,$(1)); cmake --build --preset $(1) --parallel $(JOBS) $(2)
 test = ctest --preset $(1) --parallel $(JOBS)
 
-.PHONY: all train test check sanitize bench bench-network bench-fast-network bench-gradient bench-data bench-learning format clean help setup
+.PHONY: all train test check sanitize bench bench-network bench-startup bench-fast-network bench-gradient bench-data bench-learning format clean help setup
 
 all: setup  ## builds the command: build/release/sluice
 	@$(call build,release)
@@ -61,6 +61,10 @@ bench-fast-network: setup  ## the same at 10 and 25 Gbit/s and over unlimited li
 	build/bench/bench/network/network --hosts $$hosts --mbit $$mbit --sizes 1M:256M \
 	  --contenders sluice_tcp,openmpi,gloo,stream \
 	  --output build/bench/network-$$hosts-hosts-$$mbit-mbit.json || exit; done; done
+
+bench-startup: setup  ## what the start of 16 to 512 ranks on this machine costs
+	@$(call build,bench,--target sluice_cli startup_rank)
+	@bench/startup/startup build/bench
 
 bench-gradient: setup  ## compares training with DistributedDataParallel and over slow links; needs root
 	@$(call build,bench,--target gradient_bench)
