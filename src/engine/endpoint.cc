@@ -1,6 +1,5 @@
 #include "engine/endpoint.h"
 
-#include <algorithm>
 #include <utility>
 
 namespace sluice::engine {
@@ -17,13 +16,10 @@ void fence_after_reads() {
 Endpoint::Endpoint(std::unique_ptr<transport::Group> group)
     : group_{std::move(group)},
       posted_(static_cast<std::size_t>(group_->size()), 0),
-      taken_(posted_.size(), 0),
-      staging_(posted_.size()) {}
+      taken_(posted_.size(), 0) {}
 
 Endpoint::~Endpoint() {
-  for (const transport::MemoryBlock& block : staging_) {
-    if (block.data != nullptr) group_->memory().release(block);
-  }
+  if (staging_.data != nullptr) group_->memory().release(staging_);
 }
 
 void Endpoint::post(Rank peer, const transport::ChannelMessage& message) {
@@ -61,20 +57,20 @@ void Endpoint::withdraw() {
   for (Rank peer = 0; peer < size(); ++peer) {
     if (!is_remote(peer)) group_->channel_to(peer).withdrawn.store(1, std::memory_order_seq_cst);
   }
-  // The destructor must not release it.
-  std::fill(staging_.begin(), staging_.end(), transport::MemoryBlock{});
+  staging_ = {};  // the destructor must not release it
 }
 
 Result<Endpoint::Staging> Endpoint::staging(Rank peer) {
-  transport::MemoryBlock& block = staging_[index(peer)];
-  if (block.data == nullptr) {
+  if (staging_.data == nullptr) {
     Result<transport::MemoryBlock> made =
-        group_->memory().allocate(transport::kWindow * kStagedBytes);
+        group_->memory().allocate(posted_.size() * transport::kWindow * kStagedBytes);
     if (!made.ok()) return made.status();
-    block = made.value();
+    staging_ = made.value();
   }
-  const std::uint64_t offset = posted(peer) % transport::kWindow * kStagedBytes;
-  return Staging{block.data + offset, {block.id, offset}};
+  const std::uint64_t segment =
+      index(peer) * transport::kWindow + posted(peer) % transport::kWindow;
+  const std::uint64_t offset = segment * kStagedBytes;
+  return Staging{staging_.data + offset, {staging_.id, offset}};
 }
 
 }  // namespace sluice::engine

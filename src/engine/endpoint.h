@@ -65,7 +65,9 @@ class Endpoint {
   void withdraw();
 
   // Memory for a staged segment to a peer. REQUIRES: can_post(peer). A peer has kWindow segments,
-  // used in turn, so a segment is free again when its message is taken.
+  // used in turn, so a segment is free again when its message is taken. All segments are in one
+  // memory block, which takes memory only for those that were used, so that the system calls for it
+  // do not grow with the number of peers.
   static constexpr std::size_t kStagedBytes = std::size_t{1} << 17;
   struct Staging {
     std::byte* data = nullptr;
@@ -78,9 +80,9 @@ class Endpoint {
   transport::Network& network() const { return *group_->network(); }
 
   std::unique_ptr<transport::Group> group_;
-  std::vector<std::uint64_t> posted_;            // messages to each peer, so far
-  std::vector<std::uint64_t> taken_;             // messages from each peer, so far
-  std::vector<transport::MemoryBlock> staging_;  // for each peer, allocated at first use
+  std::vector<std::uint64_t> posted_;  // messages to each peer, so far
+  std::vector<std::uint64_t> taken_;   // messages from each peer, so far
+  transport::MemoryBlock staging_;     // of all peers, allocated at first use
 };
 
 }  // namespace sluice::engine
