@@ -120,6 +120,10 @@ std::string Group::death_of(Rank peer) const {
   return how;
 }
 
+void Group::watch(Rank peer) const {
+  if (peer != kOwn && is_local(peer)) memory_->watch(location(peer).local);
+}
+
 std::string Group::stall_of(Rank peer) const {
   constexpr auto kLongestSilence = std::chrono::seconds{1};
   if (is_local(peer)) return memory_->stall_of(location(peer).local);

@@ -76,6 +76,8 @@ class Group {
 
   // "" while the rank can be reached, else a description of its end.
   std::string death_of(Rank peer) const;
+  // Has this rank itself look at a rank of its node from now on (Memory::watch). kOwn: nothing.
+  void watch(Rank peer) const;
   // "" unless the rank is known to be stopped or unreachable, else the reason.
   std::string stall_of(Rank peer) const;
 

@@ -1,9 +1,9 @@
 // handshake.h - the common part of the handshakes with which ranks join a job.
 //
-// Ranks join over Unix sockets (memory/mesh.h), over TCP (tcp/tcp.h) and at the rendezvous server
-// (bootstrap/rendezvous). In each case a process accepts connections, reads a hello from each of
-// them, and lets both sides prove that they know the job's token (token_proof.h). Until then a
-// connection is pending: it costs a descriptor, but cannot delay the ranks.
+// Ranks join over Unix sockets (memory/node_join.h), over TCP (tcp/tcp.h) and at the rendezvous
+// server (bootstrap/rendezvous). In each case a process accepts connections, reads a hello from
+// each of them, and lets both sides prove that they know the job's token (token_proof.h). Until
+// then a connection is pending: it costs a descriptor, but cannot delay the ranks.
 #pragma once
 
 #include <poll.h>

@@ -27,6 +27,14 @@ std::optional<TokenProof> hmac(std::string_view token, std::string_view text) {
   return proof;
 }
 
+std::string name_of(const std::array<std::byte, 32>& random) {
+  constexpr std::size_t kBytes = 16;
+  std::string name;
+  for (std::size_t i = 0; i < kBytes; ++i)
+    name += base::format("{:02x}", std::to_integer<unsigned>(random[i]));
+  return name;
+}
+
 }  // namespace
 
 Nonce new_nonce() {
@@ -52,12 +60,10 @@ bool is_proven(std::string_view token, Side side, const Transcript& transcript,
 }
 
 std::string secret_name(std::string_view token, std::string_view text) {
-  constexpr std::size_t kBytes = 16;
   const std::optional<TokenProof> hash = hmac(token, base::format("name {}", text));
-  std::string name;
-  for (std::size_t i = 0; hash && i < kBytes; ++i)
-    name += base::format("{:02x}", std::to_integer<unsigned>((*hash)[i]));
-  return name;
+  return hash ? name_of(*hash) : "";
 }
+
+std::string random_name() { return name_of(new_nonce()); }
 
 }  // namespace sluice::transport

@@ -48,5 +48,7 @@ bool is_proven(std::string_view token, Side side, const Transcript& transcript,
 
 // A name that only processes with the token can know, of 32 letters and digits.
 std::string secret_name(std::string_view token, std::string_view text);
+// Another such name every time, which only those can know who are told.
+std::string random_name();
 
 }  // namespace sluice::transport

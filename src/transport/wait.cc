@@ -3,7 +3,6 @@
 #include <linux/futex.h>
 #include <sched.h>
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -67,8 +66,9 @@ bool EpollWaiter::sleep(Doorbell& /*doorbell*/, std::uint32_t /*rings*/, Clock::
   for (int i = 0; i < count; ++i) {
     const std::uint32_t source = events[static_cast<std::size_t>(i)].data.u32;
     check = check || source != Messages;
-    eventfd_t rings = 0;
-    if (source == WakeDescriptor) eventfd_read(wake_descriptor_, &rings);
+    // One read empties an eventfd; a socket has a datagram for each peer that rang.
+    std::uint64_t rings = 0;
+    while (source == WakeDescriptor && read(wake_descriptor_, &rings, sizeof rings) > 0) continue;
   }
   const auto now = Clock::now();
   check = check || now - last_check_ >= kBetweenChecks;

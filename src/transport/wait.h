@@ -45,7 +45,8 @@ class Waiter {
 // Thread-safety: one thread at a time.
 class EpollWaiter final : public Waiter {
  public:
-  // `wake_descriptor` becomes readable when a peer on this node rings; it must outlive the waiter.
+  // `wake_descriptor` becomes readable when a peer on this node rings. It does not block, and must
+  // outlive the waiter.
   static Result<std::shared_ptr<EpollWaiter>> make(int wake_descriptor);
 
   std::uint32_t kind() const override { return kOnDescriptor; }

@@ -11,14 +11,15 @@
 namespace sluice::transport {
 namespace {
 
-std::int64_t file_bytes(int fd) {
+std::int64_t used_blocks(int file) {
   struct stat now {};
-  fstat(fd, &now);
-  return now.st_size;
+  fstat(file, &now);
+  return now.st_blocks;
 }
 
 TEST(Arena, TakenRangesNeverOverlap) {
-  Arena arena = Arena::create().value();
+  const base::Fd file = create_arena_file(1).value();
+  Arena arena{file.number(), 0, 0};
   std::mt19937 random{7};
   std::vector<PageRange> taken;
   std::vector<int> taken_times;  // by page; a naive record
@@ -40,21 +41,19 @@ TEST(Arena, TakenRangesNeverOverlap) {
   }
   for (const PageRange& range : taken) arena.give_back(range);
   // All pages are one hole again, so the arena can give all of them without growing.
-  const std::int64_t bytes = file_bytes(arena.fd());
-  EXPECT_EQ(arena.take(static_cast<std::size_t>(bytes)).value().first, 0U);
-  EXPECT_EQ(file_bytes(arena.fd()), bytes);
+  const std::size_t bytes = taken_times.size() * pages_for(1).bytes();
+  EXPECT_EQ(arena.take(bytes).value().first, 0U);
 }
 
 TEST(Arena, PagesGivenBackAreZeroAndUseNoMemory) {
-  Arena arena = Arena::create().value();
+  const base::Fd file = create_arena_file(3).value();
+  Arena arena{file.number(), 2, 0};
   const PageRange range = arena.take(std::size_t{1} << 20).value();
-  std::byte* const data = map_range(arena.fd(), range);
+  std::byte* const data = map_range(file.number(), 2, range);
   ASSERT_NE(data, nullptr);
   std::fill_n(data, range.bytes(), std::byte{0xab});
   arena.give_back(range);
-  struct stat now {};
-  fstat(arena.fd(), &now);
-  EXPECT_EQ(now.st_blocks, 0);
+  EXPECT_EQ(used_blocks(file.number()), 0);
   const PageRange again = arena.take(std::size_t{1} << 20).value();
   EXPECT_EQ(again.id(), range.id());
   EXPECT_EQ(data[0], std::byte{0});
@@ -62,14 +61,41 @@ TEST(Arena, PagesGivenBackAreZeroAndUseNoMemory) {
   unmap_range(data, range);
 }
 
-TEST(Arena, CannotShrink) {
-  Arena arena = Arena::create().value();
-  (void)arena.take(100000).value();
-  EXPECT_NE(ftruncate(arena.fd(), 0), 0);
+// Rank 1 takes the page that rank 0 has, and the last page of the largest node.
+TEST(Arena, TheArenasOfANodeDoNotOverlap) {
+  constexpr int kRanks = 4096;
+  const base::Fd file = create_arena_file(kRanks).value();
+  std::vector<std::byte*> pages;
+  for (const Rank rank : {0, 1, kRanks - 1}) {
+    for (const std::uint32_t first : {0U, ~0U}) {
+      pages.push_back(map_range(file.number(), rank, {first, 1}));
+      ASSERT_NE(pages.back(), nullptr);
+      EXPECT_EQ(*pages.back(), std::byte{0});
+      *pages.back() = static_cast<std::byte>(pages.size());
+    }
+  }
+  for (std::size_t i = 0; i < pages.size(); ++i) {
+    EXPECT_EQ(*pages[i], static_cast<std::byte>(i + 1));
+    unmap_range(pages[i], {0, 1});
+  }
+}
+
+TEST(Arena, TakesTheFirstPagesOnlyOnce) {
+  const base::Fd file = create_arena_file(1).value();
+  const PageRange first = pages_for(10000);
+  Arena arena{file.number(), 0, first.count};
+  EXPECT_GE(first.bytes(), 10000U);
+  EXPECT_EQ(arena.take(1).value().first, first.end());
+}
+
+TEST(Arena, ItsFileKeepsItsLength) {
+  const base::Fd file = create_arena_file(2).value();
+  EXPECT_NE(ftruncate(file.number(), 0), 0);
 }
 
 TEST(Arena, AnErrorHasTheNumberOfBytes) {
-  Arena arena = Arena::create().value();
+  const base::Fd file = create_arena_file(1).value();
+  Arena arena{file.number(), 0, 0};
   const auto range = arena.take(std::size_t{1} << 60);
   ASSERT_FALSE(range.ok());
   EXPECT_EQ(range.status().code(), Code::NoMemory);

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "base/format.h"
-#include "transport/memory/mesh.h"
+#include "transport/memory/memory.h"
 
 namespace sluice::transport::testing_processes {
 

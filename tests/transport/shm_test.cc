@@ -14,7 +14,7 @@
 #include "tests/transport/processes.h"
 #include "transport/group.h"
 #include "transport/memory/memory.h"
-#include "transport/memory/mesh.h"
+#include "transport/memory/node_join.h"
 
 namespace sluice::transport {
 namespace {
@@ -150,6 +150,50 @@ TEST(Shm, RefusesAnInvalidMemoryBlock) {
     return wrong;
   });
   EXPECT_EQ(results, (std::vector<std::string>{"", ""}));
+}
+
+TEST(Shm, EveryRankHasTheSameFewDescriptorsHoweverManyRanks) {
+  const auto most = [](int ranks) {
+    const auto counts = run_ranks(ranks, [ranks, job = unique_job()](Rank me) {
+      const std::size_t before = open_files();
+      const auto group = make_shm_group(as(me, ranks, job)).value();
+      const std::size_t opened = open_files() - before;
+      barrier(*group, 1);
+      return me == 0 ? std::string{"0"} : std::to_string(opened);  // rank 0 has all connections
+    });
+    int highest = 0;
+    for (const std::string& count : counts) highest = std::max(highest, std::stoi(count));
+    return highest;
+  };
+  EXPECT_EQ(most(24), most(60));
+}
+
+// Neither rank 10 nor rank 20 looks at rank 1 from the start, and those that do compute.
+TEST(Shm, TheDeathThatOneRankHasSeenIsKnownToAll) {
+  constexpr int kRanks = 45;
+  const auto results = run_ranks(kRanks, [job = unique_job()](Rank me) -> std::string {
+    const auto group = make_shm_group(as(me, kRanks, job)).value();
+    barrier(*group, 1);
+    if (me == 1) raise(SIGKILL);
+    const auto begin = Clock::now();
+    const auto wait_for = [&](auto&& seen) {
+      while (!seen() && Clock::now() < begin + 20s) std::this_thread::sleep_for(1ms);
+      return seen();
+    };
+    if (me == 20) {
+      std::this_thread::sleep_for(300ms);
+      if (!group->death_of(1).empty()) return "somebody has looked";
+      group->watch(1);
+      return wait_for([&] { return !group->death_of(1).empty(); }) ? "" : "it is not seen";
+    }
+    if (me == 10)
+      return wait_for([&] { return !group->death_of(1).empty(); }) ? "" : "nobody tells";
+    std::this_thread::sleep_for(500ms);
+    return "";
+  });
+  for (Rank rank = 0; rank < kRanks; ++rank)
+    EXPECT_EQ(results[static_cast<std::size_t>(rank)],
+              rank == 1 ? base::format("killed by signal {}", SIGKILL) : "");
 }
 
 // Rank 1 ends in the given way. Returns the death that rank 0 notices.
@@ -312,10 +356,9 @@ TEST(ShmJoin, NamesCannotBeTakenWithoutTheToken) {
   for (const char* token : {"", "guess"}) {
     ShmOptions guessed = as(0, 2, job);
     guessed.token = token;
-    for (const Rank rank : {0, 1}) taken.push_back(socket_at(mesh_name(guessed, rank), bind));
+    taken.push_back(socket_at(node_name(guessed), bind));
   }
-  for (const Rank rank : {0, 1})
-    taken.push_back(socket_at(base::format("sluice/{}/{}/{}", getuid(), job, rank), bind));
+  taken.push_back(socket_at(base::format("sluice/{}/{}", getuid(), job), bind));
   for (const base::Fd& each : taken) ASSERT_TRUE(each.open());
   EXPECT_EQ(run_ranks(2, [&](Rank me) { return join_shm(as(me, 2, job, 2s)).status().message(); }),
             (std::vector<std::string>{"", ""}));
@@ -328,9 +371,8 @@ std::string answer_to_proof(
   const auto results = run_ranks(2, [&](int i) -> std::string {
     if (i == 0) return join_shm(as(0, 2, job, 1s)).status().message();
     base::Fd client;
-    while (!client.open()) client = socket_at(mesh_name(as(0, 2, job), 0), connect);
-    const Packet hello{
-        .kind = PacketKind::Hello, .rank = 1, .to = 0, .ranks = 2, .nonce = new_nonce()};
+    while (!client.open()) client = socket_at(node_name(as(0, 2, job)), connect);
+    const Packet hello{.kind = PacketKind::Hello, .rank = 1, .ranks = 2, .nonce = new_nonce()};
     if (!send_packet(client.number(), hello)) return "no hello";
     const auto next = [&] {
       ReceivedPacket received;
@@ -340,13 +382,11 @@ std::string answer_to_proof(
     };
     const ReceivedPacket challenge = next();
     if (challenge.packet.kind != PacketKind::Challenge) return "no challenge";
-    const base::Fd file{memfd_create("test", MFD_CLOEXEC)};
-    const SharedDescriptors descriptors{file.number(), file.number()};
     const Packet answer{.kind = PacketKind::Proof,
                         .rank = 1,
                         .ranks = 2,
                         .proof = proof(hello, challenge.packet.nonce)};
-    if (!send_packet(client.number(), answer, &descriptors)) return "no proof";
+    if (!send_packet(client.number(), answer)) return "no proof";
     const ReceivedPacket verdict = next();
     return verdict.packet.kind == PacketKind::Welcome ? "welcome"
                                                       : std::string{verdict.packet.text()};
@@ -355,7 +395,7 @@ std::string answer_to_proof(
 }
 
 Transcript transcript(const Packet& hello, const Nonce& challenge) {
-  return {"mesh", std::as_bytes(std::span{&hello, 1}), challenge};
+  return {"node", std::as_bytes(std::span{&hello, 1}), challenge};
 }
 
 TEST(ShmJoin, OnlyAProofOfTheTokenIsWelcome) {
@@ -414,7 +454,7 @@ TEST(ShmJoin, ConnectionsWithGarbageOrWithoutAHelloDelayNoRank) {
     std::this_thread::sleep_for(200ms);
     std::vector<base::Fd> clients;
     for (int connection = 0; connection < 40; ++connection) {
-      clients.push_back(socket_at(mesh_name(as(0, 2, job), 0), connect));
+      clients.push_back(socket_at(node_name(as(0, 2, job)), connect));
       if (!clients.back().open()) return "rank 0 does not listen";
       if (i == 2) (void)!write(clients.back().number(), "nonsense", 8);
     }

@@ -152,6 +152,7 @@ void CommunicatorState::fail_mismatched(Rank peer) {
 void CommunicatorState::check_peers() {
   // Data of a peer that gave up may still be in flight for this long after the last move.
   constexpr auto kInFlight = std::chrono::seconds{1};
+  if (!is_idle()) group().watch(running().waits_for());
   detector_.update();
   advance();
   if (is_idle() || has_failed()) return;

@@ -39,7 +39,9 @@ std::optional<Blame> FailureDetector::cause_of_loss(const RunningCollective& run
 
 Blame FailureDetector::cause_of_stall(const RunningCollective& running) const {
   for (Rank peer = 0; peer < group_.size(); ++peer) {
-    if (state(peer) == PeerState::Dead && running.needs(peer)) return lost(peer);
+    if (!running.needs(peer)) continue;
+    group_.watch(peer);
+    if (present_state(peer) == PeerState::Dead) return lost(peer);
   }
   if (is_cut_off()) {
     return {group_.rank(), "no status update comes from any other host: is this host's link down?"};
@@ -86,6 +88,7 @@ Blame FailureDetector::blamed_by(Rank rank) const {
   if (culprit == group_.rank()) {
     return {culprit, base::format("rank {} gave up because of this rank", rank)};
   }
+  group_.watch(culprit);
   if (present_state(culprit) == PeerState::Dead) return lost(culprit);
   const std::string stopped = group_.stall_of(culprit);
   return {.culprit = culprit,

@@ -18,6 +18,18 @@ std::size_t page_bytes() {
   return kBytes;
 }
 
+std::size_t count_for(std::size_t bytes) {
+  return std::max<std::size_t>(bytes / page_bytes() + (bytes % page_bytes() != 0 ? 1 : 0), 1);
+}
+
+// Of every arena. Its last page has a number that a PageRange can hold.
+constexpr std::uint64_t kPages = std::uint64_t{1} << 32;
+
+off_t offset_of(Rank rank, PageRange range) {
+  return static_cast<off_t>((static_cast<std::uint64_t>(rank) * kPages + range.first) *
+                            page_bytes());
+}
+
 Status out_of_memory(std::size_t bytes) {
   return {Code::NoMemory, base::format("cannot allocate {} bytes of shared memory: {}", bytes,
                                        std::strerror(errno))};
@@ -27,18 +39,23 @@ Status out_of_memory(std::size_t bytes) {
 
 std::size_t PageRange::bytes() const { return std::size_t{count} * page_bytes(); }
 
-Result<Arena> Arena::create() {
+bool PageRange::fits_an_arena() const { return count > 0 && end() <= kPages; }
+
+Result<base::Fd> create_arena_file(int ranks) {
   base::Fd file{memfd_create("sluice", MFD_CLOEXEC | MFD_ALLOW_SEALING)};
-  if (!file.open() || fcntl(file.number(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_SEAL) != 0) {
+  const std::uint64_t pages = static_cast<std::uint64_t>(ranks) * kPages;
+  if (!file.open() || ftruncate(file.number(), static_cast<off_t>(pages * page_bytes())) != 0 ||
+      fcntl(file.number(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
     return Status{Code::NoMemory,
                   base::format("cannot create shared memory: {}", std::strerror(errno))};
   }
-  return Arena{std::move(file)};
+  return file;
 }
 
+PageRange pages_for(std::size_t bytes) { return {0, static_cast<std::uint32_t>(count_for(bytes))}; }
+
 Result<PageRange> Arena::take(std::size_t bytes) {
-  const std::size_t pages =
-      std::max<std::size_t>(bytes / page_bytes() + (bytes % page_bytes() != 0 ? 1 : 0), 1);
+  const std::size_t pages = count_for(bytes);
   const auto fits = std::find_if(free_.begin(), free_.end(),
                                  [&](const auto& hole) { return hole.second >= pages; });
   if (fits != free_.end()) {
@@ -53,15 +70,13 @@ Result<PageRange> Arena::take(std::size_t bytes) {
     return out_of_memory(bytes);
   }
   const PageRange range{pages_, static_cast<std::uint32_t>(pages)};
-  if (ftruncate(file_.number(), static_cast<off_t>(range.end() * page_bytes())) != 0)
-    return out_of_memory(bytes);
   pages_ = static_cast<std::uint32_t>(range.end());
   return range;
 }
 
 void Arena::give_back(PageRange range) {
-  fallocate(file_.number(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-            static_cast<off_t>(range.first * page_bytes()), static_cast<off_t>(range.bytes()));
+  fallocate(file_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset_of(rank_, range),
+            static_cast<off_t>(range.bytes()));
   auto after = free_.lower_bound(range.first);
   if (after != free_.end() && after->first == range.end()) {
     range.count += after->second;
@@ -77,9 +92,9 @@ void Arena::give_back(PageRange range) {
   free_.emplace(range.first, range.count);
 }
 
-std::byte* map_range(int file, PageRange range) {
+std::byte* map_range(int file, Rank rank, PageRange range) {
   void* const data = mmap(nullptr, range.bytes(), PROT_READ | PROT_WRITE, MAP_SHARED, file,
-                          static_cast<off_t>(range.first * page_bytes()));
+                          offset_of(rank, range));
   return data == MAP_FAILED ? nullptr : static_cast<std::byte*>(data);
 }
 

@@ -1,10 +1,11 @@
-// arena.h - all the shared memory of one rank: an anonymous file, divided into ranges of pages.
+// arena.h - the shared memory of the ranks of a node: one anonymous file, in which each rank has an
+// arena, divided into ranges of pages.
 //
-// The file has no name and disappears with the last process that holds it. It only grows; a seal
-// prevents shrinking, so a peer cannot fault on a mapped range. Released pages return to the system
-// at once, even if a peer still maps them. A rank has one file for all its blocks: peers receive it
-// once, when they join, and map any range of it without a request.
-// Thread-safety: one thread at a time.
+// The file has no name and disappears with the last process that holds it. It is so long that no
+// arena ever fills, and takes memory only for pages that were written. Seals prevent a change of
+// its length, so a peer cannot fault on a mapped range. Released pages return to the system at
+// once, even if a peer still maps them. Every rank has the file, so it maps any range of any rank
+// without a request. Thread-safety: one thread at a time.
 #pragma once
 
 #include <cstddef>
@@ -12,6 +13,7 @@
 #include <map>
 
 #include "base/file.h"
+#include "sluice/schedule.h"
 #include "sluice/status.h"
 
 namespace sluice::transport {
@@ -26,30 +28,34 @@ struct PageRange {
     return {static_cast<std::uint32_t>(id >> 32), static_cast<std::uint32_t>(id)};
   }
   std::uint64_t end() const { return std::uint64_t{first} + count; }
+  bool fits_an_arena() const;
   std::size_t bytes() const;
 };
 
+// The file of a node with that many ranks.
+Result<base::Fd> create_arena_file(int ranks);
+// The first pages of an arena, for at least that many bytes.
+PageRange pages_for(std::size_t bytes);
+
 class Arena {
  public:
-  static Result<Arena> create();
-
-  int fd() const { return file_.number(); }
+  // The arena of a rank, of which the first pages are taken. The file must outlive it.
+  Arena(int file, Rank rank, std::uint32_t taken) : file_{file}, rank_{rank}, pages_{taken} {}
 
   // Allocates zeroed pages for at least that many bytes; at least one page.
   Result<PageRange> take(std::size_t bytes);
   void give_back(PageRange range);
 
  private:
-  explicit Arena(base::Fd file) : file_{std::move(file)} {}
-
-  base::Fd file_;
+  int file_;
+  Rank rank_;
   // The first page and the count of each hole. Holes are never adjacent.
   std::map<std::uint32_t, std::uint32_t> free_;
-  std::uint32_t pages_ = 0;
+  std::uint32_t pages_;
 };
 
 // Null when the range cannot be mapped; errno has the reason.
-std::byte* map_range(int file, PageRange range);
+std::byte* map_range(int file, Rank rank, PageRange range);
 void unmap_range(std::byte* data, PageRange range);
 
 }  // namespace sluice::transport

@@ -51,8 +51,11 @@ class Memory {
   virtual int wake_descriptor() const = 0;
   virtual void wake(Rank peer) = 0;
 
-  // "" while the peer lives, else a description of its end.
+  // "" while the peer lives, else a description of its end. A rank looks at a few peers itself; of
+  // the others it learns when one of those that look at them has seen it.
   virtual std::string death_of(Rank peer) = 0;
+  // From now on this rank looks at that peer itself.
+  virtual void watch(Rank /*peer*/) {}
   // "" unless the peer's process is stopped, else a description: "process 17, by a signal".
   virtual std::string stall_of(Rank peer) = 0;
 };
