@@ -114,6 +114,8 @@ class CommunicatorState {
   void fail_running(const Status& status);
   void fail_stalled(std::chrono::milliseconds waited);
   void fail_if_mismatched();
+  bool is_mismatched(Rank peer) const;
+  bool must_look_at_all_peers();
   void fail_mismatched(Rank peer);
   void fail(Status status, Rank culprit, std::uint64_t culprits_collective = 0);
   void fail_by(Status status, const Blame& blame);
@@ -149,6 +151,7 @@ class CommunicatorState {
   std::atomic<bool> failed_{false};
   std::chrono::milliseconds deadline_ = kDefaultDeadline;
   transport::Clock::time_point last_check_ = transport::Clock::now();
+  transport::Clock::time_point last_look_{};    // at all peers
   transport::Clock::time_point last_report_{};  // the last status update to other nodes
   std::uint64_t moved_ = 0;                     // of the present collective, at the last check
   transport::Clock::time_point last_moved_{};

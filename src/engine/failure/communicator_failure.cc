@@ -129,10 +129,13 @@ bool CommunicatorState::record_call_of(Rank peer) {
 // Fails if a rank's call with the same number is a different collective.
 void CommunicatorState::fail_if_mismatched() {
   for (Rank peer = 0; peer < group().size(); ++peer) {
-    const std::optional<Request> theirs = call_of(peer);
-    if (!theirs || theirs->number != head().number) continue;
-    if (theirs->signature != head().signature) return fail_mismatched(peer);
+    if (is_mismatched(peer)) return fail_mismatched(peer);
   }
+}
+
+bool CommunicatorState::is_mismatched(Rank peer) const {
+  const std::optional<Request> theirs = call_of(peer);
+  return theirs && theirs->number == head().number && theirs->signature != head().signature;
 }
 
 void CommunicatorState::fail_mismatched(Rank peer) {
@@ -149,11 +152,27 @@ void CommunicatorState::fail_mismatched(Rank peer) {
        peer, group().board(peer).entered.load(std::memory_order_acquire));
 }
 
+// Looking at every rank takes longer the more ranks there are, so many ranks of a node do it less
+// often. In between, a rank looks at the one that it waits for, and at all if something is wrong
+// with that one. A rank that fails names the culprit, which so gets from rank to rank.
+bool CommunicatorState::must_look_at_all_peers() {
+  constexpr auto kForEachRank = std::chrono::milliseconds{2};
+  const auto now = transport::Clock::now();
+  if (!endpoint_.has_network() && now - last_look_ < kForEachRank * group().size()) {
+    const Rank peer = begun_ ? running().waits_for() : kOwn;
+    if (peer == kOwn) return false;
+    group().watch(peer);
+    if (detector_.is_alive(peer) && !is_mismatched(peer)) return false;
+  }
+  last_look_ = now;
+  return true;
+}
+
 void CommunicatorState::check_peers() {
   // Data of a peer that gave up may still be in flight for this long after the last move.
   constexpr auto kInFlight = std::chrono::seconds{1};
-  if (!is_idle()) group().watch(running().waits_for());
-  detector_.update();
+  const bool look = must_look_at_all_peers();
+  if (look) detector_.update();
   advance();
   if (is_idle() || has_failed()) return;
   const std::uint64_t moved = running().moved();
@@ -162,6 +181,7 @@ void CommunicatorState::check_peers() {
     last_moved_ = transport::Clock::now();
   group().own_board().step.store(running().step(), std::memory_order_relaxed);
   report_waiting(running().waits_for());
+  if (!look) return;
   fail_if_mismatched();
   const bool moves = transport::Clock::now() - last_moved_ < kInFlight;
   const std::optional<Blame> blame = detector_.cause_of_loss(running(), moves);
@@ -231,6 +251,7 @@ void CommunicatorState::report_waiting(Rank peer) {
 }
 
 void CommunicatorState::fail_stalled(std::chrono::milliseconds waited) {
+  detector_.update();
   const Blame blame = detector_.cause_of_stall(running());
   if (blame.mismatched) return fail_mismatched(blame.culprit);
   const double seconds = static_cast<double>(waited.count()) / 1000;

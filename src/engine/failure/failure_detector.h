@@ -32,6 +32,8 @@ class FailureDetector {
   // Reads every peer's state. Call it before advance(): data that a peer sent before it ended is
   // then still received.
   void update();
+  // Whether a peer neither has died nor has given up, at present.
+  bool is_alive(Rank peer) const { return present_state(peer) == PeerState::Alive; }
 
   // The lost peer, as of the last update(), that the collective needs. While the collective
   // `moves`, a peer that gave up in a later collective may be innocent: its data is in flight.
