@@ -64,18 +64,26 @@ MeasuredLink fitted(const Algorithm& algorithm, int ranks, double small_s, doubl
     share += step.repeat * step.inside.bytes;
   }
   const double grown = static_cast<double>(large_bytes - kSmallBytes) * share;
-  const double seconds = large_s - small_s;
+  // A disturbed short measurement can take longer than the long one. Then only the long one counts.
+  // The few bytes of `exchange` may make no difference indeed.
+  double seconds = large_s - small_s;
+  if (seconds <= 0 && large_bytes == kLargeBytes) seconds = large_s;
   const Link link{
-      .latency_s = messages > 0 ? small_s / messages : 0,
+      .latency_s = messages > 0 ? std::min(small_s, large_s) / messages : 0,
       .bandwidth_bytes_per_s = seconds > grown / kNoDifference ? grown / seconds : kNoDifference};
   return {.algorithm = std::string{algorithm.name},
           .inside = link,
           .most_bytes = most_bytes(algorithm.name)};
 }
 
+struct Measured {
+  CostConstants constants;
+  bool plausible = true;  // else the machine was too busy, and they are not worth keeping
+};
+
 // Times every measured algorithm for some milliseconds. Every rank must call it; each returns its
 // own figures.
-CostConstants measure_constants(Communicator& communicator) {
+Measured measure_constants(Communicator& communicator) {
   const Pool pool = communicator.allocate(kLargeBytes);
   std::vector<Timing> timings;  // of each algorithm a small and a large size
   for (const std::string_view name : kMeasured) {
@@ -101,22 +109,20 @@ CostConstants measure_constants(Communicator& communicator) {
       timing.measure(communicator, pool, round < 2 || may_be_best);
     }
   }
-  CostConstants constants = typical_constants();
-  constants.measured.clear();
+  Measured result{.constants = typical_constants()};
+  result.constants.measured.clear();
+  double best_s = std::numeric_limits<double>::max();
   for (std::size_t i = 0; i < std::size(kMeasured); ++i) {
     const Timing& small = timings[2 * i];
     const Timing& large = timings[2 * i + 1];
-    constants.measured.push_back(fitted(*find_algorithm(kMeasured[i]).value(), communicator.size(),
-                                        small.seconds, large.seconds, large.bytes));
+    result.constants.measured.push_back(fitted(*find_algorithm(kMeasured[i]).value(),
+                                               communicator.size(), small.seconds, large.seconds,
+                                               large.bytes));
+    if (large.bytes != kLargeBytes || large.seconds >= best_s) continue;
+    best_s = large.seconds;
+    result.plausible = small.seconds < large.seconds;
   }
-  return constants;
-}
-
-// False when the machine was too busy: such constants are not worth keeping.
-bool is_plausible(const CostConstants& constants) {
-  return std::all_of(
-      constants.measured.begin(), constants.measured.end(),
-      [](const MeasuredLink& link) { return link.inside.bandwidth_bytes_per_s < kNoDifference; });
+  return result;
 }
 
 // Rank 0's constants, at every rank.
@@ -189,9 +195,10 @@ CostConstants agree_on_one_node(Communicator& communicator, const transport::Gro
   block.id = static_cast<std::uint64_t>(id);
   if (id != 0 && std::find(members.begin(), members.end(), communicator.rank()) != members.end()) {
     Communicator few = communicator_of(communicator, members, block);
-    constants = measure_constants(few);
-    if (communicator.rank() == 0 && is_plausible(*constants))
-      save_constants(file, *constants, few.size());
+    Measured measured = measure_constants(few);
+    if (communicator.rank() == 0 && measured.plausible)
+      save_constants(file, measured.constants, few.size());
+    constants = std::move(measured.constants);
   }
   if (constants) constants = extrapolated(std::move(*constants), ranks, cores_of_machine());
   return broadcast_constants(communicator, constants.value_or(CostConstants{}));
