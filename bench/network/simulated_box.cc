@@ -86,7 +86,7 @@ cluster::Cluster calibrated(const Options& options, const Times& times) {
 }
 
 double simulated(const Options& options, cluster::Cluster cluster, const Case& each) {
-  cluster.network.levels = {
+  cluster.constants.network.levels = {
       {.nodes = options.hosts, .oversubscription = each.thin ? 1.0 * options.hosts : 1.0}};
   const int ranks = 2 * options.hosts;
   simulate::CollectiveSimulator simulator =

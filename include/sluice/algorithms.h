@@ -66,6 +66,10 @@ SLUICE_API Proof prove(const Algorithm& algorithm, const Shape& shape);
 // The load on the links of a topology, by the closed form.
 SLUICE_API Load load_of(const Algorithm& algorithm, const Shape& shape, const Topology& topology);
 
+// The time on these links, by the closed form of the traffic.
+SLUICE_API TimeCurve predict_time(const Algorithm& algorithm, const Shape& shape,
+                                  const Topology& topology, const CostConstants& constants);
+
 // The grid of x rows of y ranks with x * y = ranks, x <= y and x as large as possible: {y, y, ...}.
 SLUICE_API std::vector<int> most_square_grid(int ranks);
 

@@ -191,9 +191,12 @@ Fraction double_tree_sent(const Shape& shape, Rank rank) {
 
 void double_tree_traffic(const Shape& shape, TrafficSink& sink) {
   const Members members{shape};
-  const int steps = double_tree_steps(shape);
-  const int segments = shape.segments;
-  const double share = 0.5 / segments;
+  const bool one_piece = shape.segments > 1 && sink.begin_pipeline(shape.segments);
+  Shape reported = shape;
+  if (one_piece) reported.segments = 1;
+  const int steps = double_tree_steps(reported);
+  const int segments = reported.segments;
+  const double share = 0.5 / shape.segments;
   std::vector<std::array<Neighbours, 2>> in_tree;
   if (steps > 0) {
     for (Rank rank = 0; rank < shape.ranks; ++rank) {
@@ -238,6 +241,7 @@ void double_tree_traffic(const Shape& shape, TrafficSink& sink) {
     report(step, equal);
     step += equal;
   }
+  if (one_piece) sink.end_pipeline();
 }
 
 Marks double_tree_marks(const Shape& shape, Rank rank) {

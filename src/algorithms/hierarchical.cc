@@ -202,6 +202,8 @@ void hierarchical_traffic(const Shape& shape, TrafficSink& sink, const Algorithm
       for (int a = 0; a < grid_[i]; ++a) out_.reduce(first_rank_[i] + a, share / grid_[i]);
     }
     void end_step(int repeat) override { out_.end_step(repeat); }
+    bool begin_pipeline(int pieces) override { return out_.begin_pipeline(pieces); }
+    void end_pipeline() override { out_.end_pipeline(); }
 
    private:
     double part(std::size_t node, int i) const { return static_cast<double>(i) / grid_[node]; }

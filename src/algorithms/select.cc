@@ -53,8 +53,16 @@ Selector::Selector(Collective collective, const Topology& topology, const CostCo
     for (int segments = 1; segments <= (in_segments ? kMostSegments : 1); segments *= 2) {
       Shape with_segments = shape.value();
       with_segments.segments = segments;
-      priced_.push_back({&algorithm, with_segments, load_of(algorithm, with_segments, topology),
-                         constants.for_algorithm(algorithm.name), most_bytes});
+      Priced& priced = priced_.emplace_back();
+      priced.algorithm = &algorithm;
+      priced.shape = with_segments;
+      priced.most_bytes = most_bytes;
+      if (measured_only) {
+        priced.load = load_of(algorithm, with_segments, topology);
+        priced.constants = constants.for_algorithm(algorithm.name);
+      } else {
+        priced.curve = predict_time(algorithm, with_segments, topology, constants);
+      }
     }
   }
 }
@@ -63,8 +71,10 @@ Candidate Selector::cheapest(const Algorithm& algorithm, std::int64_t bytes) con
   Candidate best;
   for (const Priced& priced : priced_) {
     if (priced.algorithm != &algorithm || bytes > priced.most_bytes) continue;
-    const double seconds =
-        predict_seconds(priced.load, static_cast<double>(bytes), priced.constants);
+    const auto size = static_cast<double>(bytes);
+    const double seconds = priced.load.empty()
+                               ? priced.curve.at(size)
+                               : predict_seconds(priced.load, size, priced.constants);
     if (best.algorithm == nullptr || seconds < best.seconds)
       best = {&algorithm, priced.shape, seconds};
   }

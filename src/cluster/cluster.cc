@@ -17,6 +17,15 @@ constexpr double kUnlimitedBytes = 1e18;
 constexpr double kMostValue = 1e9;
 constexpr int kMostNodes = 1 << 16;
 
+// The gap of a link whose file names none, as a part of its latency: measured over TCP and in
+// shared memory (docs/simulation.md).
+constexpr double kGapPartBetween = 0.07;
+constexpr double kGapPartInside = 0.4;
+
+double read_gap_s(base::TomlTable& link, double latency_s, double part) {
+  return link.optional_number("gap_us", part * latency_s * 1e6, 0, kMostLatencyUs) * 1e-6;
+}
+
 Status read_level(const toml::table& table, const std::string& source, NetworkShape& shape) {
   base::TomlTable level{table, "network.level.", source};
   const SwitchLevel read{
@@ -156,6 +165,8 @@ Result<Cluster> parse_cluster(std::string_view toml_text, const std::string& sou
   cluster.between_efficiency = links.number("efficiency", kLeastRate, 1);
   cluster.constants.between.bandwidth_bytes_per_s *= cluster.between_efficiency;
   cluster.constants.between.latency_s = links.number("latency_us", 0, kMostLatencyUs) * 1e-6;
+  cluster.constants.between.gap_s =
+      read_gap_s(links, cluster.constants.between.latency_s, kGapPartBetween);
   if (Status status = links.finish(); !status.ok()) return status;
 
   const auto read_node_link = [&](const toml::table& table, const std::string& path, Link& link,
@@ -163,6 +174,7 @@ Result<Cluster> parse_cluster(std::string_view toml_text, const std::string& sou
     base::TomlTable node{table, path, source};
     link.bandwidth_bytes_per_s = node.number("gbyte_per_s", kLeastRate, kMostRate) * 1e9;
     link.latency_s = node.number("latency_us", 0, kMostLatencyUs) * 1e-6;
+    if (most_bytes == nullptr) link.gap_s = read_gap_s(node, link.latency_s, kGapPartInside);
     if (most_bytes != nullptr && table.contains("most_bytes"))
       *most_bytes = static_cast<std::int64_t>(node.number("most_bytes", 0, kUnlimitedBytes));
     return node.finish();
@@ -177,7 +189,7 @@ Result<Cluster> parse_cluster(std::string_view toml_text, const std::string& sou
   if (network != nullptr) {
     Result<NetworkShape> shape = read_network(*network, cluster.ranks_per_node, source);
     if (!shape.ok()) return shape.status();
-    cluster.network = std::move(shape).value();
+    cluster.constants.network = std::move(shape).value();
   }
   for (const toml::table* const speed : speeds) {
     Result<DeviceSpeed> read = read_speed(*speed, source);
@@ -201,12 +213,36 @@ Result<Cluster> parse_cluster(std::string_view toml_text, const std::string& sou
   return cluster;
 }
 
+namespace {
+
+std::string show_network(const NetworkShape& network) {
+  std::string text = base::format(
+      "\n[network]\nnics = {}\nstriped = {}\nnic_of = [{}]\ntorus = [{}]\n", network.nics,
+      network.striped, base::join(network.nic_of, ", "), base::join(network.torus, ", "));
+  const auto unless_zero = [&](std::string_view key, double value) {
+    if (value > 0) text += base::format("{} = {}\n", key, value);
+  };
+  unless_zero("staging_gbyte_per_s", network.staging_bytes_per_s / 1e9);
+  unless_zero("bridge_gbyte_per_s", network.bridge_bytes_per_s / 1e9);
+  unless_zero("tree_latency_us", network.tree_latency_s * 1e6);
+  unless_zero("hop_latency_us", network.hop_latency_s * 1e6);
+  for (const SwitchLevel& level : network.levels) {
+    text +=
+        base::format("\n[[network.level]]\nnodes = {}\noversubscription = {}\nlatency_us = {}\n",
+                     level.nodes, level.oversubscription, level.latency_s * 1e6);
+  }
+  return text;
+}
+
+}  // namespace
+
 std::string show_cluster(const Cluster& cluster) {
-  const auto [inside, between, reduce_s_per_byte, measured] = cluster.constants;
+  const auto& [inside, between, reduce_s_per_byte, measured, network] = cluster.constants;
   const auto node_link = [](std::string_view name, const Link& link) {
     return base::format("\n[{}]\ngbyte_per_s = {}\nlatency_us = {}\n", name,
                         link.bandwidth_bytes_per_s / 1e9, link.latency_s * 1e6);
   };
+  const auto gap = [](const Link& link) { return base::format("gap_us = {}\n", link.gap_s * 1e6); };
   std::string text =
       base::format("name = \"{}\"\nranks_per_node = {}\n", cluster.name, cluster.ranks_per_node);
   if (!cluster.switches.empty()) {
@@ -217,13 +253,14 @@ std::string show_cluster(const Cluster& cluster) {
   }
   text += base::format("\n[between]\ngbit_per_s = {}\nefficiency = 1\nlatency_us = {}\n",
                        between.bandwidth_bytes_per_s * 8 / 1e9, between.latency_s * 1e6);
-  text += node_link("inside", inside);
+  text += gap(between) + node_link("inside", inside) + gap(inside);
   text += base::format("\n[reduce]\ngbyte_per_s = {}\n", 1 / reduce_s_per_byte / 1e9);
   for (const MeasuredLink& link : measured) {
     text += node_link(base::format("measured.\"{}\"", link.algorithm), link.inside);
     if (link.most_bytes < static_cast<std::int64_t>(kUnlimitedBytes))
       text += base::format("most_bytes = {}\n", link.most_bytes);
   }
+  if (measured.empty()) text += show_network(network);
   return text;
 }
 

@@ -91,6 +91,8 @@ Load count_load(const Schedule& schedule, const Topology& topology) {
   return traffic.take();
 }
 
+bool TrafficSink::begin_pipeline(int) { return false; }
+
 double predict_seconds(const Load& load, double bytes, const CostConstants& constants) {
   const auto class_seconds = [&](const ClassLoad& class_load, const Link& link) {
     const double latency_s = link.latency_s * class_load.messages;
@@ -116,11 +118,15 @@ Fraction sent_share(const Program& program) {
 }
 
 CostConstants CostConstants::for_algorithm(std::string_view name) const {
-  CostConstants constants{inside, between, reduce_s_per_byte, {}};
+  CostConstants constants{inside, between, reduce_s_per_byte, {}, network};
+  const bool tree = !name.starts_with("file:") && name.find("tree") != std::string_view::npos;
+  if (tree && network.tree_latency_s > 0) constants.between.latency_s = network.tree_latency_s;
   if (const MeasuredLink* const link = measured_for(name)) {
     constants.inside = link->inside;
     constants.between = link->between.value_or(between);
     constants.reduce_s_per_byte = 0;
+    constants.inside.gap_s = constants.inside.latency_s;
+    if (link->between) constants.between.gap_s = constants.between.latency_s;
   }
   return constants;
 }

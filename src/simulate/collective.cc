@@ -36,10 +36,19 @@ Result<CollectiveSimulator> CollectiveSimulator::on(const cluster::Cluster& clus
                                                     const Conditions& conditions) {
   Result<FlowNetwork> network = FlowNetwork::of(cluster, ranks, conditions);
   if (!network.ok()) return network.status();
-  Result<FlowNetwork> trees = FlowNetwork::of(cluster, ranks, conditions, true);
-  if (!trees.ok()) return trees.status();
-  return CollectiveSimulator{std::move(network).value(), std::move(trees).value(),
+  return CollectiveSimulator{cluster, conditions, std::move(network).value(),
                              cluster.topology(ranks)};
+}
+
+Result<const FlowNetwork*> CollectiveSimulator::network_for(const Algorithm& algorithm) {
+  auto known = networks_.find(algorithm.name);
+  if (known == networks_.end()) {
+    Result<FlowNetwork> network =
+        FlowNetwork::of(cluster_, network_.ranks(), conditions_, algorithm.name);
+    if (!network.ok()) return network.status();
+    known = networks_.emplace(algorithm.name, std::move(network).value()).first;
+  }
+  return &known->second;
 }
 
 Result<const CollectiveSimulator::PreparedSchedule*> CollectiveSimulator::prepare(
@@ -70,9 +79,9 @@ Result<std::vector<double>> CollectiveSimulator::run(const Algorithm& algorithm,
                                                      const RunOptions& options, RunMethod method) {
   const Result<const PreparedSchedule*> prepared = prepare(algorithm, shape, method);
   if (!prepared.ok()) return prepared.status();
-  const bool trees =
-      algorithm.file == nullptr && algorithm.name.find("tree") != std::string_view::npos;
-  const FlowNetwork& network = trees ? tree_network_ : network_;
+  const Result<const FlowNetwork*> own = network_for(algorithm);
+  if (!own.ok()) return own.status();
+  const FlowNetwork& network = *own.value();
   std::vector<double> done =
       std::holds_alternative<Dataflow>(*prepared.value())
           ? run_events(std::get<Dataflow>(*prepared.value()), network, options)

@@ -41,15 +41,21 @@ class CollectiveSimulator {
 
  private:
   using PreparedSchedule = std::variant<Dataflow, StepTable>;
-  CollectiveSimulator(FlowNetwork network, FlowNetwork tree_network, Topology topology)
-      : network_{std::move(network)},
-        tree_network_{std::move(tree_network)},
+  CollectiveSimulator(const cluster::Cluster& cluster, const Conditions& conditions,
+                      FlowNetwork network, Topology topology)
+      : cluster_{cluster},
+        conditions_{conditions},
+        network_{std::move(network)},
         topology_{std::move(topology)} {}
+  // The network as it is for one algorithm.
+  Result<const FlowNetwork*> network_for(const Algorithm& algorithm);
   Result<const PreparedSchedule*> prepare(const Algorithm& algorithm, const Shape& shape,
                                           RunMethod method);
 
+  cluster::Cluster cluster_;
+  Conditions conditions_;
   FlowNetwork network_;
-  FlowNetwork tree_network_;
+  std::map<std::string_view, FlowNetwork> networks_;  // by algorithm
   Topology topology_;
   std::map<std::string, PreparedSchedule> prepared_;
 };

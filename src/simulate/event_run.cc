@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <queue>
+#include <utility>
 
 namespace sluice::simulate {
 namespace {
@@ -18,7 +19,8 @@ class EventRun {
         network_{network},
         options_{options},
         fair_share_{network.bytes_per_s()},
-        done_(static_cast<std::size_t>(network.ranks()), 0) {
+        next_out_(static_cast<std::size_t>(network.ranks()), 0),
+        done_(next_out_) {
     operations_.resize(flow.operations.size());
     messages_.resize(flow.messages.size());
     list_messages();
@@ -39,11 +41,11 @@ class EventRun {
   }
 
  private:
-  enum class Kind : std::uint8_t { Enabled, Arrived, Finished };
+  enum class Kind : std::uint8_t { Enabled, Left, Arrived, Finished };
   struct Event {
     double time;
     Kind kind;
-    std::size_t which;
+    std::size_t which;  // an operation; for Left a message
     bool operator>(const Event& other) const { return time > other.time; }
   };
   struct Operation {
@@ -55,7 +57,9 @@ class EventRun {
     std::size_t next = 0;  // the next message of these two ranks; its own index: none
     bool is_next = false;  // all earlier messages of these two ranks have left
     double latency_s = 0;
-    double left = 0;  // bytes to send
+    double gap_s = 0;
+    double wait_s = 0;  // for gaps of earlier messages
+    double left = 0;    // bytes to send
     double ends = 0;
     double rate = 0;
   };
@@ -75,7 +79,7 @@ class EventRun {
     message_lists_.resize(2 * count);
     std::vector<std::uint32_t> fill{message_begins_.begin(), message_begins_.end() - 1};
     std::vector<LinkId> links;
-    for (std::size_t m = 0; m < count; ++m) {
+    for (std::size_t m = 0; m < messages_.size(); ++m) {
       const DataflowMessage& message = flow_.messages[m];
       message_lists_[fill[message.send]++] = static_cast<std::uint32_t>(m);
       message_lists_[fill[message.receive]++] = static_cast<std::uint32_t>(m);
@@ -86,6 +90,7 @@ class EventRun {
       messages_[m] = {.next = m + 1 < count && same_pair(flow_.messages[m + 1]) ? m + 1 : m,
                       .is_next = m == 0 || !same_pair(flow_.messages[m - 1]),
                       .latency_s = network_.route(message.from, message.to, links),
+                      .gap_s = network_.gap_s(message.from, message.to),
                       .left = message.share * options_.bytes};
     }
   }
@@ -110,12 +115,15 @@ class EventRun {
     }
     bool changed = kept != in_flight_.size();
     in_flight_.resize(kept);
-    for (const std::size_t m : leaving_) leave(m);
-    while (!events_.empty() && events_.top().time <= moment) {
-      const Event event = events_.top();
-      events_.pop();
-      handle(event);
-    }
+    for (const std::size_t m : leaving_) leave_after_wait(m);
+    do {
+      start_ready();
+      while (!events_.empty() && events_.top().time <= moment) {
+        const Event event = events_.top();
+        events_.pop();
+        handle(event);
+      }
+    } while (!ready_.empty());
     for (const std::size_t m : starting_) in_flight_.push_back(m);
     changed = changed || !starting_.empty();
     starting_.clear();
@@ -127,6 +135,9 @@ class EventRun {
     switch (event.kind) {
       case Kind::Enabled:
         enable(event.which);
+        break;
+      case Kind::Left:
+        leave(event.which);
         break;
       case Kind::Arrived: {
         Operation& receive = operations_[event.which];
@@ -146,30 +157,59 @@ class EventRun {
     operation.ready = true;
     if (message_begins_[id] == message_begins_[id + 1]) finish_after(id);
     for (std::uint32_t i = message_begins_[id]; i < message_begins_[id + 1]; ++i)
-      start_if_ready(message_lists_[i]);
+      add_if_ready(message_lists_[i]);
   }
 
-  void start_if_ready(std::size_t m) {
+  void add_if_ready(std::size_t m) {
     const DataflowMessage& message = flow_.messages[m];
-    if (!messages_[m].is_next || !operations_[message.send].ready ||
-        !operations_[message.receive].ready)
-      return;
-    if (messages_[m].left > 0) {
-      starting_.push_back(m);
+    if (messages_[m].is_next && operations_[message.send].ready &&
+        operations_[message.receive].ready)
+      ready_.push_back(m);
+  }
+
+  // Starts the messages that are ready now. Every rank prepares first that to the next rank after
+  // it, so that messages do not meet at a receiver.
+  void start_ready() {
+    const auto distance = [&](std::size_t m) {
+      const DataflowMessage& message = flow_.messages[m];
+      return (message.to - message.from + network_.ranks()) % network_.ranks();
+    };
+    std::vector<std::size_t> ready;
+    ready.swap(ready_);
+    if (ready.size() > 1) {
+      std::sort(ready.begin(), ready.end(), [&](std::size_t a, std::size_t b) {
+        return std::pair{distance(a), a} < std::pair{distance(b), b};
+      });
+    }
+    for (const std::size_t m : ready) {
+      double& next_out = next_out_[static_cast<std::size_t>(flow_.messages[m].from)];
+      messages_[m].wait_s = std::max(0.0, next_out - now_);
+      next_out = std::max(now_, next_out) + messages_[m].gap_s;
+      if (messages_[m].left > 0) {
+        starting_.push_back(m);
+      } else {
+        leave_after_wait(m);
+      }
+    }
+  }
+
+  // Its last byte has left the links.
+  void leave_after_wait(std::size_t m) {
+    if (messages_[m].wait_s > 0) {
+      add_event(now_ + messages_[m].wait_s, Kind::Left, m);
     } else {
       leave(m);
     }
   }
 
   void leave(std::size_t m) {
-    const DataflowMessage& message = flow_.messages[m];
-    add_event(now_ + messages_[m].latency_s, Kind::Arrived, message.receive);
+    add_event(now_ + messages_[m].latency_s, Kind::Arrived, flow_.messages[m].receive);
     const std::size_t next = messages_[m].next;
     messages_[m].is_next = false;
-    finish(message.send);
+    finish(flow_.messages[m].send);
     if (next != m) {
       messages_[next].is_next = true;
-      start_if_ready(next);
+      add_if_ready(next);
     }
   }
 
@@ -210,6 +250,8 @@ class EventRun {
   std::vector<std::uint32_t> message_begins_;
   std::vector<std::uint32_t> message_lists_;  // by operation
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
+  std::vector<std::size_t> ready_;
+  std::vector<double> next_out_;  // when each rank may prepare a message
   std::vector<std::size_t> in_flight_;
   std::vector<std::size_t> starting_;
   std::vector<std::size_t> leaving_;

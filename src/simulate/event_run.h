@@ -8,7 +8,8 @@
 // run_events() simulates the graph. A message starts once the predecessors of its send and of its
 // receive are done and the previous message between the same two ranks has left. It shares the
 // links of its route max-min fairly with all messages in flight, and arrives its latency after its
-// last byte has left. A receive reduces once all its messages have arrived.
+// last byte has left. A rank prepares its messages one gap apart; a message that waits for that
+// leaves so much later. A receive reduces once all its messages have arrived.
 //
 // This is the exact reference. Its run time grows with the number of events; step_run.h is for
 // thousands of ranks.

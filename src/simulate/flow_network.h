@@ -1,9 +1,4 @@
-// flow_network.h - a cluster's links, the route of a message over them, and how flows share them.
-//
-// The two directions of a link are independent, so each is a link of its own here. Inside a node a
-// message crosses the ports of its sender and its receiver. Between nodes it crosses their NICs and
-// the uplinks between them; in a torus it takes the shorter way round in each dimension. Latency
-// belongs to a route, not to a link: it occupies no link.
+// flow_network.h - a cluster's links during a run, and how flows share them.
 //
 // Flows share links max-min fairly: to give a flow more, one would have to take it from a flow that
 // has the same rate or less. To find the rates, all flows are raised alike until a link is full.
@@ -14,13 +9,18 @@
 
 #include <cstdint>
 #include <span>
+#include <string_view>
+#include <utility>
 #include <vector>
 
+#include "algorithms/fabric.h"
 #include "cluster/cluster.h"
 #include "sluice/schedule.h"
 #include "sluice/status.h"
 
 namespace sluice::simulate {
+
+using algorithms::LinkId;
 
 // How the network differs from the cluster's file during a run. Nodes are numbered from 0.
 struct Conditions {
@@ -29,50 +29,34 @@ struct Conditions {
   double slow_part = 1;
 };
 
-using LinkId = std::int32_t;
-
 class FlowNetwork {
  public:
-  // `trees`: use the latency of messages in trees, if the cluster's file has one.
+  // `algorithm` may have links of its own, such as measured ones.
   static Result<FlowNetwork> of(const cluster::Cluster& cluster, int ranks,
-                                const Conditions& conditions = {}, bool trees = false);
+                                const Conditions& conditions = {}, std::string_view algorithm = {});
 
-  int ranks() const { return ranks_; }
+  int ranks() const { return fabric_.ranks(); }
+  int nodes() const { return fabric_.nodes(); }
   std::span<const double> bytes_per_s() const { return bytes_per_s_; }
   double reduce_s_per_byte() const { return reduce_s_per_byte_; }
 
   // Appends the links from one rank to another and returns the latency of the route.
-  double route(Rank from, Rank to, std::vector<LinkId>& links) const;
+  double route(Rank from, Rank to, std::vector<LinkId>& links) const {
+    return fabric_.route(from, to, links);
+  }
+  // The least time between such a message and the sender's next one.
+  double gap_s(Rank from, Rank to) const { return fabric_.gap_s(from, to); }
 
   // The rate of a node, or of a rank if the ranks fill only one node.
   double node_bytes_per_s() const { return node_bytes_per_s_; }
-  int nodes() const { return nodes_; }
 
  private:
-  LinkId add(int count, double bytes_per_s);
-  void add_switched(const cluster::Cluster& cluster, const Conditions& conditions);
-  void add_torus(const cluster::Cluster& cluster, const Conditions& conditions);
-  std::size_t torus_link(int node, int dimension, bool up) const;
-  double torus_route(int from, int to, std::vector<LinkId>& links) const;
-  int nic_of(Rank rank) const;
+  explicit FlowNetwork(algorithms::Fabric fabric) : fabric_{std::move(fabric)} {}
 
-  int ranks_ = 0;
-  int ranks_per_node_ = 1;
-  int nodes_ = 1;
-  cluster::NetworkShape shape_;
+  algorithms::Fabric fabric_;
   std::vector<double> bytes_per_s_;
   double reduce_s_per_byte_ = 0;
-  double inside_latency_s_ = 0;
-  double between_latency_s_ = 0;
   double node_bytes_per_s_ = 0;
-
-  // The first link of each kind; -1: none. The outgoing links come first, then the incoming ones.
-  LinkId ports_ = -1;
-  LinkId nics_ = -1;
-  LinkId staging_ = -1;          // one per node, for both directions
-  LinkId bridge_ = -1;           // one per node, for both directions
-  std::vector<LinkId> uplinks_;  // by level
-  LinkId torus_ = -1;            // two per node and dimension: up, then down
 };
 
 // The routes of a set of flows, one after the other.

@@ -23,7 +23,7 @@ struct Key {
 };
 
 void set_levels(ClusterScenario& scenario, double oversubscription) {
-  for (cluster::SwitchLevel& level : scenario.cluster.network.levels)
+  for (SwitchLevel& level : scenario.cluster.constants.network.levels)
     level.oversubscription = oversubscription;
 }
 
@@ -58,20 +58,27 @@ constexpr std::array kKeys{
         }},
     Key{"between.latency_us", 0, kMost,
         [](ClusterScenario& s, double v) { s.cluster.constants.between.latency_s = v * 1e-6; }},
+    Key{"between.gap_us", 0, kMost,
+        [](ClusterScenario& s, double v) { s.cluster.constants.between.gap_s = v * 1e-6; }},
     Key{"inside.gbyte_per_s", kLeast, kMost,
         [](ClusterScenario& s, double v) {
           s.cluster.constants.inside.bandwidth_bytes_per_s = v * 1e9;
         }},
     Key{"inside.latency_us", 0, kMost,
         [](ClusterScenario& s, double v) { s.cluster.constants.inside.latency_s = v * 1e-6; }},
+    Key{"inside.gap_us", 0, kMost,
+        [](ClusterScenario& s, double v) { s.cluster.constants.inside.gap_s = v * 1e-6; }},
     Key{"reduce.gbyte_per_s", kLeast, kMost,
         [](ClusterScenario& s, double v) {
           s.cluster.constants.reduce_s_per_byte = 1 / (v * 1e9);
         }},
     Key{"oversubscription", 1, kMost, set_levels},
-    Key{"striped", 0, 1, [](ClusterScenario& s, double v) { s.cluster.network.striped = v != 0; }},
+    Key{"striped", 0, 1,
+        [](ClusterScenario& s, double v) { s.cluster.constants.network.striped = v != 0; }},
     Key{"staging_gbyte_per_s", 0, kMost,
-        [](ClusterScenario& s, double v) { s.cluster.network.staging_bytes_per_s = v * 1e9; }},
+        [](ClusterScenario& s, double v) {
+          s.cluster.constants.network.staging_bytes_per_s = v * 1e9;
+        }},
     Key{"background", 0, 1, [](ClusterScenario& s, double v) { s.conditions.background = v; }},
     Key{"slow_node", 0, kMost,
         [](ClusterScenario& s, double v) { s.conditions.slow_node = static_cast<int>(v); }, true},

@@ -1,6 +1,7 @@
 #include "simulate/step_run.h"
 
 #include <algorithm>
+#include <compare>
 #include <map>
 #include <span>
 #include <utility>
@@ -17,6 +18,10 @@ constexpr double kPorts = -1;  // instead of a time: the message waits for its p
 struct Pattern {
   std::vector<double> s_per_byte;
   std::vector<double> latency_s;
+  std::vector<double> gap_s;
+  // The gaps of the messages that its sender begins before this one, and of all in the step.
+  std::vector<double> wait_s;
+  std::vector<double> burst_s;
   std::vector<Rank> from;
   std::vector<std::uint32_t> of_receiver;  // first message of each rank, and the end
   // For each message, the previous one between the same two ranks in this step, or kNone. Empty if
@@ -138,6 +143,7 @@ class StepRun {
         const Rank from = table_.sources[receive.first_source + k];
         pattern.from.push_back(from);
         pattern.latency_s.push_back(network_.route(from, receive.rank, routes.links));
+        pattern.gap_s.push_back(network_.gap_s(from, receive.rank));
         routes.ends.push_back(static_cast<std::uint32_t>(routes.links.size()));
       }
       pattern.of_receiver[static_cast<std::size_t>(receive.rank) + 1] += receive.source_count;
@@ -147,6 +153,35 @@ class StepRun {
     pattern.behind = find_behind(pattern);
     if (!pattern.behind.empty()) join_shares(pattern.behind, rates);
     for (const double rate : rates) pattern.s_per_byte.push_back(1 / rate);
+    add_gaps(pattern);
+  }
+
+  // Every rank prepares first the message to the next rank after it.
+  void add_gaps(Pattern& pattern) const {
+    struct InOrder {
+      Rank distance;
+      std::size_t message;
+      auto operator<=>(const InOrder&) const = default;
+    };
+    std::vector<std::vector<InOrder>> out(ranks_);
+    for (std::size_t to = 0; to < ranks_; ++to) {
+      for (std::size_t m = pattern.of_receiver[to]; m < pattern.of_receiver[to + 1]; ++m) {
+        const auto from = static_cast<std::size_t>(pattern.from[m]);
+        const auto distance = static_cast<Rank>((to + ranks_ - from) % ranks_);
+        out[from].push_back({distance, m});
+      }
+    }
+    pattern.wait_s.resize(pattern.from.size());
+    pattern.burst_s.resize(pattern.from.size());
+    for (std::vector<InOrder>& messages : out) {
+      std::sort(messages.begin(), messages.end());
+      double gaps_s = 0;
+      for (const InOrder& each : messages) {
+        pattern.wait_s[each.message] = gaps_s;
+        gaps_s += pattern.gap_s[each.message];
+      }
+      for (const InOrder& each : messages) pattern.burst_s[each.message] = gaps_s;
+    }
   }
 
   // Sets the earliest start of each message. If its sender sent to its receiver in the step before,
@@ -195,11 +230,14 @@ class StepRun {
         if (!pattern.behind.empty() && pattern.behind[message] != kNone)
           start = std::max(start, left_[pattern.behind[message]]);
         flow_.before(read, [&](double done) { start = std::max(start, done); });
-        const double left = start + bytes * pattern.s_per_byte[message];
+        // In a stream from one rank to another, the gaps pass while earlier bytes still leave.
+        const double wait_s = start > earliest ? pattern.wait_s[message] : 0;
+        const double left = start + bytes * pattern.s_per_byte[message] + wait_s;
+        const double next = std::max(left, start + pattern.burst_s[message]);
         flow_.after(read, left);
-        left_[message] = left;
-        next_out_[from] = std::max(next_out_[from], left);
-        next_in_[to] = std::max(next_in_[to], left);
+        left_[message] = next;
+        next_out_[from] = std::max(next_out_[from], next);
+        next_in_[to] = std::max(next_in_[to], next);
         done_[from] = std::max(done_[from], left);
         arrived = std::max(arrived, left + pattern.latency_s[message]);
       }
@@ -236,7 +274,7 @@ class StepRun {
   std::vector<Pattern> patterns_;
   std::map<std::pair<int, int>, Predecessors> predecessors_;  // between two patterns
   int previous_pattern_ = -1;                                 // pattern of the messages in left_
-  std::vector<double> left_;      // when each message has left its sender
+  std::vector<double> left_;      // when each message has left its sender, and its gap is over
   std::vector<double> earliest_;  // of the current step
   std::vector<double> done_;
 };

@@ -8,7 +8,7 @@ namespace sluice::algorithms {
 namespace {
 
 constexpr CostConstants kLinks{
-    .inside = {1e-6, 40e9}, .between = {10e-6, 5e9}, .reduce_s_per_byte = 0};
+    .inside = {1e-6, 40e9}, .between = {10e-6, 5e9, 0, 2e-6}, .reduce_s_per_byte = 0};
 
 TEST(Select, PredictsTheTimeOfThePaperForARing) {
   // 2(n-1)(alpha + S / (n beta)), and with gamma (n-1)/n S for the reduction.

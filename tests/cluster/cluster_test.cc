@@ -65,6 +65,43 @@ TEST(Cluster, MeasuredAlgorithmsAreReadAndWrittenBack) {
             "c.toml, line 13: measured.direct must be a table");
 }
 
+TEST(Cluster, AGapIsAPartOfTheLatencyUnlessTheFileNamesOne) {
+  const Cluster cluster =
+      parse_cluster(replaced(kGood, "latency_us = 3", "latency_us = 3\ngap_us = 0.25"), "c.toml")
+          .value();
+  EXPECT_DOUBLE_EQ(cluster.constants.inside.gap_s, 0.25e-6);
+  EXPECT_GT(cluster.constants.between.gap_s, 0);
+  EXPECT_LT(cluster.constants.between.gap_s, 7e-6);
+  EXPECT_EQ(parse_cluster(replaced(kGood, "latency_us = 7", "latency_us = 0"), "c.toml")
+                .value()
+                .constants.between.gap_s,
+            0);
+}
+
+TEST(Cluster, EveryShippedNetworkIsWrittenAndReadBack) {
+  for (const std::string_view name : built_in_clusters()) {
+    const Cluster cluster = find_cluster(std::string{name}).value();
+    if (!cluster.constants.measured.empty()) continue;
+    const Cluster again = parse_cluster(show_cluster(cluster), std::string{name}).value();
+    const NetworkShape& network = cluster.constants.network;
+    const NetworkShape& read = again.constants.network;
+    EXPECT_EQ(read.nics, network.nics);
+    EXPECT_EQ(read.striped, network.striped);
+    EXPECT_EQ(read.torus, network.torus);
+    EXPECT_DOUBLE_EQ(read.staging_bytes_per_s, network.staging_bytes_per_s);
+    EXPECT_DOUBLE_EQ(read.tree_latency_s, network.tree_latency_s);
+    EXPECT_DOUBLE_EQ(read.hop_latency_s, network.hop_latency_s);
+    ASSERT_EQ(read.levels.size(), network.levels.size());
+    for (std::size_t i = 0; i < read.levels.size(); ++i) {
+      EXPECT_EQ(read.levels[i].nodes, network.levels[i].nodes);
+      EXPECT_DOUBLE_EQ(read.levels[i].oversubscription, network.levels[i].oversubscription);
+      EXPECT_DOUBLE_EQ(read.levels[i].latency_s, network.levels[i].latency_s);
+    }
+    EXPECT_DOUBLE_EQ(again.constants.between.gap_s, cluster.constants.between.gap_s);
+    EXPECT_DOUBLE_EQ(again.constants.inside.gap_s, cluster.constants.inside.gap_s);
+  }
+}
+
 TEST(Cluster, FillsNodesInOrder) {
   const Cluster cluster = parse_cluster(kGood, "two.toml").value();
   EXPECT_EQ(cluster.topology(8).nodes, (std::vector{4, 4}));
@@ -150,7 +187,7 @@ TEST(Cluster, ReadsShowsAndFindsSwitches) {
 }
 
 TEST(ClusterNetwork, IsOneSwitchByDefault) {
-  const NetworkShape shape = parse_cluster(kGood, "c.toml").value().network;
+  const NetworkShape shape = parse_cluster(kGood, "c.toml").value().constants.network;
   EXPECT_EQ(shape.nics, 1);
   EXPECT_TRUE(shape.striped);
   EXPECT_TRUE(shape.levels.empty());
@@ -166,7 +203,7 @@ TEST(ClusterNetwork, ReadsNicsStagingAndLevels) {
                         "[[network.level]]\nnodes = 64\noversubscription = 1\n",
                     "c.toml")
           .value()
-          .network;
+          .constants.network;
   EXPECT_EQ(shape.nics, 2);
   EXPECT_EQ(shape.nic_of, (std::vector{0, 1, 0, 1}));
   EXPECT_DOUBLE_EQ(shape.staging_bytes_per_s, 16e9);

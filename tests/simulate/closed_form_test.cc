@@ -195,6 +195,33 @@ TEST_P(ClosedForms, AChunkPaysTheMeanHopNotTheSlowest) {
   EXPECT_LE(took, (22 * kInsideAlpha + 8 * kAlpha) * (1 + kClose));
 }
 
+TEST_P(ClosedForms, ARankPreparesItsMessagesOneGapApart) {
+  // The last of n - 1 messages waits for n - 2 gaps.
+  cluster::Cluster cluster = flat_fabric();
+  const double gap = 2e-6;
+  cluster.constants.between.gap_s = gap;
+  for (const int n : {2, 3, 7, 13, 64}) {
+    for (const double bytes : kSizes) {
+      expect(cluster, "direct", {n, bytes},
+             2 * (kAlpha + (n - 2) * gap + (n - 1) * bytes / n / kBeta));
+      // A rank of a ring sends one message in each step, and a gap is shorter than a hop.
+      expect(cluster, "ring", {n, bytes}, 2 * (n - 1) * (kAlpha + bytes / n / kBeta));
+    }
+  }
+}
+
+TEST_P(ClosedForms, ShortSegmentsOfATreeFollowEachOtherAtTheGapsOfTheBusiestRank) {
+  // In trees of 7 ranks the busiest rank sends 4 messages for each segment. A segment may also wait
+  // for the hop of an earlier one.
+  cluster::Cluster cluster = flat_fabric();
+  const double gap = 2e-6;
+  cluster.constants.between.gap_s = gap;
+  const int segments = 64;
+  const double took = seconds(cluster, "double_tree", {7, 64, {}, segments}, GetParam());
+  EXPECT_GE(took, (segments - 1) * 4 * gap);
+  EXPECT_LE(took, (segments + 4) * (kAlpha + 4 * gap));
+}
+
 TEST_P(ClosedForms, ASlowNodeSlowsTheWholeRing) {
   // Every chunk crosses the slow links, so the ring is as slow as if all links were.
   const double bytes = 64e6;

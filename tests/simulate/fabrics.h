@@ -29,7 +29,7 @@ inline cluster::Cluster noded_fabric(int ranks) {
 inline cluster::Cluster thin_tree(int nodes, double oversubscription) {
   cluster::Cluster cluster = flat_fabric();
   cluster.name = "thin";
-  cluster.network.levels = {{.nodes = nodes, .oversubscription = oversubscription}};
+  cluster.constants.network.levels = {{.nodes = nodes, .oversubscription = oversubscription}};
   return cluster;
 }
 

@@ -42,22 +42,22 @@ TEST(FlowNetwork, MessagesCrossPortsInsideAndNicsBetween) {
 
 TEST(FlowNetwork, DevicesUseTheirOwnNicUnlessStriped) {
   cluster::Cluster cluster = noded_fabric(4);
-  cluster.network.nics = 2;
+  cluster.constants.network.nics = 2;
   EXPECT_EQ(route(FlowNetwork::of(cluster, 8).value(), 0, 4).rates,
             (std::vector<double>{1e9, 1e9}));
-  cluster.network.striped = false;
+  cluster.constants.network.striped = false;
   const FlowNetwork network = FlowNetwork::of(cluster, 8).value();
   EXPECT_EQ(route(network, 0, 4).rates, (std::vector<double>{5e8, 5e8}));
   EXPECT_EQ(links(network, 0, 4), links(network, 1, 5));
   EXPECT_NE(links(network, 1, 5), links(network, 2, 6));
-  cluster.network.nic_of = {0, 1, 0, 1};
+  cluster.constants.network.nic_of = {0, 1, 0, 1};
   const FlowNetwork assigned = FlowNetwork::of(cluster, 8).value();
   EXPECT_EQ(links(assigned, 0, 4), links(assigned, 2, 6));
 }
 
 TEST(FlowNetwork, UplinksCarryLessThanTheirNodes) {
   cluster::Cluster cluster = thin_tree(4, 4);
-  cluster.network.levels[0].latency_s = 1e-6;
+  cluster.constants.network.levels[0].latency_s = 1e-6;
   const FlowNetwork network = FlowNetwork::of(cluster, 16).value();
   EXPECT_EQ(route(network, 0, 3).rates, (std::vector<double>{1e9, 1e9}));
   EXPECT_EQ(route(network, 0, 4).rates, (std::vector<double>{1e9, 1e9, 1e9, 1e9}))
@@ -67,8 +67,8 @@ TEST(FlowNetwork, UplinksCarryLessThanTheirNodes) {
 
 TEST(FlowNetwork, ATorusRouteTakesTheShorterWay) {
   cluster::Cluster cluster = flat_fabric();
-  cluster.network.torus = {4, 4};
-  cluster.network.hop_latency_s = 1e-6;
+  cluster.constants.network.torus = {4, 4};
+  cluster.constants.network.hop_latency_s = 1e-6;
   const FlowNetwork network = FlowNetwork::of(cluster, 16).value();
   EXPECT_EQ(links(network, 0, 1).size(), 1U);
   EXPECT_EQ(links(network, 0, 3).size(), 1U) << "around the torus";
@@ -79,7 +79,7 @@ TEST(FlowNetwork, ATorusRouteTakesTheShorterWay) {
 
 TEST(FlowNetwork, ASlowNodeOfATorusIsSlowFromAllSides) {
   cluster::Cluster cluster = flat_fabric();
-  cluster.network.torus = {4, 4};
+  cluster.constants.network.torus = {4, 4};
   const FlowNetwork network =
       FlowNetwork::of(cluster, 16, {.slow_node = 5, .slow_part = 0.5}).value();
   for (const Rank neighbour : {1, 4, 6, 9}) {
@@ -92,8 +92,8 @@ TEST(FlowNetwork, ASlowNodeOfATorusIsSlowFromAllSides) {
 
 TEST(FlowNetwork, StagingAndBridgeAreShared) {
   cluster::Cluster cluster = noded_fabric(4);
-  cluster.network.staging_bytes_per_s = 3e9;
-  cluster.network.bridge_bytes_per_s = 4e9;
+  cluster.constants.network.staging_bytes_per_s = 3e9;
+  cluster.constants.network.bridge_bytes_per_s = 4e9;
   const FlowNetwork network = FlowNetwork::of(cluster, 8).value();
   EXPECT_EQ(route(network, 0, 1).rates, (std::vector<double>{3e9, 10e9, 4e9, 10e9}));
   EXPECT_EQ(route(network, 0, 4).rates, (std::vector<double>{3e9, 3e9, 1e9, 1e9}));

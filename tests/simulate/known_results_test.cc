@@ -111,7 +111,7 @@ TEST(KnownResults, On2048RanksTheFlatRingWinsForLongBuffersOnly) {
 TEST(KnownResults, AThinTreeSlowsFarFirstHalvingDoublingButNotARing) {
   const cluster::Cluster thin = cluster::find_cluster("mn-1").value();
   cluster::Cluster full = thin;
-  for (cluster::SwitchLevel& level : full.network.levels) level.oversubscription = 1;
+  for (SwitchLevel& level : full.constants.network.levels) level.oversubscription = 1;
   AllReduceOn on_thin{thin, 512};
   AllReduceOn on_full{full, 512};
   const auto slowdown = [&](const char* name) {

@@ -12,14 +12,16 @@ TEST(Scenario, ChangesTheClusterAndItsConditions) {
   scenario.cluster.between_efficiency = 0.5;
   ASSERT_TRUE(apply(scenario,
                     {"between.gbit_per_s=16", "between.latency_us=3", "oversubscription=1",
-                     "background=0.25", "slow_node=4"},
+                     "background=0.25", "slow_node=4", "between.gap_us=0.5", "inside.gap_us=0.25"},
                     false)
                   .ok());
   EXPECT_DOUBLE_EQ(scenario.cluster.constants.between.bandwidth_bytes_per_s, 1e9)
       << "16 Gbit/s at an efficiency of one half";
   EXPECT_DOUBLE_EQ(scenario.cluster.constants.between.latency_s, 3e-6);
-  EXPECT_DOUBLE_EQ(scenario.cluster.network.levels[0].oversubscription, 1);
+  EXPECT_DOUBLE_EQ(scenario.cluster.constants.network.levels[0].oversubscription, 1);
   EXPECT_DOUBLE_EQ(scenario.conditions.background, 0.25);
+  EXPECT_DOUBLE_EQ(scenario.cluster.constants.between.gap_s, 0.5e-6);
+  EXPECT_DOUBLE_EQ(scenario.cluster.constants.inside.gap_s, 0.25e-6);
   EXPECT_EQ(scenario.conditions.slow_node, 4);
   ASSERT_TRUE(apply(scenario, {"between.efficiency=1"}, false).ok());
   EXPECT_DOUBLE_EQ(scenario.cluster.constants.between.bandwidth_bytes_per_s, 2e9);

@@ -44,7 +44,7 @@ Zone* empty_fabric(Zone* root) {
 // Every host has a link in each direction to its switch, and every switch to the one above.
 Hosts build_fabric(const cluster::Cluster& cluster, int ranks, double latency_s) {
   const Link host_link = cluster.constants.between;
-  const cluster::SwitchLevel level = cluster.network.levels.at(0);
+  const SwitchLevel level = cluster.constants.network.levels.at(0);
   const double up_bytes_per_s =
       host_link.bandwidth_bytes_per_s * level.nodes / level.oversubscription;
   s4u::NetZone* const fabric = empty_fabric(s4u::Engine::get_instance()->get_netzone_root());

@@ -16,7 +16,7 @@ namespace sluice {
 struct Candidate {
   const Algorithm* algorithm = nullptr;
   Shape shape;         // complete; its number of segments is chosen
-  double seconds = 0;  // prediction of predict_seconds()
+  double seconds = 0;  // predicted
 };
 
 // The shape, completed for an algorithm on these nodes. The nodes become the grid if there are
@@ -30,8 +30,8 @@ struct SelectorOptions {
   const Algorithm* file = nullptr;  // also a candidate: the schedule in a file
 };
 
-// Holds the closed-form loads of every algorithm that supports the collective, so that predictions
-// for many sizes are cheap. Building it takes a few ranks^2 operations at most.
+// Holds a prediction of every algorithm that supports the collective for all sizes, so that asking
+// for many sizes is cheap. Building it takes a few ranks^2 operations at most.
 class SLUICE_API Selector {
  public:
   // Throws Error if no shape of an algorithm fits the topology.
@@ -60,9 +60,11 @@ class SLUICE_API Selector {
   struct Priced {
     const Algorithm* algorithm;
     Shape shape;
+    std::int64_t most_bytes = 0;
+    // Measured links price the load; other links have a curve.
     Load load;
     CostConstants constants;
-    std::int64_t most_bytes;
+    TimeCurve curve;
   };
   Candidate cheapest(const Algorithm& algorithm, std::int64_t bytes) const;
   template <class Same>

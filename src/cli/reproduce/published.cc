@@ -27,15 +27,16 @@ constexpr std::array kLinkKinds{
     LinkKind{"latency_us", "latency between nodes, us",
              [](const cluster::Cluster& c) { return 1e6 * c.constants.between.latency_s; }},
     LinkKind{"tree_latency_us", "latency between nodes in trees, us",
-             [](const cluster::Cluster& c) { return 1e6 * c.network.tree_latency_s; }},
+             [](const cluster::Cluster& c) { return 1e6 * c.constants.network.tree_latency_s; }},
     LinkKind{
         "inside_gbyte_per_s", "bandwidth of a device inside its node, GB/s",
         [](const cluster::Cluster& c) { return c.constants.inside.bandwidth_bytes_per_s / 1e9; }},
     LinkKind{
         "between_gbyte_per_s", "bandwidth of a torus link in one direction, GB/s",
         [](const cluster::Cluster& c) { return c.constants.between.bandwidth_bytes_per_s / 1e9; }},
-    LinkKind{"staging_gbyte_per_s", "bandwidth of a node's host memory, GB/s",
-             [](const cluster::Cluster& c) { return c.network.staging_bytes_per_s / 1e9; }},
+    LinkKind{
+        "staging_gbyte_per_s", "bandwidth of a node's host memory, GB/s",
+        [](const cluster::Cluster& c) { return c.constants.network.staging_bytes_per_s / 1e9; }},
 };
 constexpr auto kLinkKeys = [] {
   std::array<std::string_view, kLinkKinds.size()> keys;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <fstream>
 #include <iterator>
 #include <limits>
@@ -216,15 +217,19 @@ std::vector<std::int32_t> switches_of(const transport::Group& group,
   return switches;
 }
 
-// Rank 0's links, at every rank.
-CostConstants broadcast_links(Communicator& communicator, const CostConstants& constants) {
-  double numbers[] = {constants.inside.latency_s, constants.inside.bandwidth_bytes_per_s,
-                      constants.between.latency_s, constants.between.bandwidth_bytes_per_s,
-                      constants.reduce_s_per_byte};
-  communicator.broadcast(numbers, std::size(numbers), {.type = DataType::F64}).wait();
-  return {.inside = {numbers[0], numbers[1]},
-          .between = {numbers[2], numbers[3]},
-          .reduce_s_per_byte = numbers[4]};
+// The constants of rank 0's cluster file, at every rank.
+CostConstants broadcast_constants(Communicator& communicator,
+                                  const std::optional<cluster::Cluster>& cluster) {
+  std::string text = cluster ? cluster::show_cluster(*cluster) : "";
+  auto words = static_cast<std::int32_t>(text.size() / sizeof(std::int32_t) + 1);
+  communicator.broadcast(&words, 1, {.type = DataType::I32}).wait();
+  const std::size_t count = static_cast<std::size_t>(words);
+  text.resize(count * sizeof(std::int32_t), '\n');
+  std::vector<std::int32_t> data(count);
+  std::memcpy(data.data(), text.data(), text.size());
+  communicator.broadcast(data.data(), count, {.type = DataType::I32}).wait();
+  std::memcpy(text.data(), data.data(), text.size());
+  return cluster::parse_cluster(text, "rank 0's cluster file").value().constants;
 }
 
 Choices agree_between_nodes(Communicator& communicator, const transport::Group& group,
@@ -240,7 +245,7 @@ Choices agree_between_nodes(Communicator& communicator, const transport::Group& 
   std::int32_t given = cluster ? 1 : 0;
   communicator.broadcast(&given, 1, {.type = DataType::I32}).wait();
   const CostConstants constants =
-      given != 0 ? broadcast_links(communicator, cluster ? cluster->constants : CostConstants{})
+      given != 0 ? broadcast_constants(communicator, cluster)
                  : measure_network(communicator, order.topology(Collective::AllReduce));
   if (communicator.rank() == 0) {
     const Link& link = constants.between;
