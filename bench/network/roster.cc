@@ -40,6 +40,17 @@ class RosterBuilder {
     entry.team.extra = memory;
   }
 
+  // Without spinning on the sockets.
+  void sluice_tcp_sleeping() {
+    ContenderSetting& entry =
+        add("sluice_tcp_sleeping", "", Role::Sluice, "allreduce/sluice_contender");
+    entry.team.extra = "pooled";
+    entry.team.prepare = [enter = entry.team.prepare](Rank rank) {
+      setenv("SLUICE_SPIN", "off", 1);
+      enter(rank);
+    };
+  }
+
   void sluice_mpi() {
     ContenderSetting& entry = add("sluice_mpi", "", Role::Sluice, "allreduce/sluice_contender");
     entry.team.extra = "pooled";
@@ -169,6 +180,7 @@ std::vector<KnownContender> all_contenders() {
        [](RosterBuilder& all) { all.sluice_tcp("sluice_tcp_foreign", DataType::F32, "foreign"); }},
       {"sluice_tcp_f16",
        [](RosterBuilder& all) { all.sluice_tcp("sluice_tcp_f16", DataType::F16, "pooled"); }},
+      {"sluice_tcp_sleeping", [](RosterBuilder& all) { all.sluice_tcp_sleeping(); }},
       {"sluice_mpi", [](RosterBuilder& all) { all.sluice_mpi(); }},
       {"openmpi", [](RosterBuilder& all) { all.openmpi(); }},
       {"gloo", [](RosterBuilder& all) { all.gloo(); }},

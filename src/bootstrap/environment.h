@@ -61,6 +61,11 @@ inline constexpr Variable kInterface{
     "the one that leads to MASTER_ADDR"};
 inline constexpr Variable kTransport{"SLUICE_TRANSPORT",
                                      "the network between nodes: tcp, mpi or auto", "auto"};
+inline constexpr Variable kSpin{
+    "SLUICE_SPIN",
+    "whether a rank that waits for other nodes over tcp looks for messages for a moment before it "
+    "sleeps, where that pays: on or off",
+    "on"};
 inline constexpr Variable kNode{"SLUICE_NODE",
                                 "the node that this rank counts as; ranks of one node share memory",
                                 "its machine"};

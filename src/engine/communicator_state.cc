@@ -256,8 +256,9 @@ Status CommunicatorState::wait(std::uint64_t number, std::chrono::milliseconds d
 template <class Done>
 bool CommunicatorState::wait_beside_progress_thread(transport::Clock::time_point until,
                                                     const Done& done) {
+  constexpr int kLeastYields = 20;
   transport::Waiter on_futex;
-  for (int i = 0; i < context_->wait_policy.yields; ++i) {
+  for (int i = 0; i < std::max(kLeastYields, context_->wait_policy.yields); ++i) {
     if (done()) return true;
     transport::yield();
   }

@@ -8,6 +8,13 @@
 #include "kernels/convert.h"
 
 namespace sluice::engine {
+namespace {
+
+// Receives from other nodes take turns with sends, so that neither direction waits for the other,
+// and bytes are used while they are in the cache.
+constexpr std::uint64_t kReceiveTurnBytes = std::uint64_t{1} << 18;
+
+}  // namespace
 
 void Execution::begin(const Request& request) {
   request_ = request;
@@ -86,13 +93,12 @@ Execution::Piece Execution::piece(const Range& range, std::uint64_t bytes_in) co
 }
 
 Result<bool> Execution::advance() {
-  bool moved = true;
-  while (moved && left_ > 0) {
-    moved = false;
+  // A socket that is ready rings no bell, so go on until nothing moves.
+  std::uint64_t before = 0;
+  do {
+    before = moved();
     for (Rank peer = 0; peer < endpoint_.size(); ++peer) {
-      Result<bool> sent = advance_sends(peer);
-      if (!sent.ok()) return sent.status();
-      moved = moved || sent.value();
+      if (Status status = advance_sends(peer); !status.ok()) return status;
     }
     // Instructions that become open while others finish are appended, and reached in this loop.
     for (std::size_t i = 0; i < open_.size();) {
@@ -108,12 +114,11 @@ Result<bool> Execution::advance() {
       if (done) {
         open_.erase(open_.begin() + static_cast<std::ptrdiff_t>(i));
         finish(index);
-        moved = true;
       } else {
         ++i;
       }
     }
-  }
+  } while (moved() != before && left_ > 0);
   return left_ == 0;
 }
 
@@ -127,12 +132,10 @@ void Execution::finish(std::uint32_t index) {
   }
 }
 
-// Posts the next sends to the peer that may start, and finishes the sends that it has taken. True
-// if anything moved.
-Result<bool> Execution::advance_sends(Rank peer) {
+// Posts the next sends to the peer that may start, and finishes the sends that it has taken.
+Status Execution::advance_sends(Rank peer) {
   const auto p = static_cast<std::size_t>(peer);
   const auto sends = plan_->sends_to(peer);
-  bool moved = false;
   while (next_send_[p] < sends.size()) {
     const std::uint32_t index = sends[next_send_[p]];
     const Instruction& send = plan_->instructions()[index];
@@ -141,7 +144,6 @@ Result<bool> Execution::advance_sends(Rank peer) {
     const std::uint64_t total = bytes_of(send.range);
     while (progress.bytes < total && endpoint_.can_post(peer)) {
       const Piece part = piece(send.range, progress.bytes);
-      moved = true;
       ++moves_;
       if (endpoint_.is_remote(peer)) {
         endpoint_.send(peer, header_of(request_, part.bytes), part.data);
@@ -173,9 +175,8 @@ Result<bool> Execution::advance_sends(Rank peer) {
     if (endpoint_.taken_by(peer) < progress_[index].posted_end) break;
     ++next_sent_done_[p];
     finish(index);
-    moved = true;
   }
-  return moved;
+  return {};
 }
 
 bool Execution::is_next(std::uint32_t receive, Rank peer) const {
@@ -251,7 +252,9 @@ Result<bool> Execution::advance_receive(std::uint32_t index) {
   Progress& progress = progress_[index];
   const std::uint64_t total = bytes_of(receive.range);
   bool pushed = false;
+  std::uint64_t turn = 0;  // bytes from other nodes in this call
   while (progress.bytes < total) {
+    if (turn >= kReceiveTurnBytes) return false;
     const Piece target = piece(receive.range, progress.bytes);
     std::uint64_t bytes = target.bytes;
     if (receive.combine == Combine::Copy && endpoint_.is_remote(sources.front())) {
@@ -260,6 +263,7 @@ Result<bool> Execution::advance_receive(std::uint32_t index) {
       const std::uint64_t read = endpoint_.read(sources.front(), target.data, target.bytes);
       if (read == 0) return false;
       progress.bytes += read;
+      turn += read;
       ++moves_;
       continue;
     }
@@ -300,6 +304,7 @@ Result<bool> Execution::advance_receive(std::uint32_t index) {
     for (const Rank source : sources) {
       if (source == kOwn) continue;
       Incoming& incoming = incoming_[static_cast<std::size_t>(source)];
+      if (endpoint_.is_remote(source)) turn += bytes;
       incoming.left -= bytes;
       if (incoming.data != nullptr) incoming.data += bytes;
       if (incoming.left == 0 && !take(source, incoming))

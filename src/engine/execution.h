@@ -62,7 +62,7 @@ class Execution final : public RunningCollective {
   kernels::Reduction reduction_of(const Instruction& instruction) const;
 
   bool has_several_long_senders() const;
-  Result<bool> advance_sends(Rank peer);
+  Status advance_sends(Rank peer);
   Result<bool> advance_receive(std::uint32_t index);
   void run_local(std::uint32_t index);
   void finish(std::uint32_t index);

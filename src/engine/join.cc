@@ -126,6 +126,11 @@ Result<std::unique_ptr<transport::Group>> join_by_tcp(const bootstrap::Environme
         "chosen interface listens); set it to the same secret on every host",
         transport::show_address(placement.master, placement.port)));
   }
+  const std::string spin = environment.text(bootstrap::variable::kSpin).value_or("on");
+  if (spin != "on" && spin != "off") {
+    return Status{Code::InvalidInput,
+                  base::format("SLUICE_SPIN is {}: choose on or off", base::quote(spin))};
+  }
   Result<bootstrap::RendezvousResult> met =
       bootstrap::rendezvous({.rank = placement.rank,
                              .ranks = placement.ranks,
@@ -162,7 +167,8 @@ Result<std::unique_ptr<transport::Group>> join_by_tcp(const bootstrap::Environme
                                 .listener = std::move(roster.listener),
                                 .token = common_token(placement),
                                 .wake_descriptor = joined.memory.memory->wake_descriptor(),
-                                .deadline = deadline};
+                                .deadline = deadline,
+                                .spins = spin == "on"};
   for (std::size_t rank = 0; rank < joined.locations.size(); ++rank) {
     const bootstrap::RankInfo& peer = roster.participants[rank];
     const bool local = joined.same_node(rank, own_rank);

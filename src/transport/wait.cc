@@ -19,6 +19,8 @@ namespace {
 
 enum Source : std::uint32_t { Messages, StatusUpdates, WakeDescriptor };
 
+constexpr auto kBetweenChecks = std::chrono::milliseconds{100};
+
 }  // namespace
 
 bool ring(Doorbell& doorbell) {
@@ -39,7 +41,7 @@ bool Waiter::sleep(Doorbell& doorbell, std::uint32_t rings, Clock::time_point un
   return true;
 }
 
-Result<std::shared_ptr<EpollWaiter>> EpollWaiter::make(int wake_descriptor) {
+Result<std::shared_ptr<EpollWaiter>> EpollWaiter::make(int wake_descriptor, bool spins) {
   base::Fd epoll{epoll_create1(EPOLL_CLOEXEC)};
   epoll_event event{.events = EPOLLIN, .data = {.u32 = WakeDescriptor}};
   if (!epoll.open() || epoll_ctl(epoll.number(), EPOLL_CTL_ADD, wake_descriptor, &event) != 0) {
@@ -47,7 +49,7 @@ Result<std::shared_ptr<EpollWaiter>> EpollWaiter::make(int wake_descriptor) {
                   base::format("cannot create an epoll descriptor: {}", std::strerror(errno))};
   }
   return std::shared_ptr<EpollWaiter>{
-      new EpollWaiter{std::move(epoll), wake_descriptor}};  // NOLINT: private
+      new EpollWaiter{std::move(epoll), wake_descriptor, spins}};  // NOLINT: private
 }
 
 void EpollWaiter::add(int socket, bool carries_status) {
@@ -57,8 +59,38 @@ void EpollWaiter::add(int socket, bool carries_status) {
   epoll_ctl(epoll_.number(), EPOLL_CTL_ADD, socket, &event);
 }
 
+void EpollWaiter::begin() {
+  note_wait();  // the last one
+  woken_ = false;
+  waits_since_.reset();
+}
+
+void EpollWaiter::note_wait() {
+  if (!std::exchange(moved_, false) || !waits_since_) return;
+  rule_.waited(look_began_ - *waits_since_);
+  waits_since_.reset();
+}
+
+Waiter::Next EpollWaiter::next() {
+  if (!spins_) return Next::Sleep;
+  if (std::exchange(woken_, false)) return Next::Look;
+  const auto now = Clock::now();
+  note_wait();
+  if (!waits_since_) waits_since_ = now;
+  if (!rule_.looks_again(now - *waits_since_)) return Next::Sleep;
+  yield();
+  look_began_ = Clock::now();
+  if (look_began_ - now >= SpinRule::kLostCore) rule_.lost_core();
+  return check_is_due(look_began_) ? Next::LookAndCheck : Next::Look;
+}
+
+bool EpollWaiter::check_is_due(Clock::time_point now) {
+  if (now - last_check_ < kBetweenChecks) return false;
+  last_check_ = now;
+  return true;
+}
+
 bool EpollWaiter::sleep(Doorbell& /*doorbell*/, std::uint32_t /*rings*/, Clock::time_point until) {
-  constexpr auto kBetweenChecks = std::chrono::milliseconds{100};
   std::array<epoll_event, 16> events{};
   const int count = epoll_wait(epoll_.number(), events.data(), static_cast<int>(events.size()),
                                poll_timeout(until, kBetweenChecks));
@@ -70,10 +102,9 @@ bool EpollWaiter::sleep(Doorbell& /*doorbell*/, std::uint32_t /*rings*/, Clock::
     std::uint64_t rings = 0;
     while (source == WakeDescriptor && read(wake_descriptor_, &rings, sizeof rings) > 0) continue;
   }
-  const auto now = Clock::now();
-  check = check || now - last_check_ >= kBetweenChecks;
-  if (check) last_check_ = now;
-  return check;
+  look_began_ = Clock::now();
+  woken_ = true;
+  return check_is_due(look_began_) || check;
 }
 
 int poll_timeout(Clock::time_point until, std::chrono::milliseconds most) {

@@ -1,4 +1,5 @@
-// wait.h - how a rank waits for its peers: it spins briefly, yields some times, then sleeps.
+// wait.h - how a rank waits for its peers: it spins briefly, yields some times, then sleeps. Over a
+// network it may also look again before it sleeps once more (spin_rule.h).
 //
 // A rank waits for changes by other threads. A thread that makes such a change rings the rank's
 // doorbell. Ringing costs one load while the rank is awake. A futex wakes a sleeping rank; it works
@@ -12,9 +13,11 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "base/file.h"
 #include "sluice/status.h"
+#include "transport/spin_rule.h"
 
 namespace sluice::transport {
 
@@ -30,8 +33,14 @@ class Waiter {
  public:
   static constexpr std::uint32_t kOnFutex = 1;
   static constexpr std::uint32_t kOnDescriptor = 2;
+  enum class Next : std::uint8_t { Sleep, Look, LookAndCheck };
 
   virtual ~Waiter() = default;
+  // A wait begins.
+  virtual void begin() {}
+  // What a rank does that has looked for changes and is not done. It may yield the core first.
+  // LookAndCheck: it is also time to check the peers.
+  virtual Next next() { return Next::Sleep; }
   // The value of Doorbell::sleeping while the rank sleeps: kOnFutex or kOnDescriptor.
   virtual std::uint32_t kind() const { return kOnFutex; }
   // Sleeps until the doorbell has rung since `rings` was read, until another event that the rank
@@ -47,9 +56,14 @@ class EpollWaiter final : public Waiter {
  public:
   // `wake_descriptor` becomes readable when a peer on this node rings. It does not block, and must
   // outlive the waiter.
-  static Result<std::shared_ptr<EpollWaiter>> make(int wake_descriptor);
+  // `spins`: a rank looks at the sockets again and again before it sleeps, where that pays.
+  static Result<std::shared_ptr<EpollWaiter>> make(int wake_descriptor, bool spins);
 
   std::uint32_t kind() const override { return kOnDescriptor; }
+  void begin() override;
+  Next next() override;
+  // Bytes were sent or received.
+  void note_progress() { moved_ = true; }
   bool sleep(Doorbell& doorbell, std::uint32_t rings, Clock::time_point until) override;
 
   // Lets the socket wake the rank until the socket is closed. sleep() returns true when a socket
@@ -57,12 +71,20 @@ class EpollWaiter final : public Waiter {
   void add(int socket, bool carries_status);
 
  private:
-  EpollWaiter(base::Fd epoll, int wake_descriptor)
-      : epoll_{std::move(epoll)}, wake_descriptor_{wake_descriptor} {}
+  EpollWaiter(base::Fd epoll, int wake_descriptor, bool spins)
+      : epoll_{std::move(epoll)}, wake_descriptor_{wake_descriptor}, spins_{spins} {}
+  void note_wait();
+  bool check_is_due(Clock::time_point now);
 
   base::Fd epoll_;
   int wake_descriptor_;
   Clock::time_point last_check_ = Clock::now();
+  bool spins_;
+  SpinRule rule_;
+  bool moved_ = false;                            // in the last look
+  bool woken_ = false;                            // and has not looked since
+  Clock::time_point look_began_;                  // the last one
+  std::optional<Clock::time_point> waits_since_;  // when the rank had moved all that it could
 };
 
 // Wakes a rank that sleeps on its futex. True: it sleeps on a descriptor, and the caller must write
@@ -76,8 +98,8 @@ struct WaitPolicy {
   int yields = 20;
 
   static WaitPolicy with_shared_cores() { return {.spins = 1, .yields = 20}; }
-  // Every check makes system calls, and a message to another host takes tens of microseconds.
-  static WaitPolicy with_network() { return {.spins = 1, .yields = 100}; }
+  // The waiter of a network decides how often a rank looks before it sleeps.
+  static WaitPolicy with_network() { return {.spins = 1, .yields = 0}; }
 };
 
 // The timeout that makes poll() return at `until`: milliseconds, rounded up, from 0 to `most`.
@@ -101,7 +123,12 @@ bool wait_until(Doorbell& doorbell, Waiter& waiter, Clock::time_point deadline,
     if (done()) return true;
     yield();
   }
+  waiter.begin();
   while (true) {
+    for (auto next = waiter.next(); next != Waiter::Next::Sleep; next = waiter.next()) {
+      if (done()) return true;
+      if (next == Waiter::Next::LookAndCheck) idle();
+    }
     const std::uint32_t rings = doorbell.rings.load(std::memory_order_acquire);
     doorbell.sleeping.store(waiter.kind(), std::memory_order_seq_cst);
     const bool is_done = done();

@@ -126,6 +126,41 @@ TEST_F(Job, WithATopologyFileRanksOfOneSwitchAreNeighbours) {
   for (const double each : uplink_) EXPECT_NEAR(each, 1.5, 0.05);
 }
 
+// 5 ranks are more than the cores of a small machine.
+TEST_F(Job, RanksThatLookAtTheirSocketsBeforeTheySleepComputeTheSameAsThoseThatDoNot) {
+  make({.hosts = 5, .mbit_per_s = 0});
+  if (IsSkipped()) return;
+  for (const std::string spin : {"on", "off"}) {
+    const std::string wrong =
+        run_job(*cluster_, {.hosts = {0, 1, 2, 3, 4},
+                            .environment = {kGenericTopology, {"SLUICE_SPIN", spin}},
+                            .body = [](Communicator& comm, const Gate&) -> std::string {
+                              for (const std::size_t count : {0, 1, 7, 100'003, 1'000'003}) {
+                                std::vector<float> data(count);
+                                for (std::size_t i = 0; i < count; ++i)
+                                  data[i] = static_cast<float>((i + 1) % 1000 * (comm.rank() + 1));
+                                comm.all_reduce(data.data(), count).wait();
+                                for (std::size_t i = 0; i < count; ++i) {
+                                  if (data[i] != static_cast<float>((i + 1) % 1000 * 15))
+                                    return base::format("{} of {} is {}", i, count, data[i]);
+                                }
+                              }
+                              return "";
+                            }});
+    EXPECT_EQ(wrong, "") << spin;
+  }
+}
+
+TEST_F(Job, AnUnknownValueOfSluiceSpinIsRefused) {
+  make({.hosts = 2});
+  if (IsSkipped()) return;
+  const std::string wrong =
+      run_job(*cluster_, {.hosts = {0, 1},
+                          .environment = {kGenericTopology, {"SLUICE_SPIN", "often"}},
+                          .body = [](Communicator&, const Gate&) { return ""; }});
+  EXPECT_NE(wrong.find("SLUICE_SPIN is \"often\": choose on or off"), std::string::npos) << wrong;
+}
+
 TEST_F(Job, ABarrierWaitsForRanksOfOtherHosts) {
   make({.hosts = 3});
   if (IsSkipped()) return;

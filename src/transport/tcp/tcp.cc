@@ -20,6 +20,11 @@ namespace sluice::transport {
 namespace {
 
 constexpr std::size_t kBufferBytes = std::size_t{1} << 18;
+// The most that one call sends or receives: both directions take turns, so that the bytes on the
+// way stay few enough for the cache.
+constexpr std::size_t kMostAtOnce = std::size_t{1} << 18;
+// What is read along with a header: the rest of a longer message goes directly to its destination.
+constexpr std::size_t kShortBytes = std::size_t{1} << 12;
 constexpr std::size_t kLongestElement = 8;
 
 // A message on a status socket.
@@ -53,8 +58,10 @@ class Outgoing {
   std::uint64_t sent() const { return sent_; }
   std::uint64_t bytes() const { return bytes_; }
 
+  // Sends up to kMostAtOnce bytes.
   Io send_more(int socket) {
-    while (sent_ < posted_) {
+    Io io = Io::Nothing;
+    for (std::size_t room = kMostAtOnce; sent_ < posted_ && room > 0;) {
       const Entry& entry = queue_[sent_ % kWindow];
       const std::size_t total = sizeof(MessageHeader) + entry.header.bytes;
       std::array<iovec, 2> parts{};
@@ -65,20 +72,23 @@ class Outgoing {
       }
       const std::size_t data_done =
           done_ > sizeof(MessageHeader) ? done_ - sizeof(MessageHeader) : 0;
-      if (entry.header.bytes > data_done)
-        parts[count++] = part(entry.data + data_done, entry.header.bytes - data_done);
+      const std::size_t data_now = std::min<std::size_t>(room, entry.header.bytes - data_done);
+      if (data_now > 0) parts[count++] = part(entry.data + data_done, data_now);
       msghdr message{};
       message.msg_iov = parts.data();
       message.msg_iovlen = count;
-      const ssize_t bytes = sendmsg(socket, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
-      if (const Io io = outcome(bytes); io != Io::Some) return io;
+      const int more = data_done + data_now < entry.header.bytes ? MSG_MORE : 0;
+      const ssize_t bytes = sendmsg(socket, &message, MSG_DONTWAIT | MSG_NOSIGNAL | more);
+      if (const Io now = outcome(bytes); now != Io::Some) return now == Io::Over ? now : io;
+      io = Io::Some;
       done_ += static_cast<std::size_t>(bytes);
       bytes_ += static_cast<std::size_t>(bytes);
+      room -= std::min(room, static_cast<std::size_t>(bytes));
       if (done_ < total) continue;
       done_ = 0;
       ++sent_;
     }
-    return Io::Some;
+    return io;
   }
 
  private:
@@ -103,9 +113,9 @@ class Incoming {
   // The header of the present message, or null while it is incomplete. `io` is the outcome of the
   // read.
   const MessageHeader* header(int socket, Io& io) {
-    io = Io::Some;
+    io = Io::Nothing;
     if (begun_) return &header_;
-    if (end_ - begin_ < sizeof header_) io = fill(socket);
+    if (end_ - begin_ < sizeof header_) io = fill(socket, sizeof header_ + kShortBytes);
     if (end_ - begin_ < sizeof header_) return nullptr;
     std::memcpy(&header_, buffer_.data() + begin_, sizeof header_);
     begin_ += sizeof header_;
@@ -115,8 +125,8 @@ class Incoming {
   }
 
   std::span<const std::byte> bytes(int socket, Io& io) {
-    io = Io::Some;
-    if (here() < std::min<std::uint64_t>(left_, kLongestElement)) io = fill(socket);
+    io = Io::Nothing;
+    if (here() < std::min<std::uint64_t>(left_, kLongestElement)) io = fill(socket, kBufferBytes);
     return {buffer_.data() + begin_, here()};
   }
 
@@ -126,11 +136,12 @@ class Incoming {
   }
 
   std::size_t read(int socket, std::byte* to, std::size_t bytes, Io& io) {
-    io = Io::Some;
+    io = Io::Nothing;
     const std::size_t buffered = std::min(bytes, here());
     if (buffered > 0) std::memcpy(to, buffer_.data() + begin_, buffered);
     begin_ += buffered;
-    const std::uint64_t wanted = std::min<std::uint64_t>(bytes, left_) - buffered;
+    const std::uint64_t wanted =
+        std::min<std::uint64_t>({bytes, left_, buffered + kMostAtOnce}) - buffered;
     std::size_t direct = 0;
     if (wanted > 0) {
       const ssize_t got = recv(socket, to + buffered, wanted, MSG_DONTWAIT);
@@ -148,14 +159,16 @@ class Incoming {
     if (left_ == 0) begun_ = false;
   }
 
-  Io fill(int socket) {
+  // Receives up to `most` bytes into the buffer.
+  Io fill(int socket, std::size_t most) {
     if (buffer_.empty()) buffer_.resize(kBufferBytes);
     if (begin_ > 0) {
       std::memmove(buffer_.data(), buffer_.data() + begin_, end_ - begin_);
       end_ -= begin_;
       begin_ = 0;
     }
-    const ssize_t got = recv(socket, buffer_.data() + end_, buffer_.size() - end_, MSG_DONTWAIT);
+    const ssize_t got =
+        recv(socket, buffer_.data() + end_, std::min(most, buffer_.size() - end_), MSG_DONTWAIT);
     const Io io = outcome(got);
     if (io == Io::Some) end_ += static_cast<std::size_t>(got);
     return io;
@@ -288,7 +301,7 @@ class TcpNetwork final : public Network {
   std::uint64_t sent(Rank peer) override {
     Connection& connection = this->connection(peer);
     if (connection.death.empty())
-      check_end(connection, connection.out.send_more(connection.sockets.messages.number()));
+      note(connection, connection.out.send_more(connection.sockets.messages.number()));
     return connection.out.sent();
   }
 
@@ -303,7 +316,7 @@ class TcpNetwork final : public Network {
     Io io{};
     const MessageHeader* const header =
         connection.in.header(connection.sockets.messages.number(), io);
-    check_end(connection, io);
+    note(connection, io);
     return header;
   }
 
@@ -311,7 +324,7 @@ class TcpNetwork final : public Network {
     Connection& connection = this->connection(peer);
     Io io{};
     const auto bytes = connection.in.bytes(connection.sockets.messages.number(), io);
-    check_end(connection, io);
+    note(connection, io);
     return bytes;
   }
 
@@ -321,7 +334,7 @@ class TcpNetwork final : public Network {
     Connection& connection = this->connection(peer);
     Io io{};
     const std::size_t got = connection.in.read(connection.sockets.messages.number(), to, bytes, io);
-    check_end(connection, io);
+    note(connection, io);
     return got;
   }
 
@@ -350,8 +363,9 @@ class TcpNetwork final : public Network {
       return lose(connection, connection.status.error());
     if (connection.death.empty() && ended) {
       std::byte next{};
-      check_end(connection, outcome(recv(connection.sockets.messages.number(), &next, 1,
-                                         MSG_PEEK | MSG_DONTWAIT)));
+      if (outcome(recv(connection.sockets.messages.number(), &next, 1, MSG_PEEK | MSG_DONTWAIT)) ==
+          Io::Over)
+        end(connection);
     }
     return ended || Clock::now() - connection.died > kGrace ? connection.death : "";
   }
@@ -400,8 +414,14 @@ class TcpNetwork final : public Network {
 
   Connection& connection(Rank peer) { return *connections_[static_cast<std::size_t>(peer)]; }
 
-  static void check_end(Connection& connection, Io io) {
-    if (io != Io::Over || !connection.death.empty()) return;
+  void note(Connection& connection, Io io) {
+    if (io == Io::Some) process_->waiter->note_progress();
+    if (io == Io::Over) end(connection);
+  }
+
+  // The system's error number tells how the connection ended.
+  static void end(Connection& connection) {
+    if (!connection.death.empty()) return;
     const int error = errno;
     connection.died = Clock::now();
     connection.status.receive(connection.sockets.status.number());  // may bring a goodbye
@@ -465,7 +485,7 @@ class TcpNetwork final : public Network {
 }  // namespace
 
 Result<std::unique_ptr<Network>> make_tcp_network(TcpOptions options) {
-  auto waiter = EpollWaiter::make(options.wake_descriptor);
+  auto waiter = EpollWaiter::make(options.wake_descriptor, options.spins);
   if (!waiter.ok()) return waiter.status();
   auto process = std::make_shared<TcpProcess>(TcpProcess{
       .listener = {std::move(options.listener), std::move(options.token), options.addresses.size()},

@@ -42,6 +42,7 @@ struct TcpOptions {
   int wake_descriptor = -1;  // peers on this node wake this rank with it; must outlive the network
   Clock::time_point deadline;
   std::chrono::milliseconds longest_silence = kLongestSilence;  // of a peer's host
+  bool spins = true;  // a rank that waits looks at its sockets before it sleeps, where that pays
 };
 
 // Returns when all ranks are connected. The error names the missing ranks.
