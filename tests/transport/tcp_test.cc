@@ -300,96 +300,97 @@ TEST(TcpJoin, ARankAcceptsNoServerWithoutTheToken) {
             0);  // sent back to its maker
   char byte = 0;
   EXPECT_LE(recv(client.number(), &byte, 1, 0), 0) << "it closes the connection";
-  // The time for which a rank that finds nothing looks before it sleeps.
-  Clock::duration look_until_sleep(Waiter & waiter) {
-    const auto begin = Clock::now();
-    waiter.begin();
-    while (waiter.next() != Waiter::Next::Sleep && Clock::now() - begin < 5s) continue;
-    return Clock::now() - begin;
-  }
+}
 
-  TEST(TcpSleep, ARankLooksForAMomentFirst) {
-    NetworkSetup setup{{0}};
-    const auto network = make_tcp_network(std::move(setup.options[0])).value();
-    const auto waiter = network->waiter();
-    const auto looked = look_until_sleep(*waiter);
-    EXPECT_GE(looked, SpinRule::kLongest);
-    EXPECT_LT(looked, 1s);
-    Doorbell doorbell;
-    (void)waiter->sleep(doorbell, 0, Clock::now() + 1ms);
-    EXPECT_EQ(waiter->next(), Waiter::Next::Look) << "after it has slept";
-  }
+// The time for which a rank that finds nothing looks before it sleeps.
+Clock::duration look_until_sleep(Waiter& waiter) {
+  const auto begin = Clock::now();
+  waiter.begin();
+  while (waiter.next() != Waiter::Next::Sleep && Clock::now() - begin < 5s) continue;
+  return Clock::now() - begin;
+}
 
-  TEST(TcpSleep, ARankThatMayNotSpinSleepsAtOnce) {
-    NetworkSetup setup{{0}};
-    setup.options[0].spins = false;
-    const auto network = make_tcp_network(std::move(setup.options[0])).value();
-    network->waiter()->begin();
-    EXPECT_EQ(network->waiter()->next(), Waiter::Next::Sleep);
-  }
+TEST(TcpSleep, ARankLooksForAMomentFirst) {
+  NetworkSetup setup{{0}};
+  const auto network = make_tcp_network(std::move(setup.options[0])).value();
+  const auto waiter = network->waiter();
+  const auto looked = look_until_sleep(*waiter);
+  EXPECT_GE(looked, SpinRule::kLongest);
+  EXPECT_LT(looked, 1s);
+  Doorbell doorbell;
+  (void)waiter->sleep(doorbell, 0, Clock::now() + 1ms);
+  EXPECT_EQ(waiter->next(), Waiter::Next::Look) << "after it has slept";
+}
 
-  TEST(TcpSleep, LongWaitsForMessagesTeachARankToSleep) {
-    NetworkSetup setup{{0, 1}};
-    std::unique_ptr<Network> sender;
-    std::jthread other{[&] { sender = make_tcp_network(std::move(setup.options[1])).value(); }};
-    const auto receiver = make_tcp_network(std::move(setup.options[0])).value();
-    other.join();
-    constexpr int kMessages = 20;
-    const std::byte data{1};
-    std::jthread late{[&] {
-      for (int i = 0; i < kMessages; ++i) {
-        std::this_thread::sleep_for(3ms);
-        sender->send(0, {.bytes = 1}, &data);
-      }
-    }};
-    Doorbell doorbell;
-    const auto waiter = receiver->waiter();
-    int received = 0;
-    const auto receive = [&] {
-      while (receiver->incoming(1) != nullptr && !receiver->arrived(1).empty()) {
-        receiver->consume(1, 1);
-        ++received;
-      }
-      return received == kMessages;
-    };
-    ASSERT_TRUE(wait_until(doorbell, *waiter, Clock::now() + 10s, {.spins = 0, .yields = 0},
-                           receive, [] {}));
-    waiter->begin();
-    EXPECT_EQ(waiter->next(), Waiter::Next::Sleep);
-  }
+TEST(TcpSleep, ARankThatMayNotSpinSleepsAtOnce) {
+  NetworkSetup setup{{0}};
+  setup.options[0].spins = false;
+  const auto network = make_tcp_network(std::move(setup.options[0])).value();
+  network->waiter()->begin();
+  EXPECT_EQ(network->waiter()->next(), Waiter::Next::Sleep);
+}
 
-  TEST(TcpSleep, AWaiterWakesForMessagesStatusUpdatesAndDoorbells) {
-    NetworkSetup setup{{0, 1}};
-    Doorbell doorbell;
-    std::unique_ptr<Network> sender;
-    std::jthread other{[&] { sender = make_tcp_network(std::move(setup.options[1])).value(); }};
-    auto receiver = make_tcp_network(std::move(setup.options[0])).value();
-    other.join();
-    const auto waiter = receiver->waiter();
-    while (!waiter->sleep(doorbell, 0, Clock::now() + 1ms)) continue;  // events of the handshake
+TEST(TcpSleep, LongWaitsForMessagesTeachARankToSleep) {
+  NetworkSetup setup{{0, 1}};
+  std::unique_ptr<Network> sender;
+  std::jthread other{[&] { sender = make_tcp_network(std::move(setup.options[1])).value(); }};
+  const auto receiver = make_tcp_network(std::move(setup.options[0])).value();
+  other.join();
+  constexpr int kMessages = 20;
+  const std::byte data{1};
+  std::jthread late{[&] {
+    for (int i = 0; i < kMessages; ++i) {
+      std::this_thread::sleep_for(3ms);
+      sender->send(0, {.bytes = 1}, &data);
+    }
+  }};
+  Doorbell doorbell;
+  const auto waiter = receiver->waiter();
+  int received = 0;
+  const auto receive = [&] {
+    while (receiver->incoming(1) != nullptr && !receiver->arrived(1).empty()) {
+      receiver->consume(1, 1);
+      ++received;
+    }
+    return received == kMessages;
+  };
+  ASSERT_TRUE(
+      wait_until(doorbell, *waiter, Clock::now() + 10s, {.spins = 0, .yields = 0}, receive, [] {}));
+  waiter->begin();
+  EXPECT_EQ(waiter->next(), Waiter::Next::Sleep);
+}
 
-    // A busy machine may wake a thread late, but not every time.
-    const auto woken_by = [&](const std::function<void()>& act) {
-      auto best = Clock::duration::max();
-      for (int attempt = 0; attempt < 5 && best > 90ms; ++attempt) {
-        std::jthread actor{[&] {
-          std::this_thread::sleep_for(20ms);
-          act();
-        }};
-        const auto start = Clock::now();
-        (void)waiter->sleep(doorbell, 0, start + 5s);
-        best = std::min(best, Clock::now() - start);
-      }
-      return best;
-    };
-    const std::byte data{1};
-    EXPECT_LT(woken_by([&] { sender->send(0, {.bytes = 1}, &data); }), 90ms);
-    EXPECT_LT(woken_by([&] { sender->send_status(0, {.entered = 1}); }), 90ms);
-    EXPECT_LT(woken_by([&] { eventfd_write(setup.wake_descriptors[0].number(), 1); }), 90ms);
-    for (int i = 0; i < 3; ++i)
-      (void)waiter->sleep(doorbell, 0, Clock::now() + 1ms);  // late events
-    EXPECT_GE(woken_by([] {}), 90ms);                        // no event wakes twice
-  }
+TEST(TcpSleep, AWaiterWakesForMessagesStatusUpdatesAndDoorbells) {
+  NetworkSetup setup{{0, 1}};
+  Doorbell doorbell;
+  std::unique_ptr<Network> sender;
+  std::jthread other{[&] { sender = make_tcp_network(std::move(setup.options[1])).value(); }};
+  auto receiver = make_tcp_network(std::move(setup.options[0])).value();
+  other.join();
+  const auto waiter = receiver->waiter();
+  while (!waiter->sleep(doorbell, 0, Clock::now() + 1ms)) continue;  // events of the handshake
+
+  // A busy machine may wake a thread late, but not every time.
+  const auto woken_by = [&](const std::function<void()>& act) {
+    auto best = Clock::duration::max();
+    for (int attempt = 0; attempt < 5 && best > 90ms; ++attempt) {
+      std::jthread actor{[&] {
+        std::this_thread::sleep_for(20ms);
+        act();
+      }};
+      const auto start = Clock::now();
+      (void)waiter->sleep(doorbell, 0, start + 5s);
+      best = std::min(best, Clock::now() - start);
+    }
+    return best;
+  };
+  const std::byte data{1};
+  EXPECT_LT(woken_by([&] { sender->send(0, {.bytes = 1}, &data); }), 90ms);
+  EXPECT_LT(woken_by([&] { sender->send_status(0, {.entered = 1}); }), 90ms);
+  EXPECT_LT(woken_by([&] { eventfd_write(setup.wake_descriptors[0].number(), 1); }), 90ms);
+  for (int i = 0; i < 3; ++i) (void)waiter->sleep(doorbell, 0, Clock::now() + 1ms);  // late events
+  EXPECT_GE(woken_by([] {}), 90ms);  // no event wakes twice
+}
 
 }  // namespace
 }  // namespace sluice::transport
