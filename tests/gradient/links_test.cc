@@ -81,6 +81,7 @@ double sent_bytes(const box::ClusterBox& cluster, const GradientOptions& options
   std::vector<box::LinkCounters> before;
   double most = 0;
   box::BoxJob job{.hosts = {0, 1}, .environment = {{"SLUICE_TOPOLOGY", "generic"}}};
+  job.deadline *= SLUICE_SLOWDOWN;
   job.body = [&](Communicator& comm, const box::Gate& gate) {
     return run_steps(comm, gate, options);
   };
