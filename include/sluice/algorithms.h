@@ -29,6 +29,7 @@ struct SLUICE_API Algorithm {
   bool ordered = false;    // every sum is rank 0 + rank 1 + ... from left to right
   bool uses_grid = false;  // if the shape has no grid, complete_shape() adds the most square one
   bool uses_segments = false;                      // Shape::segments has an effect
+  bool equal_chunks = false;                       // as in Schedule
   const algorithms::ScheduleFile* file = nullptr;  // it is the schedule in this file
 
   std::function<Program(const Shape& shape, Rank rank)> program = nullptr;

@@ -5,7 +5,7 @@
 // algorithm is written once. docs/execution-model.md defines the meaning of a Program; in short:
 //
 //  - Every rank has the user's buffer and may have scratch buffers. All are cut into chunks in the
-//    same way, so a value never changes its chunk number.
+//    same way. A value keeps its chunk number, unless the schedule declares equal chunks.
 //  - A step has sends, receives and local operations. A receive takes one message from every peer
 //    among its sources. Its target becomes a copy of the message, or the sum of its sources in the
 //    listed order, where kOwn stands for the old value of the target.
@@ -58,7 +58,7 @@ struct Shape {
   friend bool operator==(const Shape&, const Shape&) = default;
 };
 
-// Chunks first, first + 1, ... of one buffer, modulo the chunk count.
+// Chunks first, first + 1, ... of one buffer, modulo the buffer's number of chunks.
 struct Range {
   BufferId buffer = kUserBuffer;
   std::int32_t first = 0;
@@ -102,19 +102,22 @@ enum class Combine : std::uint8_t { Copy, Reduce };
 
 // A receive or a local operation. The range becomes a copy of its only source (Copy), or the sum of
 // its sources in order (Reduce). Program::sources() returns the sources: ranks or kOwn for a
-// receive, buffers for a local operation, which reads the same chunks of each.
+// receive, buffers for a local operation. Program::source_range() says what it reads of a buffer.
 struct Write {
   Combine combine = Combine::Copy;
   Range range;
   std::uint32_t first_source = 0;
   std::uint32_t source_count = 0;
+  std::int32_t source_chunk = 0;  // of a local operation: the first chunk that it reads
 };
 
 // The operations of one rank, step by step.
 class SLUICE_API Program {
  public:
-  // `scratch` names the scratch buffers; their ids are 1, 2, ...
-  explicit Program(Chunking chunking, std::vector<std::string> scratch = {});
+  // `scratch` names the scratch buffers; their ids are 1, 2, ... `scratch_chunks` are their numbers
+  // of chunks; empty: all are cut like the user's buffer.
+  explicit Program(Chunking chunking, std::vector<std::string> scratch = {},
+                   std::vector<int> scratch_chunks = {});
 
   // To write a program, call begin_step(), then add the operations of the step; sends, receives and
   // local operations may be mixed. The k-th message that a rank sends to another is the k-th that
@@ -123,18 +126,29 @@ class SLUICE_API Program {
   void send(Rank peer, Range range);
   void receive_copy(Rank peer, Range range);
   void receive_reduce(Range range, std::span<const Rank> sources);
+  // A local operation reads the chunks of its range, or as many from `source_chunk` on. A Reduce
+  // that lists its own buffer always reads the old value of the range there.
   void local_copy(Range range, BufferId source);
+  void local_copy(Range range, BufferId source, std::int32_t source_chunk);
   void local_reduce(Range range, std::span<const BufferId> sources);
+  void local_reduce(Range range, std::span<const BufferId> sources, std::int32_t source_chunk);
 
   // To read a program. Steps count from 0.
   const Chunking& chunking() const { return chunking_; }
   const std::vector<std::string>& scratch() const { return scratch_; }
   int buffers() const { return 1 + static_cast<int>(scratch_.size()); }
+  // The number of chunks of a buffer, and of all buffers. REQUIRES: there is such a buffer.
+  int chunks(BufferId buffer) const;
+  std::int64_t all_chunks() const;
+  // The numbers of chunks of the scratch buffers; empty: all are cut like the user's buffer.
+  const std::vector<int>& scratch_chunks() const { return scratch_chunks_; }
   int steps() const { return static_cast<int>(steps_.size()); }
   std::span<const Send> sends(int step) const;
   std::span<const Write> receives(int step) const;
   std::span<const Write> locals(int step) const;
   std::span<const std::int32_t> sources(const Write& write) const;
+  // What a local operation reads of a source.
+  static Range source_range(const Write& local, BufferId source);
   // Whether the buffer and the chunks of a range exist, and it has at least one chunk.
   bool contains(const Range& range) const;
 
@@ -145,10 +159,12 @@ class SLUICE_API Program {
   struct StepBegin {
     std::uint32_t send, receive, local;
   };
-  Write write(Combine combine, Range range, std::span<const std::int32_t> sources);
+  Write write(Combine combine, Range range, std::span<const std::int32_t> sources,
+              std::int32_t source_chunk);
 
   Chunking chunking_;
   std::vector<std::string> scratch_;
+  std::vector<int> scratch_chunks_;
   std::vector<StepBegin> steps_;
   std::vector<Send> sends_;
   std::vector<Write> receives_;
@@ -173,6 +189,9 @@ struct Schedule {
   Shape shape;
   bool ordered = false;           // declares that every sum is rank 0 + rank 1 + ..., left to right
   std::vector<Program> programs;  // by rank
+  // Declares that all chunks have the same size, so values may change their chunk numbers. The
+  // number of elements must then be a multiple of the number of chunks.
+  bool equal_chunks = false;
 
   friend bool operator==(const Schedule&, const Schedule&) = default;
 };

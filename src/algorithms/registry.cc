@@ -221,7 +221,8 @@ Result<Shape> complete_shape(const Algorithm& algorithm, Shape shape) {
 
 Schedule build_schedule(const Algorithm& algorithm, const Shape& shape) {
   if (algorithm.file != nullptr) return algorithm.file->schedule;
-  Schedule schedule{std::string{algorithm.name}, shape, algorithm.ordered, {}};
+  Schedule schedule{
+      std::string{algorithm.name}, shape, algorithm.ordered, {}, algorithm.equal_chunks};
   schedule.programs.reserve(static_cast<std::size_t>(shape.ranks));
   for (Rank rank = 0; rank < shape.ranks; ++rank) {
     schedule.programs.push_back(algorithm.program(shape, rank));

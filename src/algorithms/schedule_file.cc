@@ -44,6 +44,7 @@ std::shared_ptr<NamedFile> load(std::string_view name) {
   named->collective = schedule.shape.collective;
   algorithm.collectives = {&named->collective, 1};
   algorithm.ordered = schedule.ordered;
+  algorithm.equal_chunks = schedule.equal_chunks;
   algorithm.program = [&schedule](const Shape& /*shape*/, Rank rank) {
     return schedule.programs[static_cast<std::size_t>(rank)];
   };
@@ -121,6 +122,16 @@ Result<Shape> shape_of_file(const Algorithm& algorithm, const Shape& asked) {
                                algorithm.name, shape.root, asked.root)};
   }
   return shape;
+}
+
+Status check_count(const Algorithm& algorithm, std::int64_t count) {
+  if (!algorithm.equal_chunks) return {};
+  const int chunks = algorithm.file->schedule.programs.front().chunking().chunks();
+  if (count % chunks == 0) return {};
+  return {Code::InvalidArgument,
+          base::format("{} cuts the buffer into {} equal chunks: give a number of elements that is "
+                       "a multiple of {}, not {}",
+                       algorithm.name, chunks, chunks, count)};
 }
 
 Result<Schedule> read_schedule_file(const std::string& path) {

@@ -37,6 +37,9 @@ const Algorithm* find_file_by_hash(std::uint32_t hash);
 // The file's shape if it answers the question of `asked`, or the reason why it does not.
 Result<Shape> shape_of_file(const Algorithm& algorithm, const Shape& asked);
 
+// An error if the file has equal chunks, and the number of elements is not a multiple of theirs.
+Status check_count(const Algorithm& algorithm, std::int64_t count);
+
 // Reads a schedule. The error names the file, and the line and column where there is one.
 Result<Schedule> read_schedule_file(const std::string& path);
 

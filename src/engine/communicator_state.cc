@@ -87,7 +87,7 @@ Result<Choice*> CommunicatorState::choose(Collective collective, std::size_t cou
   const auto lock = context_->lock();
   const std::size_t bytes = count * size_of(options.type);
   return choices_.choose(collective, static_cast<std::int64_t>(bytes), options.root,
-                         options.algorithm);
+                         options.algorithm, static_cast<std::int64_t>(count));
 }
 
 Result<Request> CommunicatorState::make_request(Collective collective, void* data,
@@ -162,7 +162,8 @@ Status CommunicatorState::enqueue(Request request) {
   const std::size_t bytes = request.bytes();
   const Result<Choice*> chosen =
       choices_.choose(request.collective, static_cast<std::int64_t>(bytes), request.root,
-                      request.algorithm == nullptr ? std::string_view{} : request.algorithm->name);
+                      request.algorithm == nullptr ? std::string_view{} : request.algorithm->name,
+                      static_cast<std::int64_t>(request.count));
   if (!chosen.ok()) return chosen.status();
   Choice& choice = *chosen.value();
   request.algorithm = choice.algorithm;

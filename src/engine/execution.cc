@@ -31,8 +31,7 @@ void Execution::begin(const Request& request) {
   next_sent_done_.assign(ranks, 0);
   next_receive_.assign(ranks, 0);
   incoming_.assign(ranks, {});
-  const std::size_t scratch = static_cast<std::size_t>(plan_->scratch_buffers()) * request.bytes();
-  if (scratch_.size() < scratch) scratch_.resize(scratch);
+  place_buffers();
   if (has_several_long_senders()) endpoint_.limit_receive_buffers();
 }
 
@@ -50,15 +49,34 @@ bool Execution::has_several_long_senders() const {
          });
 }
 
-std::byte* Execution::buffer(BufferId id) const {
-  if (id == kUserBuffer) return request_.data;
-  return const_cast<std::byte*>(scratch_.data()) +
-         static_cast<std::size_t>(id - 1) * request_.bytes();
+// The scratch buffers lie one after the other. With a number of chunks of its own, a buffer has as
+// many chunks of the same size.
+void Execution::place_buffers() {
+  const auto chunkings = plan_->chunkings();
+  const auto count = static_cast<std::int64_t>(request_.count);
+  const int chunks = chunkings.front().chunks();
+  buffers_.clear();
+  std::uint64_t scratch = 0;
+  most_bytes_ = 0;
+  for (const Chunking& chunking : chunkings) {
+    const bool alike = chunking.chunks() == chunks;
+    buffers_.push_back({&chunking, alike ? count : count / chunks * chunking.chunks(), nullptr});
+    const std::uint64_t bytes = static_cast<std::uint64_t>(buffers_.back().count) * element_;
+    most_bytes_ = std::max(most_bytes_, bytes);
+    if (buffers_.size() > 1) scratch += bytes;
+  }
+  if (scratch_.size() < scratch) scratch_.resize(scratch);
+  buffers_.front().data = request_.data;
+  std::byte* next = scratch_.data();
+  for (BufferPlace& each : std::span{buffers_}.subspan(1)) {
+    each.data = next;
+    next += static_cast<std::uint64_t>(each.count) * element_;
+  }
 }
 
 std::uint64_t Execution::bytes_of(const Range& range) const {
-  const Chunking& chunking = plan_->chunking();
-  const auto count = static_cast<std::int64_t>(request_.count);
+  const Chunking& chunking = *buffer(range.buffer).chunking;
+  const std::int64_t count = buffer(range.buffer).count;
   const int end = range.first + range.count;
   const auto to = [&](int chunk) { return chunking.begin(chunk, count); };
   const std::int64_t elements = end <= chunking.chunks()
@@ -68,9 +86,9 @@ std::uint64_t Execution::bytes_of(const Range& range) const {
 }
 
 Execution::Piece Execution::piece(const Range& range, std::uint64_t bytes_in) const {
-  const Chunking& chunking = plan_->chunking();
-  const auto count = static_cast<std::int64_t>(request_.count);
-  const auto to = [&](int chunk) {
+  const auto& [chunking_of, count, data] = buffer(range.buffer);
+  const Chunking& chunking = *chunking_of;
+  const auto to = [&, count = count](int chunk) {
     return static_cast<std::uint64_t>(chunking.begin(chunk, count)) * element_;
   };
   const int end = range.first + range.count;
@@ -78,11 +96,11 @@ Execution::Piece Execution::piece(const Range& range, std::uint64_t bytes_in) co
   const std::uint64_t first_bytes = first_end - to(range.first);
   if (bytes_in < first_bytes) {
     const std::uint64_t offset = to(range.first) + bytes_in;
-    return {buffer(range.buffer) + offset, offset, first_end - offset};
+    return {data + offset, offset, first_end - offset};
   }
   const std::uint64_t offset = bytes_in - first_bytes;  // the range wraps to the beginning
   const std::uint64_t wrapped = end > chunking.chunks() ? to(end - chunking.chunks()) : 0;
-  return {buffer(range.buffer) + offset, offset, wrapped - offset};
+  return {data + offset, offset, wrapped - offset};
 }
 
 Result<bool> Execution::advance() {
@@ -194,10 +212,10 @@ Result<bool> Execution::has_message_from(Rank remote) {
     return Status{Code::Mismatch, "a peer called another collective"};
   }
   const std::uint64_t bytes = header->bytes;
-  if (bytes > 0 && bytes <= request_.bytes() && bytes % element_ == 0) return true;
+  if (bytes > 0 && bytes <= most_bytes_ && bytes % element_ == 0) return true;
   endpoint_.drop(remote,
                  base::format("it sent an invalid message: {} bytes of a collective of {} bytes",
-                              bytes, request_.bytes()));
+                              bytes, most_bytes_));
   return Status{Code::PeerLost, "a peer sent an invalid message"};
 }
 
@@ -350,15 +368,21 @@ void Execution::run_local(std::uint32_t index) {
   const std::uint64_t total = bytes_of(local.range);
   for (std::uint64_t done = 0; done < total;) {
     const Piece target = piece(local.range, done);
+    std::uint64_t bytes = target.bytes;
     source_data_.clear();
-    for (const BufferId source : plan_->sources(local))
-      source_data_.push_back(buffer(source) + target.offset);
-    if (local.combine == Combine::Copy) {
-      sluice::kernels::copy(target.data, source_data_.front(), target.bytes);
-    } else {
-      kernels::reduce_into(reduction_of(local), target.data, source_data_, target.bytes / element_);
+    for (const BufferId source : plan_->sources(local)) {
+      const bool own = local.combine == Combine::Reduce && source == local.range.buffer;
+      const std::int32_t first = own ? local.range.first : local.source_chunk;
+      const Piece read = piece({source, first, local.range.count}, done);
+      source_data_.push_back(read.data);
+      bytes = std::min(bytes, read.bytes);
     }
-    done += target.bytes;
+    if (local.combine == Combine::Copy) {
+      sluice::kernels::copy(target.data, source_data_.front(), bytes);
+    } else {
+      kernels::reduce_into(reduction_of(local), target.data, source_data_, bytes / element_);
+    }
+    done += bytes;
   }
 }
 

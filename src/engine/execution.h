@@ -49,6 +49,12 @@ class Execution final : public RunningCollective {
     std::uint64_t bytes = 0;       // moved or posted so far
     std::uint64_t posted_end = 0;  // of a send: the endpoint's count after its last message
   };
+  // A buffer of this rank in the present collective.
+  struct BufferPlace {
+    const Chunking* chunking = nullptr;
+    std::int64_t count = 0;  // elements
+    std::byte* data = nullptr;
+  };
   struct Piece {
     std::byte* data = nullptr;
     std::uint64_t offset = 0;  // within the buffer
@@ -58,7 +64,8 @@ class Execution final : public RunningCollective {
   // The contiguous piece of a range from its byte `bytes_in` on; a range may wrap once.
   Piece piece(const Range& range, std::uint64_t bytes_in) const;
   std::uint64_t bytes_of(const Range& range) const;
-  std::byte* buffer(BufferId id) const;
+  void place_buffers();
+  const BufferPlace& buffer(BufferId id) const { return buffers_[static_cast<std::size_t>(id)]; }
   kernels::Reduction reduction_of(const Instruction& instruction) const;
 
   bool has_several_long_senders() const;
@@ -80,8 +87,9 @@ class Execution final : public RunningCollective {
   Endpoint& endpoint_;
   Request request_;
   const Plan* plan_ = nullptr;
-  std::uint64_t element_ = 4;  // bytes of an element
-  std::size_t left_ = 0;       // unfinished instructions
+  std::uint64_t element_ = 4;     // bytes of an element
+  std::size_t left_ = 0;          // unfinished instructions
+  std::uint64_t most_bytes_ = 0;  // of a buffer
   std::uint64_t moves_ = 0;
   Rank mismatched_peer_ = kOwn;
   std::vector<Progress> progress_;             // of each instruction
@@ -91,6 +99,7 @@ class Execution final : public RunningCollective {
   std::vector<std::uint32_t> next_receive_;    // for each peer: index in plan.receives_from()
   std::vector<Incoming> incoming_;             // for each peer
   std::vector<std::byte> scratch_;
+  std::vector<BufferPlace> buffers_;
   std::vector<const void*> source_data_;
   std::vector<void*> target_data_;
 };

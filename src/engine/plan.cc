@@ -10,10 +10,13 @@
 namespace sluice::engine {
 
 Plan::Plan(const Program& program, const schedule::OperationMarks& marks, int ranks)
-    : chunking_{program.chunking()},
-      scratch_buffers_{program.buffers() - 1},
+    : chunkings_{program.chunking()},
       sends_to_(static_cast<std::size_t>(ranks)),
       receives_from_(static_cast<std::size_t>(ranks)) {
+  for (BufferId buffer = 1; buffer < program.buffers(); ++buffer) {
+    const bool alike = program.chunks(buffer) == program.chunking().chunks();
+    chunkings_.push_back(alike ? program.chunking() : Chunking{program.chunks(buffer)});
+  }
   const schedule::OperationWaits waits{program};
   list_instructions(program, marks);
   link_followers(waits);
@@ -55,6 +58,7 @@ void Plan::list_instructions(const Program& program, const schedule::OperationMa
       return;
     }
     instructions_.back().combine = operation.write->combine;
+    instructions_.back().source_chunk = operation.write->source_chunk;
     if (operation.kind == Instruction::Kind::Local) return;
     for (const Rank source : operation.sources) {
       if (source != kOwn) receives_from_[static_cast<std::size_t>(source)].push_back(index);

@@ -32,6 +32,7 @@ struct Instruction {
   Range range;
   std::uint32_t first_source = 0;  // of a receive: ranks or kOwn; of a local operation: buffers
   std::uint32_t source_count = 0;
+  std::int32_t source_chunk = 0;     // of a local operation: as in Write
   std::uint32_t first_follower = 0;  // instructions that wait for this one
   std::uint32_t follower_count = 0;
   std::uint32_t waits = 0;       // instructions that this one waits for
@@ -47,8 +48,8 @@ class Plan {
   // The same plan with other rank numbers: ranks[i] is the rank at position i of the schedule.
   Plan renumbered(const std::vector<Rank>& ranks) const;
 
-  const Chunking& chunking() const { return chunking_; }
-  int scratch_buffers() const { return scratch_buffers_; }
+  // How each buffer is cut into chunks; the first is the user's.
+  std::span<const Chunking> chunkings() const { return chunkings_; }
   std::span<const Instruction> instructions() const { return instructions_; }
   std::span<const std::int32_t> sources(const Instruction& instruction) const {
     return std::span{sources_}.subspan(instruction.first_source, instruction.source_count);
@@ -73,8 +74,7 @@ class Plan {
   void link_followers(const schedule::OperationWaits& waits);
   void list_pushes(const schedule::OperationWaits& waits, const std::vector<bool>& pushes);
 
-  Chunking chunking_;
-  int scratch_buffers_;
+  std::vector<Chunking> chunkings_;
   std::vector<Instruction> instructions_;
   std::vector<std::int32_t> sources_;
   std::vector<std::uint32_t> followers_;

@@ -49,42 +49,44 @@ void for_operations(const Program& program, Visit&& visit) {
 
 enum class AccessKind : std::uint8_t { Read, Write };
 
-// Calls visit(buffer, access) for every buffer in which an operation touches the chunks of its
-// range. The old value of a target is not listed as a read, because the write waits for the same
-// operations and more.
+// Calls visit(range, access) for every range that an operation touches. The old value of a target
+// is not listed as a read, because the write waits for the same operations and more.
 template <class Visit>
-void for_accesses(Operation::Kind kind, BufferId buffer, std::span<const std::int32_t> sources,
-                  Visit&& visit) {
-  if (kind == Operation::Kind::Send) return visit(buffer, AccessKind::Read);
-  if (kind == Operation::Kind::Local) {
-    for (const BufferId source : sources) {
-      if (source != buffer) visit(source, AccessKind::Read);
+void for_accesses(const Operation& operation, Visit&& visit) {
+  if (operation.kind == Operation::Kind::Send) return visit(operation.range, AccessKind::Read);
+  if (operation.kind == Operation::Kind::Local) {
+    for (const BufferId source : operation.sources) {
+      const Range read = Program::source_range(*operation.write, source);
+      if (read != operation.range) visit(read, AccessKind::Read);
     }
   }
-  visit(buffer, AccessKind::Write);
+  visit(operation.range, AccessKind::Write);
 }
 
 // Numbers the positions of one rank from 0.
 class Positions {
  public:
-  explicit Positions(const Program& program)
-      : chunks_{static_cast<std::size_t>(program.chunking().chunks())},
-        count_{static_cast<std::size_t>(program.buffers()) * chunks_} {}
+  explicit Positions(const Program& program) {
+    for (BufferId buffer = 0; buffer < program.buffers(); ++buffer)
+      ends_.push_back(count() + static_cast<std::size_t>(program.chunks(buffer)));
+  }
 
-  std::size_t count() const { return count_; }
+  std::size_t count() const { return ends_.empty() ? 0 : ends_.back(); }
 
-  // Calls visit(number) for the chunks of the range, in `buffer`.
+  // The number of the i-th chunk of a range.
+  std::size_t at(const Range& range, int i) const {
+    const auto buffer = static_cast<std::size_t>(range.buffer);
+    const std::size_t begin = buffer == 0 ? 0 : ends_[buffer - 1];
+    return begin + static_cast<std::size_t>(range.first + i) % (ends_[buffer] - begin);
+  }
+  // Calls visit(number) for the chunks of a range.
   template <class Visit>
-  void for_each(const Range& range, BufferId buffer, Visit&& visit) const {
-    for (int i = 0; i < range.count; ++i) {
-      visit(static_cast<std::size_t>(buffer) * chunks_ +
-            static_cast<std::size_t>(range.first + i) % chunks_);
-    }
+  void for_each(const Range& range, Visit&& visit) const {
+    for (int i = 0; i < range.count; ++i) visit(at(range, i));
   }
 
  private:
-  std::size_t chunks_;
-  std::size_t count_;
+  std::vector<std::size_t> ends_;  // of each buffer's positions
 };
 
 // Remembers operations by their numbers. The reads of a position are a list.
@@ -173,14 +175,12 @@ class OperationWaits {
     for_operations(program, [&](const Operation& operation) {
       const auto number = static_cast<std::uint32_t>(ends_.size());
       const auto begin = static_cast<std::ptrdiff_t>(earlier_.size());
-      for_accesses(operation.kind, operation.range.buffer, operation.sources,
-                   [&](BufferId buffer, AccessKind access) {
-                     positions.for_each(operation.range, buffer, [&](std::size_t position) {
-                       history.before(position, access,
-                                      [&](std::uint32_t each) { earlier_.push_back(each); });
-                       history.after(position, access, number);
-                     });
-                   });
+      for_accesses(operation, [&](const Range& range, AccessKind access) {
+        positions.for_each(range, [&](std::size_t position) {
+          history.before(position, access, [&](std::uint32_t each) { earlier_.push_back(each); });
+          history.after(position, access, number);
+        });
+      });
       std::sort(earlier_.begin() + begin, earlier_.end());
       earlier_.erase(std::unique(earlier_.begin() + begin, earlier_.end()), earlier_.end());
       ends_.push_back(earlier_.size());

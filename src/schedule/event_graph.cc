@@ -52,10 +52,11 @@ void EventGraph::list_events() {
         events_.push_back(
             {rank, step, local, &write, static_cast<std::uint32_t>(operands_.size())});
         for (const std::int32_t source : program.sources(write)) {
-          // Only the sender knows the buffer of a message: match() fills it in.
-          operands_.push_back(local            ? Operand{rank, source}
-                              : source == kOwn ? Operand{rank, write.range.buffer}
-                                               : Operand{source, kUserBuffer});
+          // Only the sender knows what a message is read from: match() fills it in.
+          operands_.push_back(
+              local            ? Operand{rank, source, Program::source_range(write, source).first}
+              : source == kOwn ? Operand{rank, write.range.buffer, write.range.first}
+                               : Operand{source, kUserBuffer, 0});
         }
       };
       sends += program.sends(step).size();
@@ -92,7 +93,10 @@ void EventGraph::match() {
   }
 
   operand_sends_.resize(operands_.size(), kNone);
-  const int chunks = schedule_.programs.front().chunking().chunks();
+  const Program& any = schedule_.programs.front();
+  const auto name_of = [&](const Range& range) {
+    return chunks_of(range, any.chunks(range.buffer));
+  };
   for (std::size_t rank = 0; rank < ranks && mismatch_.empty(); ++rank) {
     const std::vector<Side>& sent = sent_to[rank];
     const std::vector<Side> received = grouped_by_peer(std::move(received_by[rank]));
@@ -100,14 +104,16 @@ void EventGraph::match() {
     for (; i < sent.size() && i < received.size() && sent[i].peer == received[i].peer; ++i) {
       const Side& send = sent[i];
       const Side& receive = received[i];
-      if (send.range.first != receive.range.first || send.range.count != receive.range.count) {
+      const bool same_chunks = schedule_.equal_chunks || send.range.first == receive.range.first;
+      if (!same_chunks || send.range.count != receive.range.count) {
         mismatch_ = base::format(
             "rank {}, step {}, {}: the next message from rank {} carries {}, sent in its step {}",
-            rank, receive.step + 1, chunks_of(receive.range, chunks), receive.peer,
-            chunks_of(send.range, chunks), send.step + 1);
+            rank, receive.step + 1, name_of(receive.range), receive.peer, name_of(send.range),
+            send.step + 1);
         return;
       }
       operands_[receive.index].buffer = send.range.buffer;
+      operands_[receive.index].first = send.range.first;
       operand_sends_[receive.index] = send.index;
       send_event_[static_cast<std::size_t>(send.peer)][send.index] = receive.event;
     }
@@ -117,12 +123,11 @@ void EventGraph::match() {
       const Side& send = sent[i];
       mismatch_ =
           base::format("rank {}, step {}, {}: it is sent to rank {}, which never receives it",
-                       send.peer, send.step + 1, chunks_of(send.range, chunks), rank);
+                       send.peer, send.step + 1, name_of(send.range), rank);
     } else if (i < received.size()) {
       const Side& receive = received[i];
-      mismatch_ =
-          base::format("rank {}, step {}, {}: it waits for rank {}, which never sends it", rank,
-                       receive.step + 1, chunks_of(receive.range, chunks), receive.peer);
+      mismatch_ = base::format("rank {}, step {}, {}: it waits for rank {}, which never sends it",
+                               rank, receive.step + 1, name_of(receive.range), receive.peer);
     }
   }
 }
@@ -227,9 +232,9 @@ std::string EventGraph::describe(const Event& event) const {
     if (operand.rank != event.rank)
       from += base::format("{}{}", from.empty() ? "" : ", ", operand.rank);
   }
-  const int chunks = schedule_.programs.front().chunking().chunks();
+  const Range& range = event.write->range;
   return base::format("rank {}, step {}, {} ({})", event.rank, event.step + 1,
-                      chunks_of(event.write->range, chunks),
+                      chunks_of(range, schedule_.programs.front().chunks(range.buffer)),
                       from.empty() ? "a local operation" : "received from rank " + from);
 }
 

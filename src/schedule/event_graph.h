@@ -14,10 +14,11 @@
 
 namespace sluice::schedule {
 
-// A buffer of a rank that an event reads.
+// A range of a rank's buffer that an event reads.
 struct Operand {
   Rank rank = 0;
   BufferId buffer = 0;
+  std::int32_t first = 0;  // chunk; as many are read as the event writes
 };
 
 struct Event {
@@ -42,7 +43,7 @@ class EventGraph {
   explicit EventGraph(const Schedule& schedule);
 
   // "", or the error: a send without a receive, a receive without a send, or two that differ in
-  // their chunks.
+  // their chunks. With equal chunks only their number counts.
   const std::string& mismatch() const { return mismatch_; }
 
   // The events in an order in which no event waits for a later one. A cycle of waits is a deadlock.

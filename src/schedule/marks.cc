@@ -15,29 +15,26 @@ std::vector<bool> find_whole_sums(const Schedule& schedule, const EventGraph& gr
                                   std::span<const std::uint32_t> order) {
   std::vector<bool> whole_sums(graph.events().size(), false);
   if (!is_reduction(schedule.shape.collective)) return whole_sums;
-  const auto chunks = static_cast<std::size_t>(schedule.programs.front().chunking().chunks());
-  const auto buffers = static_cast<std::size_t>(schedule.programs.front().buffers());
-  std::vector<std::int32_t> contributions(schedule.programs.size() * buffers * chunks, 0);
-  const auto at = [&](Rank rank, BufferId buffer, std::size_t chunk) -> std::int32_t& {
-    const std::size_t row =
-        static_cast<std::size_t>(rank) * buffers + static_cast<std::size_t>(buffer);
-    return contributions[row * chunks + chunk];
+  const Positions positions{schedule.programs.front()};
+  std::vector<std::int32_t> contributions(schedule.programs.size() * positions.count(), 0);
+  const auto at = [&](Rank rank, const Range& range, int i) -> std::int32_t& {
+    return contributions[static_cast<std::size_t>(rank) * positions.count() +
+                         positions.at(range, i)];
   };
+  const int chunks = schedule.programs.front().chunking().chunks();
   for (Rank rank = 0; rank < schedule.shape.ranks; ++rank) {
-    for (std::size_t chunk = 0; chunk < chunks; ++chunk) at(rank, kUserBuffer, chunk) = 1;
+    for (int chunk = 0; chunk < chunks; ++chunk) at(rank, {kUserBuffer, 0, chunks}, chunk) = 1;
   }
   for (const std::uint32_t number : order) {
     const Event& event = graph.events()[number];
     const Range& range = event.write->range;
     bool whole = event.write->combine == Combine::Reduce;
-    auto chunk = static_cast<std::size_t>(range.first);
     for (int i = 0; i < range.count; ++i) {
       std::int32_t sum = 0;
       for (const Operand& operand : graph.operands(event))
-        sum += at(operand.rank, operand.buffer, chunk);
-      at(event.rank, range.buffer, chunk) = sum;
+        sum += at(operand.rank, {operand.buffer, operand.first, range.count}, i);
+      at(event.rank, range, i) = sum;
       whole = whole && sum == schedule.shape.ranks;
-      if (++chunk == chunks) chunk = 0;
     }
     whole_sums[number] = whole;
   }

@@ -26,7 +26,9 @@ struct ScheduleHeader {
   int chunks = 1;
   std::vector<std::int64_t> weights;  // empty: not given
   bool ordered = false;
+  bool equal_chunks = false;
   std::vector<std::string> scratch;
+  std::vector<int> scratch_chunks;
 };
 
 // Reads the fields before the first rank line.
@@ -148,6 +150,11 @@ class HeaderParser {
 
   void read_ordered(LineCursor&) { header_.ordered = true; }
 
+  void read_equal_chunks(LineCursor& line) {
+    header_.equal_chunks = true;
+    if (!header_.weights.empty()) line.fail("chunks with weights are not equal");
+  }
+
   void read_scratch(LineCursor& line) {
     do {
       header_.scratch.emplace_back(line.word("a scratch buffer's name"));
@@ -159,6 +166,13 @@ class HeaderParser {
       }
       if (line.ok() && std::ssize(header_.scratch) > kMaxScratch) {
         line.fail(base::format("there may be at most {} scratch buffers", kMaxScratch));
+      }
+      header_.scratch_chunks.push_back(header_.chunks);
+      if (header_.equal_chunks && line.accept("[")) {
+        const std::int64_t most = kMaxRanksTimesChunks / header_.shape.ranks / kMaxScratch;
+        header_.scratch_chunks.back() = static_cast<int>(
+            line.number("a number of chunks", 1, std::max<std::int64_t>(header_.chunks, most)));
+        line.expect("]");
       }
     } while (line.ok() && !line.at_end());
   }
@@ -175,6 +189,7 @@ class HeaderParser {
       {"root", false, &HeaderParser::read_root},
       {"segments", false, &HeaderParser::read_segments},
       {"ordered", false, &HeaderParser::read_ordered},
+      {"equal_chunks", false, &HeaderParser::read_equal_chunks},
       {"scratch", false, &HeaderParser::read_scratch},
   };
 
@@ -203,6 +218,7 @@ class Parser {
   void read_operation(LineCursor& line, Program& program, Progress& progress);
   void read_local(LineCursor& line, Program& program);
   Range read_range(LineCursor& line);
+  Range read_chunks(LineCursor& line, BufferId buffer);
   BufferId read_buffer(LineCursor& line);
   Rank read_rank(LineCursor& line);
   bool count_source(LineCursor& line);
@@ -211,7 +227,6 @@ class Parser {
   HeaderParser header_;
   bool in_header_ = true;
   Schedule schedule_;
-  int chunks_ = 1;
   std::vector<std::string_view> buffers_;  // names by BufferId
   std::vector<Progress> progress_;         // by rank
 
@@ -263,9 +278,10 @@ void Parser::end_header(LineCursor& line) {
   const auto ranks = static_cast<std::size_t>(header.shape.ranks);
   const Chunking chunking =
       header.weights.empty() ? Chunking{header.chunks} : Chunking{header.weights};
-  schedule_ = {header.algorithm, header.shape, header.ordered,
-               std::vector<Program>(ranks, Program{chunking, header.scratch})};
-  chunks_ = header.chunks;
+  schedule_ = {
+      header.algorithm, header.shape, header.ordered,
+      std::vector<Program>(ranks, Program{chunking, header.scratch, header.scratch_chunks}),
+      header.equal_chunks};
   buffers_.push_back(kUserBufferName);
   buffers_.insert(buffers_.end(), header.scratch.begin(), header.scratch.end());
   progress_.resize(ranks);
@@ -357,14 +373,25 @@ void Parser::read_local(LineCursor& line, Program& program) {
   const Range range = read_range(line);
   line.expect("=");
   sources_.clear();
+  std::optional<std::int32_t> source_chunk;  // of the sources other than the old value
   do {
     sources_.push_back(read_buffer(line));
+    const bool own = verb == "reduce" && sources_.back() == range.buffer;
+    const Range read = line.accept("[") ? read_chunks(line, sources_.back())
+                                        : Range{sources_.back(), range.first, range.count};
+    const std::int32_t expected = own ? range.first : source_chunk.value_or(read.first);
+    if (line.ok() && (read.count != range.count || read.first != expected)) {
+      line.fail(
+          "a local operation reads as many chunks as it writes, the same of each source but "
+          "its old value");
+    }
+    if (!own) source_chunk = read.first;
   } while (verb == "reduce" && count_source(line) && line.accept("+"));
   if (!line.ok()) return;
   if (verb == "copy") {
-    program.local_copy(range, sources_.front());
+    program.local_copy(range, sources_.front(), *source_chunk);
   } else {
-    program.local_reduce(range, sources_);
+    program.local_reduce(range, sources_, source_chunk.value_or(range.first));
   }
 }
 
@@ -372,12 +399,18 @@ void Parser::read_local(LineCursor& line, Program& program) {
 Range Parser::read_range(LineCursor& line) {
   const BufferId buffer = read_buffer(line);
   line.expect("[");
-  const auto first = static_cast<std::int32_t>(line.number("a chunk", 0, chunks_ - 1));
+  return read_chunks(line, buffer);
+}
+
+// The rest of a range, after its "[".
+Range Parser::read_chunks(LineCursor& line, BufferId buffer) {
+  const int chunks = schedule_.programs.front().chunks(buffer);
+  const auto first = static_cast<std::int32_t>(line.number("a chunk", 0, chunks - 1));
   std::int32_t last = first;
-  if (line.accept("..")) last = static_cast<std::int32_t>(line.number("a chunk", 0, chunks_ - 1));
+  if (line.accept("..")) last = static_cast<std::int32_t>(line.number("a chunk", 0, chunks - 1));
   line.expect("]");
   const std::int32_t distance = last - first;
-  return {buffer, first, 1 + (distance < 0 ? distance + chunks_ : distance)};
+  return {buffer, first, 1 + (distance < 0 ? distance + chunks : distance)};
 }
 
 BufferId Parser::read_buffer(LineCursor& line) {

@@ -41,9 +41,13 @@ class PrintableCheck {
     }
     if (!are_scratch_names(first.scratch()))
       return not_printable("scratch names are not valid names");
+    if (std::ranges::any_of(first.scratch_chunks(), [](int chunks) { return chunks < 1; }) ||
+        (!first.scratch_chunks().empty() && !schedule_.equal_chunks))
+      return not_printable("a scratch buffer cannot have that number of chunks");
     for (int rank = 0; rank < shape.ranks; ++rank) {
       const Program& program = schedule_.programs[static_cast<std::size_t>(rank)];
-      if (program.chunking() != first.chunking() || program.scratch() != first.scratch()) {
+      if (program.chunking() != first.chunking() || program.scratch() != first.scratch() ||
+          program.scratch_chunks() != first.scratch_chunks()) {
         return not_printable(base::format("ranks 0 and {} differ in chunks or scratch", rank));
       }
       for (int step = 0; step < program.steps(); ++step) {
@@ -98,7 +102,10 @@ class PrintableCheck {
                                         });
                                }) &&
            std::ranges::all_of(program.locals(step), [&](const Write& w) {
-             return program.contains(w.range) && has_sources(w, is_buffer);
+             return program.contains(w.range) && has_sources(w, is_buffer) &&
+                    std::ranges::all_of(program.sources(w), [&](BufferId source) {
+                      return program.contains(Program::source_range(w, source));
+                    });
            });
   }
 
@@ -149,7 +156,14 @@ class Printer {
     if (has_root(shape.collective)) add("root {}\n", shape.root);
     if (shape.segments != 1) add("segments {}\n", shape.segments);
     if (schedule_.ordered) add("ordered\n");
-    if (!first.scratch().empty()) add("scratch {}\n", base::join(first.scratch(), " "));
+    if (schedule_.equal_chunks) add("equal_chunks\n");
+    if (first.scratch().empty()) return;
+    add("scratch");
+    for (BufferId buffer = 1; buffer < first.buffers(); ++buffer) {
+      add(" {}", buffer_name(first.scratch(), buffer));
+      if (first.chunks(buffer) != first.chunking().chunks()) add("[{}]", first.chunks(buffer));
+    }
+    add("\n");
   }
 
   void print_grid() {
@@ -188,8 +202,12 @@ class Printer {
         add("rank {} step {} local {} ", rank, step + 1, verb(write));
         add_range(program, write.range);
         add(" =");
-        add_sources(program, write,
-                    [&](BufferId source) { add(" {}", buffer_name(program.scratch(), source)); });
+        add_sources(program, write, [&](BufferId source) {
+          const Range read = Program::source_range(write, source);
+          add(" ");
+          if (read.first != write.range.first) return add_range(program, read);
+          add("{}", buffer_name(program.scratch(), source));
+        });
       }
       const bool empty = program.sends(step).empty() && program.receives(step).empty() &&
                          program.locals(step).empty();
@@ -204,7 +222,8 @@ class Printer {
 
   void add_range(const Program& program, const Range& range) {
     add("{}[{}", buffer_name(program.scratch(), range.buffer), range.first);
-    if (range.count > 1) add("..{}", (range.first + range.count - 1) % program.chunking().chunks());
+    if (range.count > 1)
+      add("..{}", (range.first + range.count - 1) % program.chunks(range.buffer));
     add("]");
   }
 

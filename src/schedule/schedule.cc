@@ -36,8 +36,28 @@ std::string_view name(Collective collective) {
   return "unknown";
 }
 
-Program::Program(Chunking chunking, std::vector<std::string> scratch)
-    : chunking_{std::move(chunking)}, scratch_{std::move(scratch)} {}
+Program::Program(Chunking chunking, std::vector<std::string> scratch,
+                 std::vector<int> scratch_chunks)
+    : chunking_{std::move(chunking)},
+      scratch_{std::move(scratch)},
+      scratch_chunks_{std::move(scratch_chunks)} {
+  // Two ways to say the same are one.
+  if (std::all_of(scratch_chunks_.begin(), scratch_chunks_.end(),
+                  [&](int chunks) { return chunks == chunking_.chunks(); }))
+    scratch_chunks_.clear();
+}
+
+int Program::chunks(BufferId buffer) const {
+  return buffer == kUserBuffer || scratch_chunks_.empty()
+             ? chunking_.chunks()
+             : scratch_chunks_[static_cast<std::size_t>(buffer - 1)];
+}
+
+std::int64_t Program::all_chunks() const {
+  std::int64_t sum = 0;
+  for (BufferId buffer = 0; buffer < buffers(); ++buffer) sum += chunks(buffer);
+  return sum;
+}
 
 void Program::begin_step() {
   steps_.push_back({static_cast<std::uint32_t>(sends_.size()),
@@ -48,25 +68,38 @@ void Program::begin_step() {
 void Program::send(Rank peer, Range range) { sends_.push_back({peer, range}); }
 
 void Program::receive_copy(Rank peer, Range range) {
-  receives_.push_back(write(Combine::Copy, range, {&peer, 1}));
+  receives_.push_back(write(Combine::Copy, range, {&peer, 1}, range.first));
 }
 
 void Program::receive_reduce(Range range, std::span<const Rank> sources) {
-  receives_.push_back(write(Combine::Reduce, range, sources));
+  receives_.push_back(write(Combine::Reduce, range, sources, range.first));
 }
 
-void Program::local_copy(Range range, BufferId source) {
-  locals_.push_back(write(Combine::Copy, range, {&source, 1}));
+void Program::local_copy(Range range, BufferId source) { local_copy(range, source, range.first); }
+
+void Program::local_copy(Range range, BufferId source, std::int32_t source_chunk) {
+  locals_.push_back(write(Combine::Copy, range, {&source, 1}, source_chunk));
 }
 
 void Program::local_reduce(Range range, std::span<const BufferId> sources) {
-  locals_.push_back(write(Combine::Reduce, range, sources));
+  local_reduce(range, sources, range.first);
 }
 
-Write Program::write(Combine combine, Range range, std::span<const std::int32_t> sources) {
+void Program::local_reduce(Range range, std::span<const BufferId> sources,
+                           std::int32_t source_chunk) {
+  locals_.push_back(write(Combine::Reduce, range, sources, source_chunk));
+}
+
+Range Program::source_range(const Write& local, BufferId source) {
+  const bool own = local.combine == Combine::Reduce && source == local.range.buffer;
+  return {source, own ? local.range.first : local.source_chunk, local.range.count};
+}
+
+Write Program::write(Combine combine, Range range, std::span<const std::int32_t> sources,
+                     std::int32_t source_chunk) {
   const auto first = static_cast<std::uint32_t>(sources_.size());
   sources_.insert(sources_.end(), sources.begin(), sources.end());
-  return {combine, range, first, static_cast<std::uint32_t>(sources.size())};
+  return {combine, range, first, static_cast<std::uint32_t>(sources.size()), source_chunk};
 }
 
 std::span<const Send> Program::sends(int step) const {
@@ -83,10 +116,11 @@ std::span<const Write> Program::locals(int step) const {
 
 bool operator==(const Program& a, const Program& b) {
   const auto same_write = [&](const Write& x, const Write& y) {
-    return x.combine == y.combine && x.range == y.range &&
+    return x.combine == y.combine && x.range == y.range && x.source_chunk == y.source_chunk &&
            std::ranges::equal(a.sources(x), b.sources(y));
   };
-  if (a.chunking_ != b.chunking_ || a.scratch_ != b.scratch_ || a.steps() != b.steps())
+  if (a.chunking_ != b.chunking_ || a.scratch_ != b.scratch_ ||
+      a.scratch_chunks_ != b.scratch_chunks_ || a.steps() != b.steps())
     return false;
   for (int step = 0; step < a.steps(); ++step) {
     const bool same = std::ranges::equal(a.sends(step), b.sends(step)) &&
@@ -102,9 +136,9 @@ std::span<const std::int32_t> Program::sources(const Write& write) const {
 }
 
 bool Program::contains(const Range& range) const {
-  const int chunks = chunking_.chunks();
-  return range.buffer >= 0 && range.buffer < buffers() && range.first >= 0 &&
-         range.first < chunks && range.count >= 1 && range.count <= chunks;
+  if (range.buffer < 0 || range.buffer >= buffers()) return false;
+  const int own = chunks(range.buffer);
+  return range.first >= 0 && range.first < own && range.count >= 1 && range.count <= own;
 }
 
 Chunking::Chunking(std::vector<std::int64_t> weights)

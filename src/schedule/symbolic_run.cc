@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/format.h"
+#include "schedule/dataflow.h"
 #include "schedule/text_form.h"
 
 namespace sluice::schedule {
@@ -85,8 +86,9 @@ class Expressions {
   std::unordered_map<std::uint64_t, ExpressionId> sums_;
 };
 
-// Runs a schedule with symbols instead of numbers, one chunk at a time, and checks that the result
-// is what the collective promises.
+// Runs a schedule with symbols instead of numbers, and checks that the result is what the
+// collective promises. A value is a sum of contributions to one chunk of the input. Where values
+// keep their chunk numbers, one chunk runs at a time; with equal chunks all run together.
 class SymbolicRun {
  public:
   SymbolicRun(const Schedule& schedule, const EventGraph& graph)
@@ -95,67 +97,114 @@ class SymbolicRun {
         chunking_{schedule.programs.front().chunking()},
         ranks_{schedule.shape.ranks},
         buffers_{schedule.programs.front().buffers()},
+        together_{schedule.equal_chunks},
+        numbers_{schedule.programs.front()},
         expressions_{ranks_, !schedule.ordered},
-        positions_(static_cast<std::size_t>(ranks_) * static_cast<std::size_t>(buffers_)) {}
+        positions_(static_cast<std::size_t>(ranks_) *
+                   (together_ ? numbers_.count() : static_cast<std::size_t>(buffers_))) {}
 
-  // `events` are those that touch the chunk, in order.
+  // Runs the events that touch the chunk, in order.
   std::string run(int chunk, std::span<const std::uint32_t> events) {
-    chunk_ = chunk;
-    error_.clear();
     begin();
+    begin_chunk(chunk);
     for (const std::uint32_t event : events) {
-      execute(graph_.events()[event]);
-      if (!error_.empty()) return error_;
+      const Range& range = graph_.events()[event].write->range;
+      const int i = chunk - range.first;
+      if (!execute(event, i < 0 ? i + chunking_.chunks() : i)) return error_;
     }
-    check_outputs();
-    if (error_.empty()) check_used(events);
+    check_outputs(chunk);
+    if (error_.empty()) check_used(chunk, chunk + 1);
+    return error_;
+  }
+
+  // Runs all events, in order.
+  std::string run_together(std::span<const std::uint32_t> order) {
+    begin();
+    for (int chunk = 0; chunk < chunking_.chunks(); ++chunk) begin_chunk(chunk);
+    for (const std::uint32_t event : order) {
+      for (int i = 0; i < graph_.events()[event].write->range.count; ++i) {
+        if (!execute(event, i)) return error_;
+      }
+    }
+    for (int chunk = 0; chunk < chunking_.chunks() && error_.empty(); ++chunk) check_outputs(chunk);
+    if (error_.empty()) check_used(0, chunking_.chunks());
     return error_;
   }
 
  private:
   static constexpr std::int32_t kInput = -1;  // the writer of an input of the collective
+  struct Value {
+    ExpressionId sum = kNothing;
+    std::int32_t chunk = 0;  // of the input
+
+    friend bool operator==(const Value&, const Value&) = default;
+  };
   struct Position {
-    ExpressionId value = kNothing;
-    std::int32_t writer = kInput;  // index among the events of the chunk
+    Value value;
+    std::int32_t writer = kInput;  // in writes_
+  };
+  // What an event does to one chunk of its range.
+  struct ChunkWrite {
+    std::uint32_t event;
+    std::int32_t index;      // within the range
+    std::uint32_t read_end;  // of its part of reads_
   };
 
-  Position& position(Rank rank, BufferId buffer) {
-    return positions_[static_cast<std::size_t>(rank) * static_cast<std::size_t>(buffers_) +
-                      static_cast<std::size_t>(buffer)];
+  // The position of the i-th chunk of a range. If chunks run one at a time, it is that of the
+  // buffer.
+  Position& position(Rank rank, const Range& range, int i) {
+    const auto r = static_cast<std::size_t>(rank);
+    return together_ ? positions_[r * numbers_.count() + numbers_.at(range, i)]
+                     : positions_[r * static_cast<std::size_t>(buffers_) +
+                                  static_cast<std::size_t>(range.buffer)];
   }
+  Position& output(Rank rank, int chunk) { return position(rank, {kUserBuffer, chunk, 1}, 0); }
 
   void begin() {
+    error_.clear();
     expressions_.clear();
     std::fill(positions_.begin(), positions_.end(), Position{});
     reads_.clear();
-    read_end_.clear();
+    writes_.clear();
+  }
+
+  void begin_chunk(int chunk) {
     for (Rank rank = 0; rank < ranks_; ++rank) {
-      if (contributes(schedule_.shape, chunking_, rank, chunk_))
-        position(rank, kUserBuffer).value = expressions_.leaf(rank);
+      if (contributes(schedule_.shape, chunking_, rank, chunk))
+        output(rank, chunk).value = {expressions_.leaf(rank), chunk};
     }
   }
 
-  void execute(const Event& event) {
-    ExpressionId result = kNothing;
+  bool execute(std::uint32_t number, int i) {
+    const Event& event = graph_.events()[number];
+    const int count = event.write->range.count;
+    Value result;
     for (const Operand& operand : graph_.operands(event)) {
-      const Position& source = position(operand.rank, operand.buffer);
-      if (source.value == kNothing) {
-        return fail(event, base::format("it reads {} of rank {}, which holds nothing yet",
-                                        buffer(operand.buffer), operand.rank));
+      const Position& source = position(operand.rank, {operand.buffer, operand.first, count}, i);
+      if (source.value.sum == kNothing) {
+        return fail(event, i,
+                    base::format("it reads {} of rank {}, which holds nothing yet",
+                                 buffer(operand.buffer), operand.rank));
       }
       reads_.push_back(source.writer);
-      if (result == kNothing) {
+      if (result.sum == kNothing) {
         result = source.value;
         continue;
       }
-      if (const auto twice = expressions_.common_rank(result, source.value)) {
-        return fail(event, base::format("it adds the contribution of rank {} twice", *twice));
+      if (result.chunk != source.value.chunk) {
+        return fail(event, i,
+                    base::format("it adds chunks {} and {} of the input", result.chunk,
+                                 source.value.chunk));
       }
-      result = expressions_.sum(result, source.value);
+      if (const auto twice = expressions_.common_rank(result.sum, source.value.sum)) {
+        return fail(event, i, base::format("it adds the contribution of rank {} twice", *twice));
+      }
+      result.sum = expressions_.sum(result.sum, source.value.sum);
     }
-    position(event.rank, event.write->range.buffer) = {result,
-                                                       static_cast<std::int32_t>(read_end_.size())};
-    read_end_.push_back(static_cast<std::uint32_t>(reads_.size()));
+    position(event.rank, event.write->range, i) = {result,
+                                                   static_cast<std::int32_t>(writes_.size())};
+    writes_.push_back({number, i, static_cast<std::uint32_t>(reads_.size())});
+    return true;
   }
 
   ExpressionId sum_in_rank_order() {
@@ -166,65 +215,78 @@ class SymbolicRun {
     return expression;
   }
 
-  void check_outputs() {
+  void check_outputs(int chunk) {
     const Collective collective = schedule_.shape.collective;
     const bool reduction = is_reduction(collective);
     const Rank source = collective == Collective::AllGather
-                            ? owner_of_chunk(chunking_, ranks_, chunk_)
+                            ? owner_of_chunk(chunking_, ranks_, chunk)
                             : schedule_.shape.root;
-    ExpressionId expected = reduction ? kNothing : expressions_.leaf(source);
+    ExpressionId expected = kNothing;
     const ExpressionId declared = schedule_.ordered ? sum_in_rank_order() : kNothing;
     Rank first = 0;  // the rank that `expected` is from
+    const auto wrong = [&](Rank rank, const std::string& what) {
+      error_ =
+          base::format("rank {}, after the last step, chunk {}: the result {}", rank, chunk, what);
+    };
     for (Rank rank = 0; rank < ranks_ && error_.empty(); ++rank) {
-      if (!receives_result(schedule_.shape, chunking_, rank, chunk_)) continue;
-      const ExpressionId value = position(rank, kUserBuffer).value;
-      if (value == kNothing) {
-        fail_result(rank, "is missing");
+      if (!receives_result(schedule_.shape, chunking_, rank, chunk)) continue;
+      const Value value = output(rank, chunk).value;
+      if (value.sum == kNothing) {
+        wrong(rank, "is missing");
       } else if (!reduction) {
-        if (value != expected)
-          fail_result(rank, base::format("is not the contribution of rank {}", source));
-      } else if (const auto missing = expressions_.missing_rank(value)) {
-        fail_result(rank, base::format("lacks the contribution of rank {}", *missing));
-      } else if (schedule_.ordered && value != declared) {
-        fail_result(rank, "is not the sum rank 0 + rank 1 + ... from left to right, as declared");
+        if (value.sum != expressions_.leaf(source)) {
+          wrong(rank, base::format("is not the contribution of rank {}", source));
+        } else if (value.chunk != chunk) {
+          wrong(rank, base::format("belongs to chunk {}", value.chunk));
+        }
+      } else if (value.chunk != chunk) {
+        wrong(rank, base::format("belongs to chunk {}", value.chunk));
+      } else if (const auto missing = expressions_.missing_rank(value.sum)) {
+        wrong(rank, base::format("lacks the contribution of rank {}", *missing));
+      } else if (schedule_.ordered && value.sum != declared) {
+        wrong(rank, "is not the sum rank 0 + rank 1 + ... from left to right, as declared");
       } else if (expected == kNothing) {
-        expected = value;
+        expected = value.sum;
         first = rank;
-      } else if (value != expected) {
-        fail_result(rank, base::format("was added in another order than on rank {}, so the bits "
-                                       "may differ",
-                                       first));
+      } else if (value.sum != expected) {
+        wrong(rank, base::format("was added in another order than on rank {}, so the bits may "
+                                 "differ",
+                                 first));
       }
     }
   }
 
   // Checks that every value that an event writes flows into an output. Goes back from the outputs.
-  void check_used(std::span<const std::uint32_t> events) {
-    used_.assign(events.size(), false);
+  void check_used(int first_chunk, int end_chunk) {
+    used_.assign(writes_.size(), false);
     const auto use = [&](std::int32_t writer) {
       if (writer != kInput) used_[static_cast<std::size_t>(writer)] = true;
     };
-    for (Rank rank = 0; rank < ranks_; ++rank) {
-      if (receives_result(schedule_.shape, chunking_, rank, chunk_))
-        use(position(rank, kUserBuffer).writer);
-    }
-    for (std::size_t i = events.size(); i-- > 0;) {
-      const Event& event = graph_.events()[events[i]];
-      if (!used_[i]) {
-        return fail(event, base::format("the value that it writes to {} is never used",
-                                        buffer(event.write->range.buffer)));
+    for (int chunk = first_chunk; chunk < end_chunk; ++chunk) {
+      for (Rank rank = 0; rank < ranks_; ++rank) {
+        if (receives_result(schedule_.shape, chunking_, rank, chunk))
+          use(output(rank, chunk).writer);
       }
-      for (std::uint32_t r = i == 0 ? 0 : read_end_[i - 1]; r < read_end_[i]; ++r) use(reads_[r]);
+    }
+    for (std::size_t w = writes_.size(); w-- > 0;) {
+      const Event& event = graph_.events()[writes_[w].event];
+      if (!used_[w]) {
+        fail(event, writes_[w].index,
+             base::format("the value that it writes to {} is never used",
+                          buffer(event.write->range.buffer)));
+        return;
+      }
+      for (std::uint32_t r = w == 0 ? 0 : writes_[w - 1].read_end; r < writes_[w].read_end; ++r)
+        use(reads_[r]);
     }
   }
 
-  void fail(const Event& event, std::string_view what) {
-    error_ =
-        base::format("rank {}, step {}, chunk {}: {}", event.rank, event.step + 1, chunk_, what);
-  }
-  void fail_result(Rank rank, std::string_view what) {
-    error_ =
-        base::format("rank {}, after the last step, chunk {}: the result {}", rank, chunk_, what);
+  bool fail(const Event& event, int i, std::string_view what) {
+    const Range& range = event.write->range;
+    const int chunks = schedule_.programs.front().chunks(range.buffer);
+    error_ = base::format("rank {}, step {}, chunk {}: {}", event.rank, event.step + 1,
+                          (range.first + i) % chunks, what);
+    return false;
   }
   std::string_view buffer(BufferId id) const {
     return buffer_name(schedule_.programs.front().scratch(), id);
@@ -235,12 +297,13 @@ class SymbolicRun {
   const Chunking& chunking_;
   int ranks_;
   int buffers_;
-  int chunk_ = 0;
+  bool together_;
+  Positions numbers_;
   std::string error_;
   Expressions expressions_;
-  std::vector<Position> positions_;      // of each rank and buffer
-  std::vector<std::int32_t> reads_;      // the writers of the values that events read, in order
-  std::vector<std::uint32_t> read_end_;  // where each event's part of reads_ ends
+  std::vector<Position> positions_;  // of each rank
+  std::vector<std::int32_t> reads_;  // the writers of the values that events read, in order
+  std::vector<ChunkWrite> writes_;   // in order
   std::vector<bool> used_;
 };
 
@@ -248,6 +311,7 @@ class SymbolicRun {
 
 std::string symbolic_run_error(const Schedule& schedule, const EventGraph& graph,
                                std::span<const std::uint32_t> order) {
+  if (schedule.equal_chunks) return SymbolicRun{schedule, graph}.run_together(order);
   const int chunks = schedule.programs.front().chunking().chunks();
   const auto for_chunks = [&](std::uint32_t event, auto&& visit) {
     const Range& range = graph.events()[event].write->range;

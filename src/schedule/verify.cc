@@ -32,9 +32,18 @@ std::string shape_error(const Schedule& schedule) {
     if (program.chunking() != first.chunking()) {
       return base::format("rank {} cuts the buffer into other chunks than rank 0", rank);
     }
-    if (program.scratch() != first.scratch()) {
+    if (program.scratch() != first.scratch() ||
+        program.scratch_chunks() != first.scratch_chunks()) {
       return base::format("rank {} has other scratch buffers than rank 0", rank);
     }
+  }
+  if (schedule.equal_chunks && !first.chunking().uniform())
+    return "it declares equal chunks, but chunks have weights";
+  if (!schedule.equal_chunks && !first.scratch_chunks().empty())
+    return "a scratch buffer has chunks of its own, so the schedule must declare equal chunks";
+  for (BufferId buffer = 1; buffer < first.buffers(); ++buffer) {
+    if (first.chunks(buffer) < 1)
+      return base::format("{} has no chunks", buffer_name(first.scratch(), buffer));
   }
   if (has_owners(shape.collective) && first.chunking().chunks() % shape.ranks != 0) {
     return base::format(
@@ -53,7 +62,7 @@ class ProgramCheck {
       : program_{schedule.programs[static_cast<std::size_t>(rank)]},
         ranks_{schedule.shape.ranks},
         rank_{rank},
-        chunks_{program_.chunking().chunks()},
+        equal_chunks_{schedule.equal_chunks},
         seen_(static_cast<std::size_t>(std::max(ranks_, program_.buffers())), 0),
         positions_{program_},
         read_(positions_.count(), 0),
@@ -72,15 +81,17 @@ class ProgramCheck {
   template <class... Args>
   void fail(const Range& range, fmt::format_string<Args...> format, Args&&... args) {
     if (!error_.empty()) return;
-    error_ = base::format("rank {}, step {}, {}: {}", rank_, step_ + 1, chunks_of(range, chunks_),
+    const bool known = range.buffer >= 0 && range.buffer < program_.buffers();
+    const int chunks = program_.chunks(known ? range.buffer : kUserBuffer);
+    error_ = base::format("rank {}, step {}, {}: {}", rank_, step_ + 1, chunks_of(range, chunks),
                           base::format(format, std::forward<Args>(args)...));
   }
 
   bool range_exists(const Range& range) {
     const bool exists = program_.contains(range);
     if (!exists) {
-      fail(range, "there is no such range in a buffer of {} chunks and {} buffers", chunks_,
-           program_.buffers());
+      fail(range, "there is no such range in a buffer of {} chunks and {} buffers",
+           program_.chunking().chunks(), program_.buffers());
     }
     return exists;
   }
@@ -114,7 +125,7 @@ class ProgramCheck {
 
   void check_send(const Send& send) {
     if (!range_exists(send.range) || !peer_exists(send.peer, send.range)) return;
-    positions_.for_each(send.range, send.range.buffer, [&](std::size_t position) {
+    positions_.for_each(send.range, [&](std::size_t position) {
       if (written_[position] == step_ + 1) fail_race(send.range);
       read_[position] = step_ + 1;
     });
@@ -133,7 +144,7 @@ class ProgramCheck {
         return;
       }
     }
-    positions_.for_each(receive.range, receive.range.buffer, [&](std::size_t position) {
+    positions_.for_each(receive.range, [&](std::size_t position) {
       if (written_[position] == step_ + 1 || read_[position] == step_ + 1) fail_race(receive.range);
       written_[position] = step_ + 1;
     });
@@ -146,11 +157,23 @@ class ProgramCheck {
       if (source < 0 || source >= program_.buffers()) {
         return fail(local.range, "there is no buffer {}", source);
       }
-      if (local.combine == Combine::Copy && source == local.range.buffer) {
-        return fail(local.range, "it copies from itself");
+      const Range read = Program::source_range(local, source);
+      if (!program_.contains(read)) return (void)range_exists(read);
+      if (read.first != local.range.first && !equal_chunks_) {
+        return fail(local.range, "it reads {}, so the schedule must declare equal chunks",
+                    chunks_of(read, program_.chunks(source)));
       }
+      if (local.combine == Combine::Copy && overlap(read, local.range))
+        return fail(local.range, "it copies from itself");
       if (!is_new(source, local.range)) return;
     }
+  }
+
+  bool overlap(const Range& a, const Range& b) const {
+    if (a.buffer != b.buffer) return false;
+    const int chunks = program_.chunks(a.buffer);
+    const int distance = (b.first - a.first + chunks) % chunks;
+    return distance < a.count || chunks - distance < b.count;
   }
 
   void fail_race(const Range& range) {
@@ -161,7 +184,7 @@ class ProgramCheck {
   const Program& program_;
   int ranks_;
   Rank rank_;
-  int chunks_;
+  bool equal_chunks_;
   int step_ = 0;
   int mark_ = 0;
   std::string error_;

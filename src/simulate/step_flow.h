@@ -50,10 +50,13 @@ class StepFlow {
   template <class Visit>
   void for_accesses(const StepLocal& local, Visit&& visit) const {
     const auto sources = std::span{table_.sources}.subspan(local.first_source, local.source_count);
-    schedule::for_accesses(schedule::Operation::Kind::Local, local.buffer, sources,
-                           [&](BufferId buffer, schedule::AccessKind kind) {
-                             visit(StepAccess{local.rank, buffer, local.first, local.count, kind});
-                           });
+    const Range range{local.buffer, local.first, local.count};
+    const Write write{.range = range, .source_chunk = local.first};
+    schedule::for_accesses(
+        {schedule::Operation::Kind::Local, local.step, range, 0, &write, sources},
+        [&](const Range& each, schedule::AccessKind kind) {
+          visit(StepAccess{local.rank, each.buffer, each.first, each.count, kind});
+        });
   }
 
   // Calls wait_for(done) for what the access must wait for.

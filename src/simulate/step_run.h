@@ -83,7 +83,8 @@ struct StepTable {
   }
 };
 
-// Returns nullopt if the schedule cannot be packed.
+// Returns nullopt if the schedule cannot be packed: values change their chunk numbers, or messages
+// are received in another step than they are sent.
 std::optional<StepTable> pack_steps(const Algorithm& algorithm, const Shape& shape);
 
 // The time at which each rank is done.

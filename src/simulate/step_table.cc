@@ -150,7 +150,7 @@ void number_patterns(StepTable& table) {
 
 std::optional<StepTable> pack_steps(const Algorithm& algorithm, const Shape& shape) {
   constexpr int kMostPackedRanks = 1 << 16;
-  if (shape.ranks > kMostPackedRanks) return std::nullopt;
+  if (shape.ranks > kMostPackedRanks || algorithm.equal_chunks) return std::nullopt;
   StepTable table{.ranks = shape.ranks};
   std::uint64_t balance = 0;
   SentBuffers sent_buffers;

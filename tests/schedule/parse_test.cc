@@ -73,10 +73,11 @@ TEST(Parse, RejectsAHeaderOutOfOrder) {
   EXPECT_EQ(message_for(version + "algorithm a\ncollective all_reduce\nrank 0 step 1\n"),
             "line 4, column 1: expected ranks, found \"rank\"");
   EXPECT_EQ(message_after_header("weigths 1 2 3 4"),
-            "line 6, column 1: expected weights, grid, root, segments, ordered, scratch or rank, "
+            "line 6, column 1: expected weights, grid, root, segments, ordered, equal_chunks, "
+            "scratch or rank, "
             "found \"weigths\" (did you mean weights?)");
   EXPECT_EQ(message_after_header("ordered\nordered"),
-            "line 7, column 1: expected scratch or rank, found \"ordered\"");
+            "line 7, column 1: expected equal_chunks, scratch or rank, found \"ordered\"");
   EXPECT_EQ(message_for(version + "algorithm a\ncollective reduce\nranks 2\nchunks 4\nordered\n"),
             "line 6, column 1: expected weights, grid or root, found \"ordered\"");
 }

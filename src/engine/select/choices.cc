@@ -204,7 +204,7 @@ std::string Choices::describe(Collective collective) {
 }
 
 Result<Choice*> Choices::choose(Collective collective, std::int64_t bytes, Rank root,
-                                std::string_view asked) {
+                                std::string_view asked, std::int64_t elements) {
   if (!has_root(collective)) root = 0;
   if (root < 0 || root >= order_.size()) {
     return Status{Code::InvalidArgument,
@@ -213,10 +213,12 @@ Result<Choice*> Choices::choose(Collective collective, std::int64_t bytes, Rank 
   const Algorithm* wanted = nullptr;
   if (asked.empty()) {
     wanted = find_override(overrides_, collective, bytes);
+    if (wanted != nullptr && !algorithms::check_count(*wanted, elements).ok()) wanted = nullptr;
   } else {
     const Result<const Algorithm*> found = find_named(asked);
     if (!found.ok()) return found.status();
     wanted = found.value();
+    if (Status status = algorithms::check_count(*wanted, elements); !status.ok()) return status;
   }
   if (wanted != nullptr && wanted->file != nullptr)
     return choice_of_file(*wanted, collective, root);

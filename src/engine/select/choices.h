@@ -109,8 +109,9 @@ class Choices {
   // proven yet. The choice lives as long as this object. It is an error if no rank can make such a
   // call. A file that this rank cannot use is none, because the file of another rank may differ:
   // the choice then has a refusal, which the ranks report to each other at the first use.
+  // Without a number of elements, any number is assumed to fit.
   Result<Choice*> choose(Collective collective, std::int64_t bytes, Rank root,
-                         std::string_view asked);
+                         std::string_view asked, std::int64_t elements = 0);
 
   // Makes the plan of a file's choice, from the marks of the verdict.
   void complete(Choice& choice, const std::string& packed_marks) const {
