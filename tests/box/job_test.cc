@@ -26,12 +26,12 @@ std::string add_up(Communicator& comm, const Gate& gate, const std::string& algo
       data[i] = static_cast<float>((i * 31 + static_cast<std::size_t>(comm.rank()) * 7) % 1009);
   };
   fill();
-  comm.all_reduce(data.data(), kCount, options).wait();  // opens connections and TCP windows
+  comm.all_reduce(data, options).wait();  // opens connections and TCP windows
   comm.barrier();
   gate.pass();
   for (int i = 0; i < kTimes; ++i) {
     fill();
-    comm.all_reduce(data.data(), kCount, options).wait();
+    comm.all_reduce(data, options).wait();
   }
   gate.pass();
   for (std::size_t i = 0; i < kCount; ++i) {
@@ -173,7 +173,7 @@ TEST_F(Job, OnlyLongMessagesFromSeveralHostsBoundTheReceiveBuffers) {
                     constexpr std::size_t kShort = 4096;
                     std::vector<float> data(kCount);
                     const auto bounded_after = [&](std::size_t count, const char* algorithm) {
-                      comm.all_reduce(data.data(), count, {.algorithm = algorithm}).wait();
+                      comm.all_reduce(data, {.algorithm = algorithm}).wait();
                       return sockets_with_receive_buffer(kBound);
                     };
                     if (bounded_after(kCount, "ring") != 0) return "a ring has one sender";

@@ -37,10 +37,10 @@ struct Timing {
     constexpr double kSlice = 5e-4;
     constexpr double kMostRepeats = 200;
     double repeats = worth_it ? std::clamp(kSlice / seconds, 1.0, kMostRepeats) : 0;
-    communicator.broadcast(&repeats, 1, {.type = DataType::F64}).wait();  // all ranks use rank 0's
+    communicator.broadcast(std::span{&repeats, 1}).wait();  // all ranks use rank 0's
     if (repeats == 0) return;
     seconds =
-        std::min(seconds, seconds_of(communicator, pool.as<float>().data(), bytes / sizeof(float),
+        std::min(seconds, seconds_of(communicator, pool.as<float>().first(bytes / sizeof(float)),
                                      options, static_cast<int>(repeats)));
   }
 };
@@ -126,7 +126,7 @@ CostConstants broadcast_constants(Communicator& communicator, const CostConstant
     numbers[2 * i] = link.latency_s;
     numbers[2 * i + 1] = link.bandwidth_bytes_per_s;
   }
-  communicator.broadcast(numbers.data(), numbers.size(), {.type = DataType::F64}).wait();
+  communicator.broadcast(numbers).wait();
   CostConstants received = typical_constants();
   received.measured.clear();
   for (std::size_t i = 0; i < std::size(kMeasured); ++i) {
@@ -145,7 +145,7 @@ CostConstants agree_on_one_node(Communicator& communicator,
   std::optional<CostConstants> constants;
   if (communicator.rank() == 0) constants = load_constants(file);
   std::int32_t known = constants ? 1 : 0;
-  communicator.broadcast(&known, 1, {.type = DataType::I32}).wait();
+  communicator.broadcast(std::span{&known, 1}).wait();
   if (known == 0) {
     constants = measure_constants(communicator);
     if (communicator.rank() == 0 && is_plausible(*constants))
@@ -171,7 +171,7 @@ CostConstants broadcast_links(Communicator& communicator, const CostConstants& c
   double numbers[] = {constants.inside.latency_s, constants.inside.bandwidth_bytes_per_s,
                       constants.between.latency_s, constants.between.bandwidth_bytes_per_s,
                       constants.reduce_s_per_byte};
-  communicator.broadcast(numbers, std::size(numbers), {.type = DataType::F64}).wait();
+  communicator.broadcast(numbers).wait();
   return {.inside = {numbers[0], numbers[1]},
           .between = {numbers[2], numbers[3]},
           .reduce_s_per_byte = numbers[4]};
@@ -184,11 +184,11 @@ Choices agree_between_nodes(Communicator& communicator, const transport::Group& 
   const auto file = environment.text(bootstrap::variable::kTopology);
   if (communicator.rank() == 0 && file) cluster = cluster::find_cluster(*file).value();
   std::vector<std::int32_t> switches = switches_of(group, cluster);
-  communicator.broadcast(switches.data(), switches.size(), {.type = DataType::I32}).wait();
+  communicator.broadcast(switches).wait();
   RankOrder order{group, switches};
 
   std::int32_t given = cluster ? 1 : 0;
-  communicator.broadcast(&given, 1, {.type = DataType::I32}).wait();
+  communicator.broadcast(std::span{&given, 1}).wait();
   const CostConstants constants =
       given != 0 ? broadcast_links(communicator, cluster ? cluster->constants : CostConstants{})
                  : measure_network(communicator, order.topology(Collective::AllReduce));
