@@ -17,12 +17,12 @@ constexpr std::uint8_t kFileAlgorithm = 0xFE;
 
 // The algorithm of a peer's call that names a file.
 const Algorithm* peers_file(std::uint32_t hash) {
-  static const algorithms::ScheduleFile unknown;
-  static const Algorithm any{.name = "a schedule file", .file = &unknown};
-  static const Algorithm other{.name = "a schedule file with other contents", .file = &unknown};
-  if (hash == 0) return &any;
+  static const algorithms::ScheduleFile kUnknown;
+  static const Algorithm kAny{.name = "a schedule file", .file = &kUnknown};
+  static const Algorithm kOther{.name = "a schedule file with other contents", .file = &kUnknown};
+  if (hash == 0) return &kAny;
   const Algorithm* const own = algorithms::find_file_by_hash(hash);
-  return own != nullptr ? own : &other;
+  return own != nullptr ? own : &kOther;
 }
 
 }  // namespace

@@ -24,7 +24,7 @@ TEST(Train, RefusesBadInputWithOneSentence) {
   expect_refused("SLUICE train --set epochs", "--set takes key=value, not \"epochs\"");
   expect_refused("SLUICE train --device cuda", "--device cuda is not supported yet");
   expect_refused("SLUICE train --device tpu", "there is no device \"tpu\"");
-  expect_refused("SLUICE train --ranks 0", "--ranks must be a whole number from 1 to 256");
+  expect_refused("SLUICE train --ranks 0", "--ranks must be a whole number from 1 to 4096");
   expect_refused("SLUICE train --target 101", "--target must be a percentage");
   expect_refused("SLUICE train --max-restarts many", "--max-restarts must be a whole number");
   expect_refused("SLUICE train --resume", "--resume needs the run's folder");
