@@ -161,7 +161,7 @@ class StepRun {
     struct InOrder {
       Rank distance;
       std::size_t message;
-      auto operator<=>(const InOrder&) const = default;
+      auto operator<=>(const InOrder&) const = default;  // NOLINT(modernize-use-nullptr)
     };
     std::vector<std::vector<InOrder>> out(ranks_);
     for (std::size_t to = 0; to < ranks_; ++to) {

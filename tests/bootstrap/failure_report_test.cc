@@ -46,7 +46,7 @@ TEST(FailureReport, GarbageInThePipeIsIgnored) {
 // A program between the launcher and the rank may close all descriptors and open others.
 TEST(FailureReport, IsNotWrittenToAnotherFile) {
   FailureReports reports = FailureReports::make().value();
-  const std::string variable = reports.variable();
+  const std::string& variable = reports.variable();
   const std::string path = testing::TempDir() + "report." + std::to_string(getpid());
   const int pipe = std::stoi(variable);
   const int file = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);

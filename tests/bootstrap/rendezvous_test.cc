@@ -119,7 +119,7 @@ RendezvousMessage verdict_on(MessageStream& stream, const Hello& hello,
                              const MakeProof& make_proof = right_proof) {
   const std::string message = hello_message(hello);
   send_message(stream, message);
-  const RendezvousMessage answer = next_message(stream);
+  RendezvousMessage answer = next_message(stream);
   if (answer.kind != RendezvousMessageKind::Challenge) return answer;
   const transport::Nonce challenge = read_challenge(answer.body).value();
   send_message(stream, proof_message(make_proof(body_of(message), challenge)));

@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/format.h"
 #include "tests/cli/shell.h"
 
 namespace sluice::cli {
@@ -74,9 +75,11 @@ TEST(ScheduleFile, ThatIsWrongIsRefusedInOneSentence) {
        {"explain --bytes 1M ", "simulate --cluster generic --allreduce 1M ",
         "bench allreduce --sizes 4 "}) {
     const std::string line = "SLUICE " + command;
-    expect_refused(line + all + broken, broken + " is not proven and will not run: rank 0, step 1");
+    expect_refused(base::format("{}{}{}", line, all, broken),
+                   broken + " is not proven and will not run: rank 0, step 1");
     expect_refused(line + all + "file:/none", "/none cannot be read: No such file or directory");
-    expect_refused(line + "--ranks 3 --algorithm " + kStar, "is a schedule of 4 ranks, not 3");
+    expect_refused(base::format("{}--ranks 3 --algorithm {}", line, kStar),
+                   "is a schedule of 4 ranks, not 3");
   }
   EXPECT_EQ(shell("SLUICE verify --algorithm " + broken).status, 1);
   expect_refused("SLUICE explain --bytes 1M --collective broadcast " + all + kStar,

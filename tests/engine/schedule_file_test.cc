@@ -167,7 +167,7 @@ TEST_F(ScheduleFiles, AMessageOfMarksMayHaveSeveralSegments) {
 }
 
 TEST_F(ScheduleFiles, AScheduleThatIsNotProvenIsRefusedAtEveryRank) {
-  const std::string file =
+  std::string file =
       write("broken", without(text_of(kStar), "rank 2 step 1 send buffer[0] to 0\n"));
   expect_all(failures(4, [&](Rank) { return file; }), 4, Code::NotProven,
              file + " is not proven and will not run: rank 0, step 1, ");
