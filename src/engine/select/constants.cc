@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <fstream>
 #include <iterator>
 #include <limits>
@@ -221,14 +220,10 @@ std::vector<std::int32_t> switches_of(const transport::Group& group,
 CostConstants broadcast_constants(Communicator& communicator,
                                   const std::optional<cluster::Cluster>& cluster) {
   std::string text = cluster ? cluster::show_cluster(*cluster) : "";
-  auto words = static_cast<std::int32_t>(text.size() / sizeof(std::int32_t) + 1);
-  communicator.broadcast(&words, 1, {.type = DataType::I32}).wait();
-  const std::size_t count = static_cast<std::size_t>(words);
-  text.resize(count * sizeof(std::int32_t), '\n');
-  std::vector<std::int32_t> data(count);
-  std::memcpy(data.data(), text.data(), text.size());
-  communicator.broadcast(data.data(), count, {.type = DataType::I32}).wait();
-  std::memcpy(text.data(), data.data(), text.size());
+  auto bytes = static_cast<std::int64_t>(text.size());
+  communicator.broadcast(&bytes, 1, {.type = DataType::I64}).wait();
+  text.resize(static_cast<std::size_t>(bytes));
+  communicator.broadcast(text.data(), text.size(), {.type = DataType::U8}).wait();
   return cluster::parse_cluster(text, "rank 0's cluster file").value().constants;
 }
 
