@@ -274,27 +274,41 @@ TEST(Rendezvous, OnlyAProofOfTheTokenIsWelcome) {
   expect_all_joined(ranks, 3);
 }
 
+// Rank 1 of two, which connects to the test as its server.
+class ServedClient {
+ public:
+  ServedClient() {
+    const std::uint16_t port = transport::SocketAddress::of_socket(listener_.number()).port();
+    result = std::async(std::launch::async,
+                        [=] { return rendezvous(options_of(1, 2, port, milliseconds{2000})); });
+    base::Fd accepted;
+    while (!accepted.open()) accepted.reset(accept(listener_.number(), nullptr, nullptr));
+    stream = MessageStream{std::move(accepted)};
+  }
+
+ private:
+  base::Fd listener_ = transport::listen_at(*transport::SocketAddress::numeric("127.0.0.1", 0));
+
+ public:
+  std::future<Result<RendezvousResult>> result;
+  MessageStream stream{base::Fd{}};
+};
+
 // The server does not know the token, and sends the client's own proof back.
 TEST(Rendezvous, AClientLeavesAServerThatDoesNotKnowTheToken) {
-  const base::Fd listener =
-      transport::listen_at(*transport::SocketAddress::numeric("127.0.0.1", 0));
-  const std::uint16_t port = transport::SocketAddress::of_socket(listener.number()).port();
-  auto client = std::async(std::launch::async,
-                           [=] { return rendezvous(options_of(1, 2, port, milliseconds{2000})); });
-  base::Fd accepted;
-  while (!accepted.open()) accepted.reset(accept(listener.number(), nullptr, nullptr));
-  MessageStream stream{std::move(accepted)};
-  const RendezvousMessage hello = next_message(stream);
+  ServedClient client;
+  const RendezvousMessage hello = next_message(client.stream);
   ASSERT_EQ(hello.kind, RendezvousMessageKind::Hello);
   EXPECT_EQ(hello.body.find("secret"), std::string::npos);
   const transport::Nonce challenge = transport::new_nonce();
-  send_message(stream, challenge_message(challenge));
-  const RendezvousMessage proof = next_message(stream);
+  send_message(client.stream, challenge_message(challenge));
+  const RendezvousMessage proof = next_message(client.stream);
   ASSERT_EQ(proof.kind, RendezvousMessageKind::Proof);
   const transport::TokenProof theirs = read_proof(proof.body).value();
   EXPECT_EQ(theirs, right_proof(hello.body, challenge));
-  send_message(stream, welcome_message(theirs));
-  EXPECT_TRUE(base::has(client.get().status().message(), "does not know the token of this job"));
+  send_message(client.stream, welcome_message(theirs));
+  EXPECT_TRUE(
+      base::has(client.result.get().status().message(), "does not know the token of this job"));
 }
 
 TEST(Rendezvous, ADuplicateRankIsRefused) {
@@ -421,27 +435,21 @@ TEST(Rendezvous, EveryErrorNamesARankThatLeft) {
 // The result of rank 1 when its server answers with these bytes and closes the connection; with
 // `proves`, after a challenge and the server's proof.
 Result<RendezvousResult> rendezvous_answered_with(const std::string& bytes, bool proves = false) {
-  const base::Fd listener =
-      transport::listen_at(*transport::SocketAddress::numeric("127.0.0.1", 0));
-  const std::uint16_t port = transport::SocketAddress::of_socket(listener.number()).port();
-  auto client = std::async(std::launch::async,
-                           [=] { return rendezvous(options_of(1, 2, port, milliseconds{2000})); });
-  base::Fd accepted;
-  while (!accepted.open()) accepted.reset(accept(listener.number(), nullptr, nullptr));
-  MessageStream stream{std::move(accepted)};
-  const RendezvousMessage hello = next_message(stream);
+  ServedClient client;
+  const RendezvousMessage hello = next_message(client.stream);
   EXPECT_EQ(hello.kind, RendezvousMessageKind::Hello);
   if (proves) {
     const transport::Nonce challenge = transport::new_nonce();
-    send_message(stream, challenge_message(challenge));
-    EXPECT_EQ(next_message(stream).kind, RendezvousMessageKind::Proof);
-    send_message(stream, welcome_message(transport::prove("secret", transport::Side::Server,
-                                                          transcript_of(hello.body, challenge))
-                                             .value()));
+    send_message(client.stream, challenge_message(challenge));
+    EXPECT_EQ(next_message(client.stream).kind, RendezvousMessageKind::Proof);
+    send_message(client.stream,
+                 welcome_message(transport::prove("secret", transport::Side::Server,
+                                                  transcript_of(hello.body, challenge))
+                                     .value()));
   }
-  send_message(stream, bytes);
-  stream = MessageStream{base::Fd{}};
-  return client.get();
+  send_message(client.stream, bytes);
+  client.stream = MessageStream{base::Fd{}};
+  return client.result.get();
 }
 
 TEST(Rendezvous, AnInvalidAnswerIsAnError) {
