@@ -6,7 +6,6 @@
 #include "algorithms/schedule_file.h"
 #include "base/format.h"
 #include "base/random.h"
-#include "kernels/reduce.h"
 
 namespace sluice::engine {
 
@@ -55,6 +54,7 @@ std::optional<Request> unpacked(const Call& call, int ranks) {
                                      : algorithm < all.size() ? &all[algorithm]
                                                               : nullptr,
                         .count = call.count,
+                        .kind = call.kind,
                         .signature = signature_of(call)};
   const bool possible = (request.algorithm != nullptr || algorithm == kNoAlgorithm) &&
                         static_cast<std::size_t>(request.collective) < std::size(kCollectives) &&
@@ -68,13 +68,14 @@ std::uint64_t signature_of(const Call& call) {
   return base::mixed({call.number, call.kind, call.count});
 }
 
-std::uint64_t signature_of(const Request& request) {
-  return signature_of(
-      Call{.number = request.number, .kind = packed_kind(request), .count = request.count});
+void sign(Request& request) {
+  request.kind = packed_kind(request);
+  request.signature =
+      signature_of(Call{.number = request.number, .kind = request.kind, .count = request.count});
 }
 
 transport::MessageHeader header_of(const Request& request, std::uint64_t bytes) {
-  return {request.signature, request.number, packed_kind(request), request.count, bytes};
+  return {request.signature, request.number, request.kind, request.count, bytes};
 }
 
 std::string describe(const Request& request) {
@@ -89,9 +90,14 @@ std::string describe(const Request& request) {
 
 void EagerExchange::begin(const Request& request) {
   ++exchanges_;
-  request_ = request;
-  arrived_ = 0;
   const transport::Group& group = endpoint_.group();
+  signature_ = request.signature;
+  reduction_ = request.op == ReduceOp::Mean
+                   ? kernels::mean_over(group.size(), request.type)
+                   : kernels::Reduction{.type = request.type, .op = request.op};
+  data_ = request.data;
+  count_ = request.count;
+  arrived_ = 0;
   transport::Slot& slot = group.slot(group.rank(), exchanges_);
   slot.signature = request.signature;
   if (request.count > 0) std::memcpy(slot.payload.data(), request.data, request.bytes());
@@ -109,15 +115,12 @@ Result<bool> EagerExchange::advance() {
   const int ranks = endpoint_.size();
   for (; arrived_ < ranks; ++arrived_) {
     if (needs(arrived_)) return false;
-    if (slot_of(arrived_).signature != request_.signature)
+    if (slot_of(arrived_).signature != signature_)
       return Status{Code::Mismatch, "a peer called another collective"};
   }
   sources_.clear();
   for (Rank rank = 0; rank < ranks; ++rank) sources_.push_back(slot_of(rank).payload.data());
-  const kernels::Reduction reduction =
-      request_.op == ReduceOp::Mean ? kernels::mean_over(ranks, request_.type)
-                                    : kernels::Reduction{.type = request_.type, .op = request_.op};
-  if (request_.count > 0) kernels::reduce_into(reduction, request_.data, sources_, request_.count);
+  if (count_ > 0) kernels::reduce_into(reduction_, data_, sources_, count_);
   return true;
 }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "engine/endpoint.h"
+#include "kernels/reduce.h"
 #include "sluice/algorithms.h"
 #include "sluice/schedule.h"
 #include "sluice/status.h"
@@ -37,8 +38,9 @@ struct Request {
   std::byte* data = nullptr;
   ProgressHooks* hooks = nullptr;
 
-  // Set once the algorithm is chosen.
-  std::uint64_t signature = 0;         // signature_of(*this)
+  // Set once the algorithm is chosen; sign() sets the first two.
+  std::uint64_t kind = 0;              // packed_kind(*this)
+  std::uint64_t signature = 0;         // signature_of its call
   Choice* choice = nullptr;            // outlives the request
   bool first_use = false;              // this communicator has not used the schedule yet
   transport::MemoryLocation location;  // of the data, where peers can reach it
@@ -63,9 +65,10 @@ std::optional<Request> unpacked(const Call& call, int ranks);
 
 // A hash of the agreed fields. Every message carries it, so that its receiver notices a mismatch.
 std::uint64_t signature_of(const Call& call);
-std::uint64_t signature_of(const Request& request);
+void sign(Request& request);
 
-// The header of a message with that many bytes to a rank of another node.
+// The header of a message with that many bytes to a rank of another node. REQUIRES: a signed
+// request.
 transport::MessageHeader header_of(const Request& request, std::uint64_t bytes);
 
 // "all_reduce of 1000 f32 (sum) by ring".
@@ -122,7 +125,10 @@ class EagerExchange final : public RunningCollective {
 
   Endpoint& endpoint_;
   std::uint64_t exchanges_ = 0;  // begun so far
-  Request request_;
+  std::uint64_t signature_ = 0;
+  kernels::Reduction reduction_;
+  std::byte* data_ = nullptr;
+  std::size_t count_ = 0;
   Rank arrived_ = 0;  // the slots of all lower ranks have arrived
   std::vector<const void*> sources_;
 };

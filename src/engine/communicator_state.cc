@@ -168,7 +168,7 @@ Status CommunicatorState::enqueue(Request request) {
   request.algorithm = choice.algorithm;
   request.choice = &choice;
   request.first_use = !std::exchange(choice.used, true);
-  request.signature = signature_of(request);
+  sign(request);
   request.location = location_of(request.data, bytes);
   request.eager = choice.algorithm->name == "exchange" && bytes <= transport::kSlotBytes &&
                   !endpoint_.has_network();
@@ -179,7 +179,7 @@ Status CommunicatorState::enqueue(Request request) {
 void CommunicatorState::begin_next() {
   const Request& next = head();
   transport::StatusBoard& board = group().own_board();
-  board.kind.store(packed_kind(next), std::memory_order_relaxed);
+  board.kind.store(next.kind, std::memory_order_relaxed);
   board.count.store(next.count, std::memory_order_relaxed);
   board.signature.store(next.signature, std::memory_order_relaxed);
   board.step.store(0, std::memory_order_relaxed);

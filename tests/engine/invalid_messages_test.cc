@@ -28,7 +28,7 @@ Request expected_request() {
 
 transport::MessageHeader header_with(std::uint64_t bytes) {
   Request request = expected_request();
-  request.signature = signature_of(request);
+  sign(request);
   return header_of(request, bytes);
 }
 
@@ -95,7 +95,7 @@ TEST(InvalidMessage, OfAnImpossibleCollectiveEndsTheConnection) {
 TEST(InvalidMessage, AnotherPossibleCollectiveIsAMismatch) {
   Request other = expected_request();
   other.count = kCount + 1;
-  other.signature = signature_of(other);
+  sign(other);
   const std::string failure = failure_by(header_of(other, 4));
   EXPECT_TRUE(base::has(failure, "but rank 1 calls all_reduce of 101 f32 (sum) by ring"))
       << failure;

@@ -30,7 +30,7 @@ struct HandoverRanks {
     request.number = 1;
     request.choice = &choice;
     request.first_use = true;
-    request.signature = signature_of(request);
+    sign(request);
   }
   void begin(std::size_t rank) {
     endpoints[rank]->group().own_board().entered.store(request.number);
@@ -140,7 +140,7 @@ TEST(VerdictHandover, AMessageOfAnotherCollectiveIsAMismatch) {
   all.begin(0);
   ASSERT_TRUE(all.prove());
   all.request.count = 5;
-  all.request.signature = signature_of(all.request);
+  sign(all.request);
   all.begin(1);
   const std::optional<Status> result = all.advance(1);
   ASSERT_TRUE(result);
@@ -223,7 +223,7 @@ TEST(VerdictHandover, ARankZeroThatProvesAndIsNotHeardFromIsAStall) {
   using namespace std::chrono_literals;
   constexpr std::size_t kCount = 100;
   Request request{.number = 1, .algorithm = find_algorithm("ring").value(), .count = kCount};
-  request.signature = signature_of(request);
+  sign(request);
   const auto failure = [&](bool is_heard_once) {
     auto network = std::make_unique<ForgedNetwork>();
     network->status = {.entered = 1,
