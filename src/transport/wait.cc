@@ -66,7 +66,7 @@ void EpollWaiter::begin() {
 }
 
 void EpollWaiter::note_wait() {
-  if (!std::exchange(moved_, false) || !waits_since_) return;
+  if (!moved_.exchange(false, std::memory_order_relaxed) || !waits_since_) return;
   rule_.waited(look_began_ - *waits_since_);
   waits_since_.reset();
 }

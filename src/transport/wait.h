@@ -62,8 +62,8 @@ class EpollWaiter final : public Waiter {
   std::uint32_t kind() const override { return kOnDescriptor; }
   void begin() override;
   Next next() override;
-  // Bytes were sent or received.
-  void note_progress() { moved_ = true; }
+  // Bytes were sent or received. May be called from any thread.
+  void note_progress() { moved_.store(true, std::memory_order_relaxed); }
   bool sleep(Doorbell& doorbell, std::uint32_t rings, Clock::time_point until) override;
 
   // Lets the socket wake the rank until the socket is closed. sleep() returns true when a socket
@@ -81,7 +81,7 @@ class EpollWaiter final : public Waiter {
   Clock::time_point last_check_ = Clock::now();
   bool spins_;
   SpinRule rule_;
-  bool moved_ = false;                            // in the last look
+  std::atomic<bool> moved_{false};                // in the last look
   bool woken_ = false;                            // and has not looked since
   Clock::time_point look_began_;                  // the last one
   std::optional<Clock::time_point> waits_since_;  // when the rank had moved all that it could

@@ -223,7 +223,8 @@ void inject(const Scenario& scenario, const std::vector<RankProcess>& ranks,
   const pid_t victim = ranks[static_cast<std::size_t>(scenario.victim)].pid;
   if (scenario.fault == Fault::Kill) kill(victim, SIGKILL);
   if (scenario.fault == Fault::Stop) kill(victim, SIGSTOP);
-  if (scenario.fault == Fault::Crash) kill(victim, SIGSEGV);
+  // Not SIGSEGV: a sanitizer would catch it and write a report before the process ends.
+  if (scenario.fault == Fault::Crash) kill(victim, SIGABRT);
   if (scenario.fault == Fault::SlowLink) control.slow(host);
   if (hits_host(scenario.fault)) control.cut(host);
   for (Rank rank = 0; scenario.fault == Fault::Vanish && rank < scenario.ranks; ++rank) {

@@ -22,8 +22,9 @@ std::size_t segment_bytes(std::uint64_t bytes, std::uint64_t offset) {
 }  // namespace
 
 bool BackoffWaiter::sleep(Doorbell& doorbell, std::uint32_t rings, Clock::time_point until) {
-  Waiter::sleep(doorbell, rings, std::min(until, Clock::now() + pause_));
-  pause_ = std::min(pause_ * 2, kLongest);
+  const std::chrono::microseconds pause = pause_.load(std::memory_order_relaxed);
+  pause_.store(std::min(pause * 2, kLongest), std::memory_order_relaxed);
+  Waiter::sleep(doorbell, rings, std::min(until, Clock::now() + pause));
   const Clock::time_point now = Clock::now();
   if (now - last_check_ < std::chrono::milliseconds{100}) return false;
   last_check_ = now;

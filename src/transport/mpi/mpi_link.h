@@ -18,6 +18,8 @@
 #include <mpi.h>
 
 #include <array>
+#include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -51,12 +53,13 @@ inline constexpr std::uint64_t kFrames = 8;     // the most outstanding frames i
 class BackoffWaiter : public Waiter {
  public:
   bool sleep(Doorbell& doorbell, std::uint32_t rings, Clock::time_point until) override;
-  void note_progress() { pause_ = kShortest; }
+  // May be called from any thread.
+  void note_progress() { pause_.store(kShortest, std::memory_order_relaxed); }
 
  private:
   static constexpr std::chrono::microseconds kShortest{5};
   static constexpr std::chrono::microseconds kLongest{100};
-  std::chrono::microseconds pause_ = kShortest;
+  std::atomic<std::chrono::microseconds> pause_{kShortest};
   Clock::time_point last_check_;
 };
 
