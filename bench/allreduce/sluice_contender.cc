@@ -36,7 +36,7 @@ class SluiceContender : public Contender {
   void barrier() override { comm_.barrier(); }
 
   void all_reduce(DataType type, std::size_t count, int times) override {
-    for (int i = 0; i < times; ++i) comm_.all_reduce(data_, count, {.type = type}).wait();
+    for (int i = 0; i < times; ++i) comm_.all_reduce({data_, count, type}).wait();
   }
 
  private:

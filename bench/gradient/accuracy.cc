@@ -238,7 +238,7 @@ class Trainee {
       const auto [images, labels] = train::tensors_over(*loader.next().value());
       right += model_->forward(images).argmax(1).eq(labels).sum().item<std::int64_t>();
     }
-    comm_.all_reduce(&right, 1, {.type = DataType::I64}).wait();
+    comm_.all_reduce(std::span{&right, 1}).wait();
     return 100.0 * static_cast<double>(right) / static_cast<double>(images_.test.size());
   }
 

@@ -51,7 +51,7 @@ class InterleavedTrainings {
   }
   // The largest value of all ranks.
   double largest(double value) {
-    comm_.all_reduce(&value, 1, {.type = DataType::F64, .op = ReduceOp::Max}).wait();
+    comm_.all_reduce(std::span{&value, 1}, {.op = ReduceOp::Max}).wait();
     return value;
   }
 
@@ -178,7 +178,7 @@ class InterleavedTrainings {
     const Pool pool = comm_.allocate(count * sizeof(float));
     comm_.barrier();
     const auto begin = Clock::now();
-    comm_.all_reduce(pool.data(), count).wait();
+    comm_.all_reduce(pool.as<float>()).wait();
     return largest(std::chrono::duration<double>(Clock::now() - begin).count());
   }
 

@@ -68,7 +68,7 @@ class SluiceRank {
   // Times all-reduces of all gradients in one piece.
   Json transfer(const Json& request) {
     const Pool pool = comm_.allocate(elements() * sizeof(float));
-    const auto all_reduce = [&] { comm_.all_reduce(pool.data(), elements()).wait(); };
+    const auto all_reduce = [&] { comm_.all_reduce(pool.as<float>()).wait(); };
     all_reduce();
     Json seconds = Json::array();
     for (int i = 0; i < request.at("times"); ++i) seconds.push_back(seconds_of(all_reduce));

@@ -16,6 +16,7 @@
 #include <fstream>
 #include <functional>
 #include <map>
+#include <span>
 #include <vector>
 
 #include "base/format.h"
@@ -51,18 +52,21 @@ std::string measure(Communicator& comm, int rounds, const std::filesystem::path&
   if (comm.rank() == 0) file.open(results);
   for (int round = 0; round < rounds; ++round) {
     const double latency_s = time(comm, 1000, [&] {
-      comm.all_reduce(data.data(), 1, {.algorithm = "recursive_doubling"}).wait();
+      comm.all_reduce(std::span{data.data(), 1}, {.algorithm = "recursive_doubling"}).wait();
     });
     file << 0 << ' ' << latency_s << '\n';
     for (const std::size_t elements : kElements) {
-      const double seconds = time(comm, 50, [&] { comm.reduce(data.data(), elements).wait(); });
+      const double seconds = time(comm, 50, [&] {
+        comm.reduce(std::span{data.data(), elements}).wait();
+      });
       file << elements << ' ' << seconds << '\n';
     }
   }
   data.assign(data.size(), 1.0F);
-  comm.reduce(data.data(), data.size()).wait();
+  comm.reduce(data).wait();
   if (comm.rank() == 0 && data.back() != 2.0F) return "a sum is wrong";
-  const std::string_view chosen = comm.algorithm_for(Collective::Reduce, data.size());
+  const std::string_view chosen =
+      comm.algorithm_for(Collective::Reduce, data.size() * sizeof(float));
   return chosen == "double_tree" ? "" : base::format("reduce ran by {}", chosen);
 }
 

@@ -23,9 +23,7 @@ std::string measure(Communicator& comm, const box::Gate& gate, const std::string
     for (std::size_t i = 0; i < count; ++i) data[i] = input(comm.rank(), i);
     comm.barrier();
   };
-  const auto all_reduce = [&] {
-    comm.all_reduce(data.data(), count, {.algorithm = algorithm}).wait();
-  };
+  const auto all_reduce = [&] { comm.all_reduce(data, {.algorithm = algorithm}).wait(); };
   // The warm-up empties the token buckets of the links and lets TCP adapt its windows.
   constexpr std::size_t kWarmUpBytes = std::size_t{24} << 20;
   for (std::size_t bytes = 0; bytes < kWarmUpBytes; bytes += count * sizeof(float)) {

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <exception>
 #include <fstream>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -35,7 +36,7 @@ int run(bool memory) {
   const float sum = static_cast<float>(comm.size()) * static_cast<float>(comm.size() + 1) / 2;
   for (int round = 0; round < 2; ++round) {
     values.assign(kCount, static_cast<float>(comm.rank() + 1));
-    comm.all_reduce(values.data(), values.size()).wait();
+    comm.all_reduce(values).wait();
     for (const float value : values) {
       if (value != sum) {
         std::fprintf(stderr, "rank %d has %g instead of %g\n", comm.rank(), value, sum);
@@ -45,7 +46,7 @@ int run(bool memory) {
   }
   if (!memory) return 0;
   std::int64_t pss = pss_kib();
-  comm.all_reduce(&pss, 1, {.type = sluice::DataType::I64}).wait();
+  comm.all_reduce(std::span{&pss, 1}).wait();
   if (comm.rank() == 0) std::printf("%ld\n", static_cast<long>(pss / comm.size()));
   return 0;
 }

@@ -111,7 +111,7 @@ double seconds(Clock::time_point begin) {
 }
 
 double largest(double value, Communicator& communicator) {
-  communicator.all_reduce(&value, 1, {.type = DataType::F64, .op = ReduceOp::Max}).wait();
+  communicator.all_reduce(std::span{&value, 1}, {.op = ReduceOp::Max}).wait();
   return value;
 }
 

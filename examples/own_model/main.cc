@@ -45,7 +45,7 @@ int main() {
     const Spiral test{2000};
     float right =
         model->forward(test.point).argmax(1).eq(test.arm).to(torch::kFloat).mean().item<float>();
-    comm.all_reduce(&right, 1, {.op = sluice::ReduceOp::Mean}).wait();
+    comm.all_reduce(std::span{&right, 1}, {.op = sluice::ReduceOp::Mean}).wait();
     if (comm.rank() == 0) std::printf("accuracy %.1f%% on %d ranks\n", right * 100, comm.size());
     return right > 0.95F ? 0 : 1;
   } catch (const sluice::Error& error) {

@@ -2,7 +2,7 @@
 //
 //   auto comm = sluice::Communicator::from_env();
 //   auto pool = comm.allocate(bytes);                       // memory peers can read in place
-//   comm.all_reduce(pool, {.type = sluice::DataType::F32}).wait();
+//   comm.all_reduce(pool.as(sluice::DataType::BF16)).wait();
 //
 // Every rank of a communicator makes the same calls in the same order. A call starts the collective
 // and returns a Work; several may be in flight. wait() and done() move all collectives that this
@@ -40,7 +40,6 @@ Communicator communicator_with(std::shared_ptr<CommunicatorState> state);
 }  // namespace engine
 
 struct CollectiveOptions {
-  DataType type = DataType::F32;
   ReduceOp op = ReduceOp::Sum;  // of all_reduce, reduce_scatter and reduce
   Rank root = 0;                // of broadcast and reduce
   std::string algorithm;        // a name like "ring"; empty: Sluice chooses one by size
@@ -60,6 +59,7 @@ class SLUICE_API Pool {
   std::span<T> as() const {
     return {reinterpret_cast<T*>(data()), bytes() / sizeof(T)};
   }
+  Elements as(DataType type) const { return {data(), bytes() / size_of(type), type}; }
 
  private:
   std::shared_ptr<std::byte> data_;
@@ -67,7 +67,8 @@ class SLUICE_API Pool {
 };
 
 // A collective that was issued. Dropping it does not cancel the collective.
-class SLUICE_API Work {
+// (g++ takes no attributes of both kinds, so SLUICE_API is spelt out.)
+class [[nodiscard, gnu::visibility("default")]] Work {
  public:
   // Blocks until the result is in the buffer and the caller may change the buffer again. Throws
   // Error when a peer is lost or makes a different call, or when nothing has moved for `deadline`
@@ -112,27 +113,39 @@ class SLUICE_API Communicator {
   // Throws Error when there is not enough memory.
   Pool allocate(std::size_t bytes);
 
-  // Collectives on `count` elements at `data`, in place. They return without waiting for a peer.
-  // The buffer belongs to the library until wait() returns or done() is true. They throw Error when
-  // an option is wrong or when the communicator has failed.
+  // Collectives in place. A vector, array or span knows its type; other memory must name it:
+  //
+  //   comm.all_reduce(values);
+  //   comm.all_reduce({bits, count, DataType::F16});
+  //
+  // They return without waiting for a peer. The elements belong to the library until wait() returns
+  // or done() is true. They throw Error when an argument is wrong or when the communicator has
+  // failed.
   //
   // all_reduce leaves the result at every rank, reduce at `root`. broadcast sends the data of
   // `root`. reduce_scatter leaves rank r's part of the result, and all_gather takes rank r's input,
   // in the elements slice(count, r).
-  Work all_reduce(void* data, std::size_t count, const CollectiveOptions& options = {});
-  Work reduce_scatter(void* data, std::size_t count, const CollectiveOptions& options = {});
-  Work all_gather(void* data, std::size_t count, const CollectiveOptions& options = {});
-  Work broadcast(void* data, std::size_t count, const CollectiveOptions& options = {});
-  Work reduce(void* data, std::size_t count, const CollectiveOptions& options = {});
-  Work all_reduce(const Pool& pool, const CollectiveOptions& options = {});
+  Work all_reduce(Elements data, const CollectiveOptions& options = {});
+  Work reduce_scatter(Elements data, const CollectiveOptions& options = {});
+  Work all_gather(Elements data, const CollectiveOptions& options = {});
+  Work broadcast(Elements data, const CollectiveOptions& options = {});
+  Work reduce(Elements data, const CollectiveOptions& options = {});
+
+  // The same with input and output apart. The call copies the input, so that may change as soon as
+  // it returns. The two must have the same type and must not overlap. The output of reduce_scatter
+  // and the input of all_gather are this rank's part alone. Only `root` has an output of reduce.
+  Work all_reduce(ConstElements input, Elements output, const CollectiveOptions& options = {});
+  Work reduce_scatter(ConstElements input, Elements output, const CollectiveOptions& options = {});
+  Work all_gather(ConstElements input, Elements output, const CollectiveOptions& options = {});
+  Work reduce(ConstElements input, Elements output, const CollectiveOptions& options = {});
 
   // Blocks until every rank has called it. Throws like Work::wait().
   void barrier();
 
-  // The algorithm that such a call would run: the one in `options`, else the one that
-  // SLUICE_ALGORITHM names for its size, else the cheapest by measured constants. Does not block.
-  // Throws Error when an option is wrong.
-  std::string_view algorithm_for(Collective collective, std::size_t count,
+  // The algorithm that such a call with so many bytes would run: the one in `options`, else the one
+  // that SLUICE_ALGORITHM names for its size, else the cheapest by measured constants. Does not
+  // block. Throws Error when an option is wrong.
+  std::string_view algorithm_for(Collective collective, std::size_t bytes,
                                  const CollectiveOptions& options = {}) const;
 
   // A communicator of the ranks that pass the same colour, ordered by key and then by rank. Every
@@ -154,8 +167,6 @@ class SLUICE_API Communicator {
   friend Communicator engine::communicator_with(std::shared_ptr<engine::CommunicatorState> state);
   explicit Communicator(std::shared_ptr<engine::CommunicatorState> state)
       : state_{std::move(state)} {}
-  Work issue(Collective collective, void* data, std::size_t count,
-             const CollectiveOptions& options);
   std::shared_ptr<engine::CommunicatorState> state_;
 };
 

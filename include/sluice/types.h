@@ -1,11 +1,16 @@
-// types.h - element types, reduction operations, and where optimizers apply the learning rate.
+// types.h - element types, elements in memory, reduction operations, and where optimizers apply the
+// learning rate.
 //
 // docs/types.md has the legal pairs of types and operations, and what they compute.
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
+#include <span>
 #include <string_view>
+#include <type_traits>
 
 namespace sluice {
 
@@ -51,6 +56,59 @@ constexpr std::size_t size_of(DataType type) {
   }
   return 0;
 }
+
+// The C++ types that hold elements of one type. F16 and BF16 have none.
+template <class T>
+concept Element = std::same_as<T, float> || std::same_as<T, double> ||
+    std::same_as<T, std::int32_t> || std::same_as<T, std::int64_t> ||
+    std::same_as<T, std::uint8_t> || std::same_as<T, std::int8_t> || std::same_as<T, bool>;
+
+template <Element T>
+constexpr DataType data_type_of() {
+  if constexpr (std::same_as<T, float>) return DataType::F32;
+  if constexpr (std::same_as<T, double>) return DataType::F64;
+  if constexpr (std::same_as<T, std::int32_t>) return DataType::I32;
+  if constexpr (std::same_as<T, std::int64_t>) return DataType::I64;
+  if constexpr (std::same_as<T, std::uint8_t>) return DataType::U8;
+  if constexpr (std::same_as<T, std::int8_t>) return DataType::I8;
+  return DataType::Bool;
+}
+
+// Elements in the caller's memory, with their type: what a collective works on. Void is `void`, or
+// `const void` for elements that are only read.
+template <class Void>
+class BasicElements {
+ public:
+  constexpr BasicElements(Void* data, std::size_t count, DataType type)
+      : data_{data}, count_{count}, type_{type} {}
+
+  // From a span, or from anything that a span is made of: an array or a vector.
+  template <std::ranges::contiguous_range Range,
+            class T = std::remove_reference_t<std::ranges::range_reference_t<Range>>>
+  requires std::ranges::sized_range<Range> && std::ranges::borrowed_range<Range> &&
+      Element<std::remove_const_t<T>> && std::convertible_to<T*, Void*>
+  constexpr BasicElements(Range&& range)
+      : BasicElements{std::ranges::data(range), static_cast<std::size_t>(std::ranges::size(range)),
+                      data_type_of<std::remove_const_t<T>>()} {}
+
+  template <std::same_as<void> Other>
+  requires std::is_const_v<Void>
+  constexpr BasicElements(const BasicElements<Other>& elements)
+      : BasicElements{elements.data(), elements.count(), elements.type()} {}
+
+  constexpr Void* data() const { return data_; }
+  constexpr std::size_t count() const { return count_; }
+  constexpr DataType type() const { return type_; }
+  constexpr std::size_t bytes() const { return count_ * size_of(type_); }
+
+ private:
+  Void* data_;
+  std::size_t count_;
+  DataType type_;
+};
+
+using Elements = BasicElements<void>;
+using ConstElements = BasicElements<const void>;
 
 // The name of a type in commands and messages: "f32", "bf16".
 constexpr std::string_view name(DataType type) {

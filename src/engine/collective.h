@@ -36,6 +36,8 @@ struct Request {
 
   // This rank's own part.
   std::byte* data = nullptr;
+  bool is_copy = false;         // `data` is of InputCopies
+  std::byte* output = nullptr;  // of a reduce_scatter in such a copy: where this rank's part goes
   ProgressHooks* hooks = nullptr;
 
   // Set once the algorithm is chosen; sign() sets the first two.

@@ -30,7 +30,7 @@ std::byte* shared_control_block(Communicator& communicator, const transport::Gro
     control = whole.memory().allocate(transport::ControlBlock::bytes(local_ranks)).value();
     ids[static_cast<std::size_t>(leader)] = static_cast<std::int64_t>(control.id);
   }
-  communicator.all_reduce(ids.data(), ids.size(), {.type = DataType::I64}).wait();
+  communicator.all_reduce(ids).wait();
   if (leader != whole.rank()) {
     const auto id = static_cast<std::uint64_t>(ids[static_cast<std::size_t>(leader)]);
     control.data = whole.address(leader, {id, 0}).value();
@@ -65,9 +65,9 @@ int Communicator::local_rank() const {
   return before;
 }
 
-std::string_view Communicator::algorithm_for(Collective collective, std::size_t count,
+std::string_view Communicator::algorithm_for(Collective collective, std::size_t bytes,
                                              const CollectiveOptions& options) const {
-  const engine::Choice& choice = *state_->choose(collective, count, options).value();
+  const engine::Choice& choice = *state_->choose(collective, bytes, options).value();
   throw_unless_ok(choice.refusal);
   return choice.algorithm->name;
 }
@@ -82,41 +82,46 @@ Pool Communicator::allocate(std::size_t bytes) {
   return {std::shared_ptr<std::byte>{block.data, release}, block.bytes};
 }
 
-Work Communicator::issue(Collective collective, void* data, std::size_t count,
-                         const CollectiveOptions& options) {
-  return {state_, state_->issue(collective, data, count, options).value()};
+Work Communicator::all_reduce(Elements data, const CollectiveOptions& options) {
+  return {state_, state_->issue(Collective::AllReduce, data, options).value()};
+}
+Work Communicator::reduce_scatter(Elements data, const CollectiveOptions& options) {
+  return {state_, state_->issue(Collective::ReduceScatter, data, options).value()};
+}
+Work Communicator::all_gather(Elements data, const CollectiveOptions& options) {
+  return {state_, state_->issue(Collective::AllGather, data, options).value()};
+}
+Work Communicator::broadcast(Elements data, const CollectiveOptions& options) {
+  return {state_, state_->issue(Collective::Broadcast, data, options).value()};
+}
+Work Communicator::reduce(Elements data, const CollectiveOptions& options) {
+  return {state_, state_->issue(Collective::Reduce, data, options).value()};
 }
 
-Work Communicator::all_reduce(void* data, std::size_t count, const CollectiveOptions& options) {
-  return issue(Collective::AllReduce, data, count, options);
+Work Communicator::all_reduce(ConstElements input, Elements output,
+                              const CollectiveOptions& options) {
+  return {state_, state_->issue(Collective::AllReduce, input, output, options).value()};
 }
-Work Communicator::reduce_scatter(void* data, std::size_t count, const CollectiveOptions& options) {
-  return issue(Collective::ReduceScatter, data, count, options);
+Work Communicator::reduce_scatter(ConstElements input, Elements output,
+                                  const CollectiveOptions& options) {
+  return {state_, state_->issue(Collective::ReduceScatter, input, output, options).value()};
 }
-Work Communicator::all_gather(void* data, std::size_t count, const CollectiveOptions& options) {
-  return issue(Collective::AllGather, data, count, options);
+Work Communicator::all_gather(ConstElements input, Elements output,
+                              const CollectiveOptions& options) {
+  return {state_, state_->issue(Collective::AllGather, input, output, options).value()};
 }
-Work Communicator::broadcast(void* data, std::size_t count, const CollectiveOptions& options) {
-  return issue(Collective::Broadcast, data, count, options);
-}
-Work Communicator::reduce(void* data, std::size_t count, const CollectiveOptions& options) {
-  return issue(Collective::Reduce, data, count, options);
-}
-Work Communicator::all_reduce(const Pool& pool, const CollectiveOptions& options) {
-  return all_reduce(pool.data(), pool.bytes() / size_of(options.type), options);
+Work Communicator::reduce(ConstElements input, Elements output, const CollectiveOptions& options) {
+  return {state_, state_->issue(Collective::Reduce, input, output, options).value()};
 }
 
 // An all_reduce of no elements would send nothing between nodes, and so wait for no rank.
 void Communicator::barrier() {
   float here = 1;
-  all_reduce(&here, 1, {}).wait();
+  all_reduce(std::span{&here, 1}).wait();
 }
 
 Communicator::Slice Communicator::slice(std::size_t count, Rank rank) const {
-  const Chunking chunking{size()};
-  const auto elements = static_cast<std::int64_t>(count);
-  const auto first = static_cast<std::size_t>(chunking.begin(rank, elements));
-  return {first, static_cast<std::size_t>(chunking.begin(rank + 1, elements)) - first};
+  return state_->slice(count, rank);
 }
 
 Communicator Communicator::split(int colour, int key) {
@@ -129,7 +134,7 @@ Communicator Communicator::split(int colour, int key) {
   std::vector<std::int64_t> pairs(2 * ranks, 0);
   pairs[2 * me] = colour;
   pairs[2 * me + 1] = key;
-  all_reduce(pairs.data(), pairs.size(), {.type = DataType::I64}).wait();
+  all_reduce(pairs).wait();
   std::vector<Rank> members;
   for (std::size_t r = 0; r < ranks; ++r) {
     if (pairs[2 * r] == colour) members.push_back(static_cast<Rank>(r));
@@ -171,19 +176,17 @@ Communicator communicator_with(std::shared_ptr<CommunicatorState> state) {
   return Communicator{std::move(state)};
 }
 
-Work all_reduce_in_background(Communicator& communicator, void* data, std::size_t count,
+Work all_reduce_in_background(Communicator& communicator, Elements data,
                               const CollectiveOptions& options, ProgressHooks* hooks) {
   const std::shared_ptr<CommunicatorState>& state = communicator.state();
-  return {state, state->submit(Collective::AllReduce, data, count, options, hooks).value()};
+  return {state, state->submit(Collective::AllReduce, data, options, hooks).value()};
 }
 
 bool same_everywhere(Communicator& communicator, std::uint64_t value) {
   const auto own = std::bit_cast<std::int64_t>(value);
   // ~ reverses the order, so one call finds both the smallest and the largest value.
   std::array<std::int64_t, 2> extremes{own, ~own};
-  communicator
-      .all_reduce(extremes.data(), extremes.size(), {.type = DataType::I64, .op = ReduceOp::Min})
-      .wait();
+  communicator.all_reduce(extremes, {.op = ReduceOp::Min}).wait();
   return extremes[0] == ~extremes[1];
 }
 

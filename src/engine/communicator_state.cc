@@ -6,6 +6,7 @@
 
 #include "base/format.h"
 #include "base/random.h"
+#include "kernels/convert.h"
 
 namespace sluice::engine {
 
@@ -82,31 +83,41 @@ void CommunicatorState::pop() {
   head_ = 0;
 }
 
-Result<Choice*> CommunicatorState::choose(Collective collective, std::size_t count,
+Communicator::Slice CommunicatorState::slice(std::size_t count, Rank rank) const {
+  const Chunking chunking{group().size()};
+  const auto elements = static_cast<std::int64_t>(count);
+  const auto first = static_cast<std::size_t>(chunking.begin(rank, elements));
+  return {first, static_cast<std::size_t>(chunking.begin(rank + 1, elements)) - first};
+}
+
+Result<Choice*> CommunicatorState::choose(Collective collective, std::size_t bytes,
                                           const CollectiveOptions& options) {
   const auto lock = context_->lock();
-  const std::size_t bytes = count * size_of(options.type);
   return choices_.choose(collective, static_cast<std::int64_t>(bytes), options.root,
                          options.algorithm);
 }
 
-Result<Request> CommunicatorState::make_request(Collective collective, void* data,
-                                                std::size_t count,
+Result<Request> CommunicatorState::make_request(Collective collective, Elements data,
                                                 const CollectiveOptions& options) const {
   if (has_failed()) return failure_;
+  if (data.data() == nullptr && data.count() > 0) {
+    return Status{Code::InvalidArgument,
+                  base::format("{} of {} {}: the pointer is null", name(collective), data.count(),
+                               name(data.type()))};
+  }
   const bool reduces = is_reduction(collective);
-  if (reduces && !is_legal(options.type, options.op)) {
+  if (reduces && !is_legal(data.type(), options.op)) {
     return Status{Code::InvalidArgument,
                   base::format("{}: {} of {} is not possible; docs/types.md lists what is",
-                               name(collective), name(options.op), name(options.type))};
+                               name(collective), name(options.op), name(data.type()))};
   }
   Request request{.number = issued_ + 1,
                   .collective = collective,
-                  .type = options.type,
+                  .type = data.type(),
                   .op = reduces ? options.op : ReduceOp::Sum,
                   .root = has_root(collective) ? options.root : 0,
-                  .count = count,
-                  .data = static_cast<std::byte*>(data)};
+                  .count = data.count(),
+                  .data = static_cast<std::byte*>(data.data())};
   if (!options.algorithm.empty()) {
     const Result<const Algorithm*> asked = find_named(options.algorithm);
     if (!asked.ok()) return asked.status();
@@ -115,21 +126,94 @@ Result<Request> CommunicatorState::make_request(Collective collective, void* dat
   return request;
 }
 
-Result<std::uint64_t> CommunicatorState::issue(Collective collective, void* data, std::size_t count,
+Result<std::uint64_t> CommunicatorState::issue(Collective collective, Elements data,
                                                const CollectiveOptions& options) {
-  const Result<Request> request = make_request(collective, data, count, options);
+  const Result<Request> request = make_request(collective, data, options);
   if (!request.ok()) return request.status();
   const auto lock = context_->lock();
+  return start(request.value());
+}
+
+// REQUIRES: the caller holds the context's mutex if there is a progress thread.
+Result<std::uint64_t> CommunicatorState::start(const Request& request) {
   enqueue_submitted();
-  if (Status status = enqueue(request.value()); !status.ok()) return status;
+  if (Status status = enqueue(request); !status.ok()) return status;
   advance();
   return ++issued_;
 }
 
-Result<std::uint64_t> CommunicatorState::submit(Collective collective, void* data,
-                                                std::size_t count, const CollectiveOptions& options,
+// Whether input and output of such a call fit each other.
+Status CommunicatorState::check_apart(Collective collective, ConstElements input, Elements output,
+                                      bool has_output) const {
+  const auto refused = [&](const std::string& why) {
+    return Status{Code::InvalidArgument, base::format("{}: {}", name(collective), why)};
+  };
+  if (input.data() == nullptr && input.count() > 0) return refused("the input's pointer is null");
+  if (!has_output) return {};
+  if (output.data() == nullptr && output.count() > 0)
+    return refused("the output's pointer is null");
+  if (input.type() != output.type()) {
+    return refused(base::format("the input is of {} but the output of {}", name(input.type()),
+                                name(output.type())));
+  }
+  const bool gathers = collective == Collective::AllGather;
+  const bool scatters = collective == Collective::ReduceScatter;
+  const std::size_t fits = gathers    ? slice(output.count(), group().rank()).count
+                           : scatters ? slice(input.count(), group().rank()).count
+                                      : input.count();
+  if (fits != (gathers ? input.count() : output.count())) {
+    return refused(base::format("{} has {} elements instead of {}",
+                                gathers ? "the input" : "the output",
+                                gathers ? input.count() : output.count(), fits));
+  }
+  const auto* const in = static_cast<const std::byte*>(input.data());
+  const auto* const out = static_cast<const std::byte*>(output.data());
+  const bool overlap =
+      std::less<>{}(in, out + output.bytes()) && std::less<>{}(out, in + input.bytes());
+  if (overlap) return refused("input and output overlap; pass one of them to work in place");
+  return {};
+}
+
+Result<std::uint64_t> CommunicatorState::issue(Collective collective, ConstElements input,
+                                               Elements output, const CollectiveOptions& options) {
+  const bool has_output = collective != Collective::Reduce || group().rank() == options.root;
+  if (Status status = check_apart(collective, input, output, has_output); !status.ok())
+    return status;
+  const bool fits_output = has_output && collective != Collective::ReduceScatter;
+  const std::size_t count = collective == Collective::AllGather ? output.count() : input.count();
+  const auto lock = context_->lock();
+  std::byte* const data =
+      fits_output ? static_cast<std::byte*>(output.data()) : input_copies_.acquire(input.bytes());
+  const auto give_up = [&](const Status& status) {
+    if (!fits_output) input_copies_.release(data);
+    return status;
+  };
+  Result<Request> request = make_request(collective, {data, count, input.type()}, options);
+  if (!request.ok()) return give_up(request.status());
+  request.value().is_copy = !fits_output;
+  if (collective == Collective::ReduceScatter)
+    request.value().output = static_cast<std::byte*>(output.data());
+  const std::size_t first =
+      collective == Collective::AllGather ? slice(count, group().rank()).first : 0;
+  kernels::copy(data + first * size_of(input.type()), input.data(), input.bytes());
+  const Result<std::uint64_t> issued = start(request.value());
+  return issued.ok() ? issued : give_up(issued.status());
+}
+
+// Hands out the result of a collective that ran in a copy of its input.
+void CommunicatorState::deliver(const Request& request) {
+  if (request.output != nullptr) {
+    const Communicator::Slice own = slice(request.count, group().rank());
+    const std::size_t size = size_of(request.type);
+    kernels::copy(request.output, request.data + own.first * size, own.count * size);
+  }
+  input_copies_.release(request.data);
+}
+
+Result<std::uint64_t> CommunicatorState::submit(Collective collective, Elements data,
+                                                const CollectiveOptions& options,
                                                 ProgressHooks* hooks) {
-  Result<Request> request = make_request(collective, data, count, options);
+  Result<Request> request = make_request(collective, data, options);
   if (!request.ok()) return request.status();
   request.value().hooks = hooks;
   if (!context_->progress_thread)
@@ -202,6 +286,7 @@ void CommunicatorState::advance() {
       continue;
     }
     if (head().hooks != nullptr) head().hooks->unload();
+    if (head().is_copy) deliver(head());
     completed_.store(head().number, std::memory_order_release);
     begun_ = false;
     if (reported_waiting_) report_waiting(kOwn);

@@ -24,6 +24,7 @@
 #include "engine/endpoint.h"
 #include "engine/execution.h"
 #include "engine/failure/failure_detector.h"
+#include "engine/input_copies.h"
 #include "engine/internal_collectives.h"
 #include "engine/rank_context.h"
 #include "engine/select/choices.h"
@@ -58,14 +59,17 @@ class CommunicatorState {
   void release(const transport::MemoryBlock& block);
 
   // The algorithm and plan that such a call would run.
-  Result<Choice*> choose(Collective collective, std::size_t count,
+  Result<Choice*> choose(Collective collective, std::size_t bytes,
                          const CollectiveOptions& options);
+  Communicator::Slice slice(std::size_t count, Rank rank) const;
   // Queues a collective, and starts it if it is the next. Returns its number.
-  Result<std::uint64_t> issue(Collective collective, void* data, std::size_t count,
+  Result<std::uint64_t> issue(Collective collective, Elements data,
+                              const CollectiveOptions& options);
+  Result<std::uint64_t> issue(Collective collective, ConstElements input, Elements output,
                               const CollectiveOptions& options);
   // Hands a collective to the progress thread, and starts the thread if there is none. Returns its
   // number.
-  Result<std::uint64_t> submit(Collective collective, void* data, std::size_t count,
+  Result<std::uint64_t> submit(Collective collective, Elements data,
                                const CollectiveOptions& options, ProgressHooks* hooks);
   bool is_complete(std::uint64_t number) const {
     return completed_.load(std::memory_order_acquire) >= number;
@@ -101,11 +105,15 @@ class CommunicatorState {
   }
   transport::MemoryLocation location_of(const std::byte* data, std::size_t bytes) const;
 
-  Result<Request> make_request(Collective collective, void* data, std::size_t count,
+  Result<Request> make_request(Collective collective, Elements data,
                                const CollectiveOptions& options) const;
+  Status check_apart(Collective collective, ConstElements input, Elements output,
+                     bool has_output) const;
+  Result<std::uint64_t> start(const Request& request);
   Status enqueue(Request request);
   void enqueue_submitted();
   void begin_next();
+  void deliver(const Request& request);
   void advance();
   template <class Done>
   bool wait_beside_progress_thread(transport::Clock::time_point until, const Done& done);
@@ -128,6 +136,7 @@ class CommunicatorState {
 
   std::shared_ptr<RankContext> context_;
   std::unique_lock<std::mutex> destructor_lock_;  // held while the members below are destroyed
+  InputCopies input_copies_;
   Endpoint endpoint_;
   Choices choices_;
   Execution execution_;

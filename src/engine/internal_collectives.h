@@ -9,7 +9,6 @@
 // background or not, run in the order of issue.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 
 #include "sluice/communicator.h"
@@ -31,7 +30,7 @@ class ProgressHooks {
 
 // Returns at once, and allocates nothing in the steady state. `hooks` may be null; otherwise they
 // must live until the work is done or has failed.
-SLUICE_API Work all_reduce_in_background(Communicator& communicator, void* data, std::size_t count,
+SLUICE_API Work all_reduce_in_background(Communicator& communicator, Elements data,
                                          const CollectiveOptions& options, ProgressHooks* hooks);
 
 // Whether all ranks pass the same value; every rank gets the same answer. Every rank must call it.

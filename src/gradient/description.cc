@@ -54,20 +54,16 @@ std::size_t first_difference(const std::vector<std::string>& a, const std::vecto
 }
 
 std::int64_t minimum_over_ranks(Communicator& communicator, std::int64_t own) {
-  communicator.all_reduce(&own, 1, {.type = DataType::I64, .op = ReduceOp::Min}).wait();
+  communicator.all_reduce(std::span{&own, 1}, {.op = ReduceOp::Min}).wait();
   return own;
 }
 
 // Returns the root's text at every rank.
 std::string broadcast_text(Communicator& communicator, std::string text, Rank root) {
-  const CollectiveOptions lengths{.type = DataType::I64, .root = root};
   auto bytes = static_cast<std::int64_t>(text.size());
-  communicator.broadcast(&bytes, 1, lengths).wait();
-  std::vector<std::int32_t> words((static_cast<std::size_t>(bytes) + 3) / 4, 0);
-  if (communicator.rank() == root) std::memcpy(words.data(), text.data(), text.size());
-  communicator.broadcast(words.data(), words.size(), {.type = DataType::I32, .root = root}).wait();
+  communicator.broadcast(std::span{&bytes, 1}, {.root = root}).wait();
   text.resize(static_cast<std::size_t>(bytes));
-  std::memcpy(text.data(), words.data(), text.size());
+  communicator.broadcast({text.data(), text.size(), DataType::U8}, {.root = root}).wait();
   return text;
 }
 

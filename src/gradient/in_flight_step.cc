@@ -133,9 +133,8 @@ void InFlightStep::send(std::size_t end) {
     Bucket& bucket = *buckets_[sent_];
     if (bucket.count() == 0) continue;
     bucket.set_ready();
-    collective_options_.type = bucket.type();
     collective_options_.op = bucket.op();
-    issue(bucket.data(), bucket.count(), collective_options_, bucket);
+    issue({bucket.data(), bucket.count(), bucket.type()}, collective_options_, bucket);
   }
 }
 
@@ -151,12 +150,12 @@ void InFlightStep::TrailerHooks::load() {
 void InFlightStep::send_trailer(const std::vector<std::size_t>& used) {
   trailer_.clear();
   for (const std::size_t i : used) trailer_.set_used(i);
-  issue(trailer_.data(), trailer_.count(), {}, trailer_hooks_);
+  issue(std::span{trailer_.data(), trailer_.count()}, {}, trailer_hooks_);
 }
 
-void InFlightStep::issue(void* data, std::size_t count, const CollectiveOptions& options,
+void InFlightStep::issue(Elements data, const CollectiveOptions& options,
                          engine::ProgressHooks& hooks) {
-  works_.push_back(engine::all_reduce_in_background(communicator_, data, count, options, &hooks));
+  works_.push_back(engine::all_reduce_in_background(communicator_, data, options, &hooks));
 }
 
 void InFlightStep::wait() {

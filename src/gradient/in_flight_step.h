@@ -140,8 +140,7 @@ class InFlightStep {
     void load() override;
     InFlightStep& owner;
   };
-  void issue(void* data, std::size_t count, const CollectiveOptions& options,
-             engine::ProgressHooks& hooks);
+  void issue(Elements data, const CollectiveOptions& options, engine::ProgressHooks& hooks);
 
   StepContext* step_;
   std::span<Bucket* const> buckets_;

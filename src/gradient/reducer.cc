@@ -40,7 +40,7 @@ void require_usable(const std::vector<GradientSpec>& gradients, const GradientOp
 std::vector<std::size_t> agreed_order(Communicator& communicator,
                                       const std::vector<std::size_t>& own) {
   std::vector<std::int64_t> numbers(own.begin(), own.end());
-  communicator.broadcast(numbers.data(), numbers.size(), {.type = DataType::I64}).wait();
+  communicator.broadcast(numbers).wait();
   return {numbers.begin(), numbers.end()};
 }
 

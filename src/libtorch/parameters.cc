@@ -29,14 +29,9 @@ std::string strides_of(const Tensor& parameter) {
 
 void broadcast(const Tensor& tensor, Communicator& communicator) {
   const Tensor flat = tensor.contiguous();
-  const std::size_t bytes = flat.nbytes();
-  // The tensor is sent as i64 words, because collectives do not support all types.
-  std::vector<std::int64_t> words((bytes + 7) / 8);
-  std::memcpy(words.data(), flat.data_ptr(), bytes);
-  communicator.broadcast(words.data(), words.size(), {.type = DataType::I64}).wait();
-  if (communicator.rank() == 0) return;
-  std::memcpy(flat.data_ptr(), words.data(), bytes);
-  if (!flat.is_same(tensor)) tensor.copy_(flat);
+  // As bytes: collectives do not have all types of torch.
+  communicator.broadcast({flat.data_ptr(), flat.nbytes(), DataType::U8}).wait();
+  if (communicator.rank() != 0 && !flat.is_same(tensor)) tensor.copy_(flat);
 }
 
 bool has_bytes(const Tensor& tensor) {

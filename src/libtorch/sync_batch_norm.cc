@@ -88,8 +88,7 @@ Moments moments_of_all(const Tensor& input, BatchStatistics& statistics) {
     own.narrow(0, 1, features).copy_(mean);
     own.narrow(0, 1 + features, features).copy_(variance).mul_(count);
   }
-  statistics.wait(communicator.all_gather(statistics.gathered.data(), statistics.gathered.size(),
-                                          {.type = DataType::F64}));
+  statistics.wait(communicator.all_gather(statistics.gathered));
 
   Moments all{0, torch::zeros({features}, torch::kDouble),
               torch::zeros({features}, torch::kDouble)};
@@ -161,7 +160,7 @@ struct SyncBatchNormFunction : torch::autograd::Function<SyncBatchNormFunction> 
     }
     Tensor sums = torch::stack({grad_bias, grad_weight}).to(torch::kDouble);
     statistics.wait(statistics.communicator.all_reduce(
-        sums.data_ptr(), static_cast<std::size_t>(sums.numel()), {.type = DataType::F64}));
+        {sums.data_ptr(), static_cast<std::size_t>(sums.numel()), DataType::F64}));
 
     Tensor grad_input;
     if (context->needs_input_grad(0)) {
@@ -265,8 +264,8 @@ void average_running_statistics(torch::nn::Module& module, Communicator& communi
   if (statistics.empty()) return;
   const Tensor all = torch::cat(flat);
   communicator
-      .all_reduce(all.data_ptr(), static_cast<std::size_t>(all.numel()),
-                  {.type = DataType::F64, .op = ReduceOp::Mean})
+      .all_reduce({all.data_ptr(), static_cast<std::size_t>(all.numel()), DataType::F64},
+                  {.op = ReduceOp::Mean})
       .wait();
   std::int64_t first = 0;
   for (Tensor& tensor : statistics) {

@@ -2,11 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <filesystem>
 #include <fstream>
 #include <set>
+#include <span>
 #include <sstream>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 namespace sluice::base {
@@ -34,7 +37,7 @@ TEST(SluiceHeader, GivesTheWholeApi) {
   const Shape shape = complete_shape(ring, {.ranks = 4}).value();
   EXPECT_TRUE(prove(ring, shape).proven);
   EXPECT_EQ(Selector(Collective::AllReduce, Topology::flat(4), {}).choose(1).shape.ranks, 4);
-  EXPECT_EQ(CollectiveOptions{}.type, DataType::F32);
+  EXPECT_EQ(CollectiveOptions{}.op, ReduceOp::Sum);
 }
 
 TEST(Types, HaveSizesAndNames) {
@@ -50,6 +53,27 @@ TEST(Types, HaveSizesAndNames) {
   EXPECT_EQ(name(DataType::Bool), "bool");
   EXPECT_EQ(name(ReduceOp::Mean), "mean");
   EXPECT_EQ(name(ReduceOp::Xor), "xor");
+}
+
+static_assert(std::is_convertible_v<std::vector<double>&, Elements>);
+static_assert(std::is_convertible_v<std::array<bool, 3>&, Elements>);
+static_assert(std::is_convertible_v<std::int32_t (&)[3], Elements>);
+static_assert(std::is_convertible_v<std::span<std::int64_t, 3>, Elements>);
+static_assert(std::is_convertible_v<const std::vector<float>&, ConstElements>);
+static_assert(std::is_convertible_v<Elements, ConstElements>);
+static_assert(!std::is_convertible_v<const std::vector<float>&, Elements>, "it is only read");
+static_assert(!std::is_convertible_v<ConstElements, Elements>, "it is only read");
+static_assert(!std::is_convertible_v<std::vector<float>, Elements>, "the memory would be gone");
+static_assert(!std::is_convertible_v<std::vector<bool>&, Elements>, "it packs eight into a byte");
+static_assert(!std::is_convertible_v<std::vector<std::uint16_t>&, Elements>, "f16 or bf16?");
+
+TEST(Types, ElementsKnowTheirType) {
+  std::vector<std::uint8_t> bytes(5);
+  const Elements elements = bytes;
+  EXPECT_EQ(elements.data(), bytes.data());
+  EXPECT_EQ(elements.count(), 5u);
+  EXPECT_EQ(elements.type(), DataType::U8);
+  EXPECT_EQ(Elements(bytes.data(), 2, DataType::F16).bytes(), 4u);
 }
 
 // The table of docs/types.md.

@@ -26,12 +26,12 @@ std::string add_up(Communicator& comm, const Gate& gate, const std::string& algo
       data[i] = static_cast<float>((i * 31 + static_cast<std::size_t>(comm.rank()) * 7) % 1009);
   };
   fill();
-  comm.all_reduce(data.data(), kCount, options).wait();  // opens connections and TCP windows
+  comm.all_reduce(data, options).wait();  // opens connections and TCP windows
   comm.barrier();
   gate.pass();
   for (int i = 0; i < kTimes; ++i) {
     fill();
-    comm.all_reduce(data.data(), kCount, options).wait();
+    comm.all_reduce(data, options).wait();
   }
   gate.pass();
   for (std::size_t i = 0; i < kCount; ++i) {
@@ -139,7 +139,7 @@ TEST_F(Job, RanksThatLookAtTheirSocketsBeforeTheySleepComputeTheSameAsThoseThatD
                                 std::vector<float> data(count);
                                 for (std::size_t i = 0; i < count; ++i)
                                   data[i] = static_cast<float>((i + 1) % 1000 * (comm.rank() + 1));
-                                comm.all_reduce(data.data(), count).wait();
+                                comm.all_reduce(data).wait();
                                 for (std::size_t i = 0; i < count; ++i) {
                                   if (data[i] != static_cast<float>((i + 1) % 1000 * 15))
                                     return base::format("{} of {} is {}", i, count, data[i]);
@@ -200,22 +200,23 @@ TEST_F(Job, OnlyLongMessagesFromSeveralHostsBoundTheReceiveBuffers) {
                       << "[between]\ngbit_per_s = 0.8\nefficiency = 1\nlatency_us = 20\n"
                       << "[inside]\ngbyte_per_s = 8\nlatency_us = 0.5\n"
                       << "[reduce]\ngbyte_per_s = 20\n";
-  const std::string wrong = run_job(
-      *cluster_, {.hosts = {0, 1, 2, 3},
-                  .environment = {{"SLUICE_TOPOLOGY", file}},
-                  .body = [](Communicator& comm, const Gate&) -> std::string {
-                    constexpr int kBound = 100'000;  // a millisecond of the link
-                    constexpr std::size_t kShort = 4096;
-                    std::vector<float> data(kCount);
-                    const auto bounded_after = [&](std::size_t count, const char* algorithm) {
-                      comm.all_reduce(data.data(), count, {.algorithm = algorithm}).wait();
-                      return sockets_with_receive_buffer(kBound);
-                    };
-                    if (bounded_after(kCount, "ring") != 0) return "a ring has one sender";
-                    if (bounded_after(kShort, "halving_doubling") != 0) return "short messages";
-                    const int bounded = bounded_after(kCount, "halving_doubling");
-                    return bounded == 3 ? "" : base::format("{} of 3 sockets", bounded);
-                  }});
+  const std::string wrong =
+      run_job(*cluster_,
+              {.hosts = {0, 1, 2, 3},
+               .environment = {{"SLUICE_TOPOLOGY", file}},
+               .body = [](Communicator& comm, const Gate&) -> std::string {
+                 constexpr int kBound = 100'000;  // a millisecond of the link
+                 constexpr std::size_t kShort = 4096;
+                 std::vector<float> data(kCount);
+                 const auto bounded_after = [&](std::size_t count, const char* algorithm) {
+                   comm.all_reduce(std::span{data.data(), count}, {.algorithm = algorithm}).wait();
+                   return sockets_with_receive_buffer(kBound);
+                 };
+                 if (bounded_after(kCount, "ring") != 0) return "a ring has one sender";
+                 if (bounded_after(kShort, "halving_doubling") != 0) return "short messages";
+                 const int bounded = bounded_after(kCount, "halving_doubling");
+                 return bounded == 3 ? "" : base::format("{} of 3 sockets", bounded);
+               }});
   std::remove(file.c_str());
   EXPECT_EQ(wrong, "");
 }

@@ -49,17 +49,18 @@ std::string run_rank(const Scenario& scenario, Rank me, int ready) {
   for (int i = 0; i < last; ++i) {
     const bool now = me == scenario.victim && i == scenario.iteration;
     if (now && scenario.fault == Fault::Leave) return "left";
-    CollectiveOptions options{.type = DataType::I64, .algorithm = scenario.algorithm};
+    CollectiveOptions options{.algorithm = scenario.algorithm};
     std::size_t count = scenario.count;
     if (now && scenario.fault == Fault::OtherSize) ++count;
-    if (now && scenario.fault == Fault::OtherType) options.type = DataType::F64;
+    const bool other_type = now && scenario.fault == Fault::OtherType;
     if (now && scenario.fault == Fault::OtherOp) options.op = ReduceOp::Max;
     for (std::size_t e = 0; e < scenario.count; ++e) data[e] = value(me, i, e);
     try {
       if (now && scenario.fault == Fault::OtherCollective) {
-        comm.broadcast(data.data(), count, {.type = DataType::I64}).wait();
+        comm.broadcast(data.first(count)).wait();
       } else {
-        comm.all_reduce(data.data(), count, options).wait();
+        comm.all_reduce({data.data(), count, other_type ? DataType::F64 : DataType::I64}, options)
+            .wait();
       }
     } catch (const Error& error) {
       try {

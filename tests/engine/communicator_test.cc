@@ -18,7 +18,7 @@ TEST(Communicator, SeveralCollectivesMayBeInFlightAndRanksMayWaitInAnyOrder) {
     for (int k = 0; k < 8; ++k) {
       pools.push_back(comm.allocate(kCount * sizeof(float)));
       for (float& x : pools.back().as<float>()) x = static_cast<float>(comm.rank() + k);
-      works.push_back(comm.all_reduce(pools.back()));
+      works.push_back(comm.all_reduce(pools.back().as<float>()));
     }
     // Odd ranks wait from the last, even ranks from the first.
     for (int k = 0; k < 8; ++k)
@@ -37,7 +37,7 @@ TEST(Communicator, SplitsByColourAndOrdersByKey) {
     ASSERT_EQ(part.size(), expected_size);
     EXPECT_EQ(part.rank(), expected_size - 1 - comm.rank() / 2) << "keys run backwards";
     std::vector<float> data(10'000, static_cast<float>(comm.rank()));
-    part.all_reduce(data.data(), data.size()).wait();
+    part.all_reduce(data).wait();
     const float sum = comm.rank() % 2 == 0 ? 0 + 2 + 4 + 6 : 1 + 3 + 5;
     EXPECT_EQ(data[9999], sum);
     comm.barrier();
@@ -52,8 +52,8 @@ TEST(Communicator, RanksMayWaitForTwoCommunicatorsInDifferentOrders) {
     for (int round = 0; round < 20; ++round) {
       std::fill(a.begin(), a.end(), 1.0F);
       std::fill(b.begin(), b.end(), 2.0F);
-      Work first = comm.all_reduce(a.data(), a.size());
-      Work second = other.all_reduce(b.data(), b.size());
+      Work first = comm.all_reduce(a);
+      Work second = other.all_reduce(b);
       if (comm.rank() == 0) {
         first.wait();
         second.wait();
@@ -72,31 +72,30 @@ TEST(Communicator, AMismatchNamesBothRanks) {
     const char* difference;
     std::function<void(Communicator&)> odd_call;
   };
-  const std::vector<Case> cases = {
-      {"size",
-       [](Communicator& comm) {
-         std::vector<float> data(50'000);
-         comm.all_reduce(data.data(), 40'000).wait();
-       }},
-      {"small size",
-       [](Communicator& comm) {
-         std::vector<float> data(50'000);
-         comm.all_reduce(data.data(), 4).wait();
-       }},
-      {"type",
-       [](Communicator& comm) {
-         std::vector<float> data(50'000);
-         comm.all_reduce(data.data(), 50'000, {.type = DataType::I32}).wait();
-       }},
-      {"operation",
-       [](Communicator& comm) {
-         std::vector<float> data(50'000);
-         comm.all_reduce(data.data(), 50'000, {.op = ReduceOp::Max}).wait();
-       }},
-      {"collective", [](Communicator& comm) {
-         std::vector<float> data(50'000);
-         comm.broadcast(data.data(), 50'000).wait();
-       }}};
+  const std::vector<Case> cases = {{"size",
+                                    [](Communicator& comm) {
+                                      std::vector<float> data(50'000);
+                                      comm.all_reduce(std::span{data}.first(40'000)).wait();
+                                    }},
+                                   {"small size",
+                                    [](Communicator& comm) {
+                                      std::vector<float> data(50'000);
+                                      comm.all_reduce(std::span{data}.first(4)).wait();
+                                    }},
+                                   {"type",
+                                    [](Communicator& comm) {
+                                      std::vector<float> data(50'000);
+                                      comm.all_reduce({data.data(), 50'000, DataType::I32}).wait();
+                                    }},
+                                   {"operation",
+                                    [](Communicator& comm) {
+                                      std::vector<float> data(50'000);
+                                      comm.all_reduce(data, {.op = ReduceOp::Max}).wait();
+                                    }},
+                                   {"collective", [](Communicator& comm) {
+                                      std::vector<float> data(50'000);
+                                      comm.broadcast(data).wait();
+                                    }}};
   for (const Case& each : cases) {
     run_ranks(3, [&](Communicator& comm) {
       comm.set_deadline(std::chrono::seconds{5});
@@ -105,7 +104,7 @@ TEST(Communicator, AMismatchNamesBothRanks) {
         if (comm.rank() == 1) {
           each.odd_call(comm);
         } else {
-          comm.all_reduce(data.data(), data.size()).wait();
+          comm.all_reduce(data).wait();
         }
         ADD_FAILURE() << each.difference << " was not noticed at rank " << comm.rank();
       } catch (const Error& error) {
@@ -128,8 +127,8 @@ TEST(Communicator, OnAMismatchTheOthersNameTheRankThatRanAhead) {
     comm.set_deadline(std::chrono::seconds{5});
     std::vector<float> data(60);
     try {
-      if (comm.rank() == 3) comm.broadcast(data.data(), 4, {.root = 3}).wait();
-      comm.all_reduce(data.data(), data.size()).wait();
+      if (comm.rank() == 3) comm.broadcast(std::span{data}.first(4), {.root = 3}).wait();
+      comm.all_reduce(data).wait();
       ADD_FAILURE() << "the mismatch was not noticed at rank " << comm.rank();
     } catch (const Error& error) {
       const std::string what = error.what();
@@ -151,7 +150,7 @@ TEST(Communicator, AnErrorNamesAMissingPeerAndLaterCallsFailAtOnce) {
       std::this_thread::sleep_for(std::chrono::milliseconds{700});
       return;
     }
-    Work work = comm.all_reduce(data.data(), data.size());
+    Work work = comm.all_reduce(data);
     std::string first;
     try {
       work.wait(std::chrono::milliseconds{200});
@@ -162,7 +161,7 @@ TEST(Communicator, AnErrorNamesAMissingPeerAndLaterCallsFailAtOnce) {
     }
     const auto begin = std::chrono::steady_clock::now();
     try {
-      comm.all_reduce(data.data(), data.size()).wait();
+      comm.all_reduce(data).wait();
       ADD_FAILURE() << "a poisoned communicator ran a collective";
     } catch (const Error& error) {
       EXPECT_EQ(error.what(), first) << "later calls must throw the first cause";
@@ -180,7 +179,7 @@ TEST(Communicator, ACollectiveThatMakesProgressMayTakeLongerThanTheDeadline) {
     const auto begin = std::chrono::steady_clock::now();
     for (float& each : data) {
       if (comm.rank() == 1) std::this_thread::sleep_for(2 * kStandstill / kCalls);
-      works.push_back(comm.all_reduce(&each, 1));
+      works.push_back(comm.all_reduce(std::span{&each, 1}));
     }
     works.back().wait(kStandstill);
     EXPECT_GT(std::chrono::steady_clock::now() - begin, kStandstill);
@@ -195,7 +194,7 @@ TEST(Communicator, AnErrorNamesARankThatLeavesDuringACollectiveAtOnce) {
     const auto begin = std::chrono::steady_clock::now();
     {
       Communicator part = comm.split(0);
-      Work work = part.all_reduce(data.data(), data.size());
+      Work work = part.all_reduce(data);
       if (part.rank() != 1) {
         try {
           work.wait(kTestDeadline);
@@ -217,9 +216,9 @@ TEST(Communicator, AnErrorNamesARankThatLeavesDuringACollectiveAtOnce) {
 TEST(Communicator, ThrowsOnWrongOptions) {
   run_ranks(2, [](Communicator& comm) {
     float x = 0;
-    EXPECT_THROW(comm.all_reduce(&x, 1, {.algorithm = "rign"}), Error);
-    EXPECT_THROW(comm.broadcast(&x, 1, {.root = 2}), Error);
-    EXPECT_THROW(comm.broadcast(&x, 1, {.algorithm = "ring"}), Error);
+    EXPECT_THROW((void)comm.all_reduce(std::span{&x, 1}, {.algorithm = "rign"}), Error);
+    EXPECT_THROW((void)comm.broadcast(std::span{&x, 1}, {.root = 2}), Error);
+    EXPECT_THROW((void)comm.broadcast(std::span{&x, 1}, {.algorithm = "ring"}), Error);
     comm.barrier();
   });
   EXPECT_THROW(Communicator::in_process(0), Error);
@@ -229,7 +228,7 @@ TEST(Communicator, BarriersAndSmallSumsInTurnDoNotOverwriteEachOthersSlots) {
   run_ranks(4, [](Communicator& comm) {
     for (int i = 0; i < 2000; ++i) {
       std::int32_t x = comm.rank() + i;
-      comm.all_reduce(&x, 1, {.type = DataType::I32}).wait();
+      comm.all_reduce(std::span{&x, 1}).wait();
       ASSERT_EQ(x, 6 + 4 * i);
       if (i % 3 == 0) comm.barrier();
     }

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <cstring>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -55,27 +56,28 @@ inline std::optional<Origin> origin(const Communicator& comm, Collective collect
   return std::nullopt;
 }
 
-inline Work start(Communicator& comm, Collective collective, void* data, std::size_t count,
+inline Work start(Communicator& comm, Collective collective, Elements data,
                   const CollectiveOptions& options) {
   switch (collective) {
     case Collective::AllReduce:
-      return comm.all_reduce(data, count, options);
+      return comm.all_reduce(data, options);
     case Collective::ReduceScatter:
-      return comm.reduce_scatter(data, count, options);
+      return comm.reduce_scatter(data, options);
     case Collective::AllGather:
-      return comm.all_gather(data, count, options);
+      return comm.all_gather(data, options);
     case Collective::Broadcast:
-      return comm.broadcast(data, count, options);
+      return comm.broadcast(data, options);
     default:
-      return comm.reduce(data, count, options);
+      return comm.reduce(data, options);
   }
 }
 
 template <class T>
-void run_and_check(Communicator& comm, Collective collective, T* data, std::size_t count,
+void run_and_check(Communicator& comm, Collective collective, std::span<T> data,
                    const CollectiveOptions& options) {
+  const std::size_t count = data.size();
   for (std::size_t i = 0; i < count; ++i) data[i] = static_cast<T>(input(comm.rank(), i));
-  start(comm, collective, data, count, options).wait();
+  start(comm, collective, data, options).wait();
   std::size_t wrong = 0;
   std::size_t first_wrong = 0;
   for (std::size_t i = 0; i < count; ++i) {
@@ -99,20 +101,86 @@ inline void all_algorithms_and_collectives(Communicator& comm) {
            {std::size_t{0}, std::size_t{1}, std::size_t{13}, std::size_t{1000}, kMost}) {
         const CollectiveOptions options{.root = comm.size() - 1,
                                         .algorithm = std::string{algorithm.name}};
-        run_and_check(comm, collective, pool.as<float>().data(), count, options);
-        run_and_check(comm, collective, foreign.data(), count, options);
+        run_and_check(comm, collective, pool.as<float>().first(count), options);
+        run_and_check(comm, collective, std::span{foreign}.first(count), options);
       }
     }
   }
+}
+
+// Input and output apart: the input stays as it was, and may change once the call has returned.
+inline void input_and_output_apart(Communicator& comm) {
+  constexpr float kUntouched = -77777;
+  const Rank root = comm.size() / 2;
+  for (const std::size_t count : {0, 1, 13, 1000, 100'003}) {
+    const Communicator::Slice own = comm.slice(count, comm.rank());
+    std::vector<float> whole(count);
+    for (std::size_t i = 0; i < count; ++i) whole[i] = static_cast<float>(input(comm.rank(), i));
+    const std::vector<float> part(
+        whole.begin() + static_cast<std::ptrdiff_t>(own.first),
+        whole.begin() + static_cast<std::ptrdiff_t>(own.first + own.count));
+    const std::vector<float> before = whole;
+    std::vector<float> sum(count, kUntouched);
+    std::vector<float> sum_part(own.count, kUntouched);
+    std::vector<float> gathered(count, kUntouched);
+    std::vector<float> rooted(comm.rank() == root ? count : 0, kUntouched);
+    Work works[] = {comm.all_reduce(whole, sum), comm.reduce_scatter(whole, sum_part),
+                    comm.all_gather(part, gathered), comm.reduce(whole, rooted, {.root = root})};
+    EXPECT_EQ(whole, before);
+    std::fill(whole.begin(), whole.end(), kUntouched);
+    for (Work& work : works) work.wait();
+    std::size_t wrong = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+      const auto expected = static_cast<float>(naive_sum(comm.size(), i));
+      wrong += sum[i] != expected ? 1 : 0;
+      if (own.first <= i && i < own.first + own.count)
+        wrong += sum_part[i - own.first] != expected ? 1 : 0;
+      if (comm.rank() == root) wrong += rooted[i] != expected ? 1 : 0;
+      const auto from = origin(comm, Collective::AllGather, 0, count, i);
+      wrong += gathered[i] != static_cast<float>(input(from->rank, i)) ? 1 : 0;
+    }
+    EXPECT_EQ(wrong, 0U) << count << " elements, rank " << comm.rank() << " of " << comm.size();
+  }
+}
+
+// Each rank throws before it sends anything, so the communicator stays usable.
+inline void wrong_arguments_are_errors(Communicator& comm) {
+  const auto expect_error = [&](const char* what, const auto& call) {
+    try {
+      (void)call();
+      ADD_FAILURE() << what << " was accepted";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), Code::InvalidArgument);
+      EXPECT_NE(std::string{error.what()}.find(what), std::string::npos) << error.what();
+    }
+  };
+  const Elements none{nullptr, 4, DataType::F32};
+  std::vector<float> data(4 * static_cast<std::size_t>(comm.size()));
+  std::vector<float> other(data.size());
+  std::vector<double> doubles(data.size());
+  for (const Collective collective : kCollectives)
+    expect_error("the pointer is null", [&] { return start(comm, collective, none, {}); });
+  expect_error("the input's pointer is null", [&] { return comm.all_reduce(none, data); });
+  expect_error("the output's pointer is null", [&] { return comm.all_reduce(data, none); });
+  expect_error("the input is of f32 but the output of f64",
+               [&] { return comm.all_reduce(data, doubles); });
+  expect_error("elements instead of",
+               [&] { return comm.all_reduce(data, std::span{other}.first(3)); });
+  expect_error("elements instead of",
+               [&] { return comm.reduce_scatter(data, std::span<float>{}); });
+  expect_error("elements instead of", [&] { return comm.all_gather(std::span<float>{}, data); });
+  expect_error("overlap", [&] { return comm.all_reduce(data, data); });
+  start(comm, Collective::AllReduce, {nullptr, 0, DataType::F32}, {}).wait();
+  run_and_check(comm, Collective::AllReduce, std::span{data}, {});
 }
 
 inline void some_ranks_in_pools_and_others_not(Communicator& comm) {
   constexpr std::size_t kCount = 70'001;
   const Pool pool = comm.allocate(kCount * sizeof(float));
   std::vector<float> foreign(kCount);
-  float* const data = comm.rank() % 2 == 0 ? pool.as<float>().data() : foreign.data();
+  const std::span<float> data = comm.rank() % 2 == 0 ? pool.as<float>() : foreign;
   for (const char* algorithm : {"direct", "ring", "double_tree", "halving_doubling"}) {
-    run_and_check(comm, Collective::AllReduce, data, kCount, {.algorithm = algorithm});
+    run_and_check(comm, Collective::AllReduce, data.first(kCount), {.algorithm = algorithm});
   }
 }
 
@@ -138,15 +206,15 @@ inline void all_ranks_hold_the_same_bits(Communicator& comm) {
         }
       }
       const std::size_t count = kCount * sizeof(float) / size_of(type);
-      comm.all_reduce(data.data(), count, {.type = type, .algorithm = std::string{algorithm.name}})
+      comm.all_reduce({data.data(), count, type}, {.algorithm = std::string{algorithm.name}})
           .wait();
       // The bits are equal on all ranks exactly when, taken as integers, their minimum and maximum
       // over the ranks are equal.
       std::vector<std::int32_t> least(kCount);
       std::memcpy(least.data(), data.data(), kCount * sizeof(float));
       std::vector<std::int32_t> most = least;
-      comm.all_reduce(least.data(), kCount, {.type = DataType::I32, .op = ReduceOp::Min}).wait();
-      comm.all_reduce(most.data(), kCount, {.type = DataType::I32, .op = ReduceOp::Max}).wait();
+      comm.all_reduce(least, {.op = ReduceOp::Min}).wait();
+      comm.all_reduce(most, {.op = ReduceOp::Max}).wait();
       EXPECT_EQ(least, most) << algorithm.name << " " << name(type);
     }
   }

@@ -33,6 +33,14 @@ TEST_P(Conformance, IllegalOperationsAreErrors) {
   run_ranks(GetParam(), conformance::illegal_operations_are_errors);
 }
 
+TEST_P(Conformance, InputAndOutputMayBeApart) {
+  run_ranks(GetParam(), conformance::input_and_output_apart);
+}
+
+TEST_P(Conformance, WrongArgumentsAreErrors) {
+  run_ranks(GetParam(), conformance::wrong_arguments_are_errors);
+}
+
 TEST_P(Conformance, SomeRanksMayUsePooledMemoryAndOthersForeign) {
   run_ranks(GetParam(), conformance::some_ranks_in_pools_and_others_not);
 }
@@ -92,8 +100,7 @@ TEST_P(Rounding, A16BitSumStaysWithinItsBound) {
       for (const Algorithm& algorithm : built_in_algorithms()) {
         if (!algorithm.supports(Collective::AllReduce)) continue;
         std::vector<std::uint16_t> data = inputs[static_cast<std::size_t>(comm.rank())];
-        comm.all_reduce(data.data(), kCount,
-                        {.type = type, .algorithm = std::string{algorithm.name}})
+        comm.all_reduce({data.data(), kCount, type}, {.algorithm = std::string{algorithm.name}})
             .wait();
         const double relative = std::pow(1 + unit, hops(algorithm.name, ranks)) *
                                     std::pow(1 + std::exp2(-24), ranks - 1) -

@@ -72,7 +72,7 @@ inline Status failure_of_all_reduce(Rank rank, std::size_t count,
   Choices choices{RankOrder{*group}, 0, typical_constants(), {}};
   CommunicatorState state{std::move(group), std::move(context), std::move(choices)};
   std::vector<float> data(count);
-  const auto number = state.issue(Collective::AllReduce, data.data(), count, {.algorithm = "ring"});
+  const auto number = state.issue(Collective::AllReduce, data, {.algorithm = "ring"});
   return number.ok() ? state.wait(number.value(), deadline) : number.status();
 }
 

@@ -56,9 +56,9 @@ TEST(ProgressHooks, RunInTheOrderOfIssueBetweenTheCallersOwnCollectives) {
       std::vector<std::int64_t> own(100, comm.rank());
       std::vector<std::int64_t> halves(1, comm.rank());
       Work first = sums.issue(comm, 0);
-      Work between = comm.all_reduce(own.data(), own.size(), {.type = DataType::I64});
+      Work between = comm.all_reduce(own);
       Work second = sums.issue(comm, 1);
-      other.all_reduce(halves.data(), 1, {.type = DataType::I64}).wait();
+      other.all_reduce(std::span{halves}.first(1)).wait();
       Work third = sums.issue(comm, 2);
       if (comm.rank() % 2 == 0) {
         third.wait();

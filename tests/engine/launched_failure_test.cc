@@ -7,6 +7,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
+#include <span>
 #include <string>
 
 #include "base/format.h"
@@ -29,7 +30,7 @@ TEST(LaunchedRank, DISABLED_LosesRankTwo) {
   if (comm.rank() == 2 && std::string{how} == "leave") _exit(0);
   try {
     float value = 1;
-    comm.all_reduce(&value, 1).wait();
+    comm.all_reduce(std::span{&value, 1}).wait();
   } catch (const Error& error) {
     base::print(stderr, "{}\n", error.what());
     _exit(3);

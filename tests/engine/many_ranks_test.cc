@@ -37,7 +37,7 @@ std::vector<std::string> errors_after(const std::string& algorithm, const Fault&
       std::vector<float> data(3'000, 1);
       for (int round = 0; round < 1'000'000; ++round) {
         if (rank == kCulprit && round == 5) fault(comm);
-        comm.all_reduce(data.data(), data.size(), {.algorithm = algorithm}).wait();
+        comm.all_reduce(data, {.algorithm = algorithm}).wait();
       }
     } catch (const Error& error) {
       return error.what();
@@ -62,7 +62,7 @@ TEST_P(ManyRanks, EverySurvivorNamesTheRankThatWasKilled) {
 TEST_P(ManyRanks, EveryRankNamesTheOneThatCallsAnotherCollective) {
   const auto other_call = [](Communicator& comm) {
     std::vector<float> data(2'999, 1);
-    comm.all_reduce(data.data(), data.size()).wait();
+    comm.all_reduce(data).wait();
   };
   for (const std::string& error : errors_after(GetParam(), other_call))
     EXPECT_TRUE(base::has(error, base::format("rank {}", kCulprit))) << error;

@@ -17,6 +17,8 @@ TEST(Processes, EveryOperationIsRightByEveryAlgorithm) {
   conformance::every_operation_by_every_algorithm(world());
 }
 TEST(Processes, IllegalOperationsAreErrors) { conformance::illegal_operations_are_errors(world()); }
+TEST(Processes, InputAndOutputMayBeApart) { conformance::input_and_output_apart(world()); }
+TEST(Processes, WrongArgumentsAreErrors) { conformance::wrong_arguments_are_errors(world()); }
 TEST(Processes, SomeRanksMayUsePooledMemoryAndOthersForeign) {
   conformance::some_ranks_in_pools_and_others_not(world());
 }
@@ -29,7 +31,7 @@ TEST(Processes, BackgroundCollectivesRunBesideTheCallersOwn) {
     std::vector<Work> works;
     for (int e = 0; e < 4; ++e) works.push_back(sums.issue(own, e));
     std::vector<float> ones(1000, 1);
-    world().all_reduce(ones.data(), ones.size()).wait();
+    world().all_reduce(ones).wait();
     EXPECT_EQ(ones[999], static_cast<float>(world().size()));
     for (Work& work : works) work.wait();
     sums.expect_sums(own.size());

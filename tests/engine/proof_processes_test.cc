@@ -56,9 +56,8 @@ class ProofProcesses : public testing::Test {
       processes.push_back(start_rank(rank, ranks, job, [](Communicator& comm) {
         std::vector<float> data(10'000, 1);
         for (const char* algorithm : {"ring", "torus", "hierarchical:ring"}) {
-          comm.all_reduce(data.data(), data.size(), {.algorithm = algorithm}).wait();
-          comm.all_reduce(data.data(), data.size(), {.op = ReduceOp::Mean, .algorithm = algorithm})
-              .wait();
+          comm.all_reduce(data, {.algorithm = algorithm}).wait();
+          comm.all_reduce(data, {.op = ReduceOp::Mean, .algorithm = algorithm}).wait();
         }
         const float n = static_cast<float>(comm.size());
         if (data[0] != n * n * n) throw std::runtime_error{"wrong sum"};
@@ -140,7 +139,7 @@ TEST_F(ProofProcesses, ARankZeroThatDiesWhileItProvesIsTheCulprit) {
       }}.detach();
     }
     std::vector<float> data(100, 1);
-    comm.all_reduce(data.data(), data.size(), {.algorithm = "hierarchical:torus"}).wait();
+    comm.all_reduce(data, {.algorithm = "hierarchical:torus"}).wait();
   };
   std::vector<Process> processes;
   const auto begin = std::chrono::steady_clock::now();

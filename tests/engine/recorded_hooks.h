@@ -70,7 +70,8 @@ struct BackgroundSums {
   }
   Work issue(Communicator& comm, int e, const CollectiveOptions& options = {}) {
     const auto at = static_cast<std::size_t>(e);
-    return all_reduce_in_background(comm, buffers[at], counts[at], options, hooks[at].get());
+    return all_reduce_in_background(comm, std::span{buffers[at], counts[at]}, options,
+                                    hooks[at].get());
   }
   void expect_sums(int ranks) const {
     for (std::size_t e = 0; e < hooks.size(); ++e) {

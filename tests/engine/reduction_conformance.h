@@ -23,10 +23,10 @@ inline constexpr ReduceOp kOps[] = {ReduceOp::Sum, ReduceOp::Mean,    ReduceOp::
 // Elements of one type. T holds one: the bits of a 16-bit float, a byte for a truth value. Value
 // computes with one: double for floats, and 64 bits for all others, of which the low ones count.
 template <class T, class Value>
-struct Elements {
+struct TypeTest {
   DataType type;
 
-  // Differs between ranks and elements. Sums, means and products of floats are exact before the
+  // Differs between ranks and test. Sums, means and products of floats are exact before the
   // last rounding: small integers, and powers of two whose product stays in the range of an f16.
   Value input(ReduceOp op, Rank rank, std::size_t i) const {
     std::uint64_t bits = (i + 1) * 0x9E3779B97F4A7C15U + static_cast<std::uint64_t>(rank) * 0xBF58;
@@ -83,8 +83,8 @@ struct Elements {
     std::vector<T> data(count);
     for (std::size_t i = 0; i < count; ++i) data[i] = stored(input(op, comm.rank(), i));
     const Rank root = comm.size() - 1;
-    start(comm, collective, data.data(), count,
-          {.type = type, .op = op, .root = root, .algorithm = std::string{algorithm}})
+    start(comm, collective, {data.data(), count, type},
+          {.op = op, .root = root, .algorithm = std::string{algorithm}})
         .wait();
     std::size_t wrong = 0;
     std::size_t first_wrong = 0;
@@ -100,30 +100,30 @@ struct Elements {
   }
 };
 
-// Calls f with the Elements of each type.
+// Calls f with the TypeTest of each type.
 template <class F>
 void for_every_type(F f) {
-  f(Elements<float, double>{DataType::F32});
-  f(Elements<double, double>{DataType::F64});
-  f(Elements<std::uint16_t, double>{DataType::F16});
-  f(Elements<std::uint16_t, double>{DataType::BF16});
-  f(Elements<std::int32_t, std::int64_t>{DataType::I32});
-  f(Elements<std::int64_t, std::int64_t>{DataType::I64});
-  f(Elements<std::uint8_t, std::int64_t>{DataType::U8});
-  f(Elements<std::int8_t, std::int64_t>{DataType::I8});
-  f(Elements<std::uint8_t, std::int64_t>{DataType::Bool});
+  f(TypeTest<float, double>{DataType::F32});
+  f(TypeTest<double, double>{DataType::F64});
+  f(TypeTest<std::uint16_t, double>{DataType::F16});
+  f(TypeTest<std::uint16_t, double>{DataType::BF16});
+  f(TypeTest<std::int32_t, std::int64_t>{DataType::I32});
+  f(TypeTest<std::int64_t, std::int64_t>{DataType::I64});
+  f(TypeTest<std::uint8_t, std::int64_t>{DataType::U8});
+  f(TypeTest<std::int8_t, std::int64_t>{DataType::I8});
+  f(TypeTest<std::uint8_t, std::int64_t>{DataType::Bool});
 }
 
 inline void every_type_and_operation(Communicator& comm) {
-  for_every_type([&](const auto& elements) {
+  for_every_type([&](const auto& test) {
     for (const std::size_t count : {0, 1, 13, 1000}) {
       for (const ReduceOp op : kOps) {
-        if (!is_legal(elements.type, op)) continue;
-        elements.run_and_check(comm, Collective::AllReduce, count, op);
+        if (!is_legal(test.type, op)) continue;
+        test.run_and_check(comm, Collective::AllReduce, count, op);
       }
-      const ReduceOp op = elements.type == DataType::Bool ? ReduceOp::Xor : ReduceOp::Product;
+      const ReduceOp op = test.type == DataType::Bool ? ReduceOp::Xor : ReduceOp::Product;
       for (const Collective collective : kCollectives)
-        elements.run_and_check(comm, collective, count, op);
+        test.run_and_check(comm, collective, count, op);
     }
   });
 }
@@ -133,10 +133,10 @@ inline void every_operation_by_every_algorithm(Communicator& comm) {
   for (const Algorithm& algorithm : built_in_algorithms()) {
     if (!algorithm.supports(Collective::AllReduce)) continue;
     for (const ReduceOp op : kOps) {
-      const Elements<std::int64_t, std::int64_t> integers{DataType::I64};
+      const TypeTest<std::int64_t, std::int64_t> integers{DataType::I64};
       integers.run_and_check(comm, Collective::AllReduce, kCount, op, algorithm.name);
       if (!is_legal(DataType::F64, op)) continue;
-      const Elements<double, double> floats{DataType::F64};
+      const TypeTest<double, double> floats{DataType::F64};
       floats.run_and_check(comm, Collective::AllReduce, kCount, op, algorithm.name);
     }
   }
@@ -144,24 +144,25 @@ inline void every_operation_by_every_algorithm(Communicator& comm) {
 
 // Each rank throws before it sends anything, so the communicator stays usable.
 inline void illegal_operations_are_errors(Communicator& comm) {
-  std::vector<std::int64_t> data(4);
-  for_every_type([&](const auto& elements) {
+  std::vector<std::int64_t> bytes(4);
+  for_every_type([&](const auto& test) {
     for (const ReduceOp op : kOps) {
-      if (is_legal(elements.type, op)) continue;
-      const CollectiveOptions options{.type = elements.type, .op = op};
+      if (is_legal(test.type, op)) continue;
+      const CollectiveOptions options{.op = op};
+      const Elements data{bytes.data(), 4, test.type};
       for (const Collective collective : kCollectives) {
         if (!is_reduction(collective)) continue;
         try {
-          start(comm, collective, data.data(), 4, options).wait();
-          ADD_FAILURE() << name(collective) << ": " << name(op) << " of " << name(elements.type);
+          start(comm, collective, data, options).wait();
+          ADD_FAILURE() << name(collective) << ": " << name(op) << " of " << name(test.type);
         } catch (const Error& error) {
           EXPECT_EQ(error.code(), Code::InvalidArgument);
           EXPECT_EQ(error.what(), std::string{name(collective)} + ": " + std::string{name(op)} +
-                                      " of " + std::string{name(elements.type)} +
+                                      " of " + std::string{name(test.type)} +
                                       " is not possible; docs/types.md lists what is");
         }
       }
-      start(comm, Collective::Broadcast, data.data(), 4, options).wait();
+      start(comm, Collective::Broadcast, data, options).wait();
     }
   });
 }

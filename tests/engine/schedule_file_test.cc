@@ -55,8 +55,8 @@ class ScheduleFiles : public testing::Test {
       Status status;
       try {
         const CollectiveOptions options{.algorithm = file_of(comm.rank())};
-        (collective == Collective::AllReduce ? comm.all_reduce(data.data(), data.size(), options)
-                                             : comm.broadcast(data.data(), data.size(), options))
+        (collective == Collective::AllReduce ? comm.all_reduce(data, options)
+                                             : comm.broadcast(data, options))
             .wait();
       } catch (const Error& error) {
         status = {error.code(), error.what()};
@@ -93,7 +93,7 @@ void expect_results(Communicator& comm, const std::string& file) {
       std::vector<double> foreign(count);
       for (double* const data : {pool.as<double>().data(), foreign.data()}) {
         for (std::size_t i = 0; i < count; ++i) data[i] = element(comm.rank(), i);
-        comm.all_reduce(data, count, {.type = DataType::F64, .op = op, .algorithm = file}).wait();
+        comm.all_reduce(std::span{data, count}, {.op = op, .algorithm = file}).wait();
         for (std::size_t i = 0; i < count; ++i) {
           double expected = 0;
           for (Rank rank = 0; rank < comm.size(); ++rank) {
@@ -160,7 +160,7 @@ TEST_F(ScheduleFiles, AMessageOfMarksMayHaveSeveralSegments) {
   const std::string file = write("wide", schedule);
   run_ranks(kRanks, [&](Communicator& comm) {
     std::vector<float> data(1000, comm.rank() == 0 ? 7.0F : 0.0F);
-    comm.broadcast(data.data(), data.size(), {.algorithm = file}).wait();
+    comm.broadcast(data, {.algorithm = file}).wait();
     EXPECT_EQ(data.front(), 7.0F);
     EXPECT_EQ(data.back(), 7.0F);
   });
@@ -210,10 +210,9 @@ TEST_F(ScheduleFiles, ThatDifferBetweenRanksAreRefusedAtEveryRank) {
   run_ranks(4, [&](Communicator& comm) {
     std::vector<float> data(100, 1);
     for (const std::string& file : {kStar, other})
-      comm.all_reduce(data.data(), data.size(), {.algorithm = file}).wait();
+      comm.all_reduce(data, {.algorithm = file}).wait();
     try {
-      comm.all_reduce(data.data(), data.size(), {.algorithm = comm.rank() == 1 ? other : kStar})
-          .wait();
+      comm.all_reduce(data, {.algorithm = comm.rank() == 1 ? other : kStar}).wait();
     } catch (const Error& error) {
       const std::lock_guard lock{mutex};
       EXPECT_EQ(error.code(), Code::Mismatch) << error.what();

@@ -88,8 +88,7 @@ TEST_P(SplitFailure, EverySurvivorNamesTheRankThatLeftAtOnce) {
     // The first collective of split(), so that the others go on to connect.
     const auto leave = [](Communicator& comm) {
       std::vector<std::int64_t> colours_and_keys(2 * static_cast<std::size_t>(comm.size()), 0);
-      comm.all_reduce(colours_and_keys.data(), colours_and_keys.size(), {.type = DataType::I64})
-          .wait();
+      comm.all_reduce(colours_and_keys).wait();
     };
     const auto body = [](Communicator& comm) { comm.split(0).barrier(); };
     for (const std::string& error : errors_after(GetParam(), leaving, leave, body))
@@ -135,8 +134,7 @@ TEST(SplitFailure, AFailedSplitFailsTheWholeCommunicator) {
   };
   const auto leave = [](Communicator& comm) {
     std::vector<std::int64_t> colours_and_keys(2 * static_cast<std::size_t>(comm.size()), 0);
-    comm.all_reduce(colours_and_keys.data(), colours_and_keys.size(), {.type = DataType::I64})
-        .wait();
+    comm.all_reduce(colours_and_keys).wait();
   };
   for (const std::string& error : errors_after({0, 1, 2}, 2, leave, body)) expect_names(2, error);
 }

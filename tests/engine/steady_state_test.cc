@@ -20,18 +20,20 @@ TEST(SteadyState, AllocatesNothing) {
     const CollectiveOptions ring{.algorithm = "ring"};
     const auto round = [&] {
       for (const std::size_t count : kCounts) {
-        comm.all_reduce(pool.data(), count).wait();
-        comm.all_reduce(foreign.data(), count).wait();
-        comm.all_reduce(foreign.data(), count, ring).wait();
-        Work first = comm.all_reduce(pool.data(), count);
-        Work second = comm.reduce_scatter(foreign.data(), count);
-        Work third = comm.broadcast(pool.data(), count);
+        const auto pooled = pool.as<float>().first(count);
+        const auto own = std::span{foreign}.first(count);
+        comm.all_reduce(pooled).wait();
+        comm.all_reduce(own).wait();
+        comm.all_reduce(own, ring).wait();
+        Work first = comm.all_reduce(pooled);
+        Work second = comm.reduce_scatter(own);
+        Work third = comm.broadcast(pooled);
         third.wait();
         second.wait();
         first.wait();
-        Work gathered = comm.all_gather(foreign.data(), count);
+        Work gathered = comm.all_gather(own);
         while (!gathered.done()) std::this_thread::yield();
-        comm.reduce(pool.data(), count, {.root = 2}).wait();
+        comm.reduce(pooled, {.root = 2}).wait();
         comm.barrier();
       }
     };
@@ -52,9 +54,9 @@ TEST(SteadyState, BackgroundCollectivesAllocateNothing) {
     const Pool pool = comm.allocate(50'000 * sizeof(float));
     ProgressHooks hooks;
     const auto round = [&] {
-      Work first = all_reduce_in_background(comm, pool.data(), 50'000, {}, &hooks);
-      Work second = all_reduce_in_background(comm, pool.data(), 1000, {}, nullptr);
-      comm.all_reduce(pool.data(), 10).wait();
+      Work first = all_reduce_in_background(comm, pool.as<float>().first(50'000), {}, &hooks);
+      Work second = all_reduce_in_background(comm, pool.as<float>().first(1000), {}, nullptr);
+      comm.all_reduce(pool.as<float>().first(10)).wait();
       second.wait();
       first.wait();
     };
@@ -79,7 +81,7 @@ TEST(SteadyState, ARankThatWaitsUsesNoCore) {
       timespec before{};
       timespec after{};
       clock_gettime(CLOCK_THREAD_CPUTIME_ID, &before);
-      comm.all_reduce(data.data(), 1).wait();
+      comm.all_reduce(std::span{data}.first(1)).wait();
       clock_gettime(CLOCK_THREAD_CPUTIME_ID, &after);
       const double seconds = static_cast<double>(after.tv_sec - before.tv_sec) +
                              static_cast<double>(after.tv_nsec - before.tv_nsec) * 1e-9;

@@ -214,7 +214,7 @@ TEST(VerdictHandover, AProofThatTakesLongerThanTheDeadlineIsNoStall) {
       }};
     }
     std::vector<float> data(1000, static_cast<float>(comm.rank()));
-    comm.all_reduce(data.data(), data.size(), {.algorithm = "hierarchical:direct"}).wait();
+    comm.all_reduce(data, {.algorithm = "hierarchical:direct"}).wait();
     EXPECT_EQ(data[0], 3.0F);
   });
 }
@@ -246,20 +246,18 @@ TEST(VerdictHandover, HappensOnceForEachScheduleOfACommunicator) {
   run_ranks(5, [](Communicator& comm) {
     // One rank looks first. That must not change what the others wait for.
     if (comm.rank() == 3)
-      (void)comm.algorithm_for(Collective::AllReduce, 77, {.algorithm = "ring"});
+      (void)comm.algorithm_for(Collective::AllReduce, 77 * sizeof(double), {.algorithm = "ring"});
     std::vector<double> data(77);
     for (int i = 0; i < 20; ++i) {
       for (const char* algorithm : {"ring", "halving_doubling", "ring", "double_tree"}) {
         data.assign(77, comm.rank() + 1);
-        comm.all_reduce(data.data(), data.size(),
-                        {.type = DataType::F64, .op = ReduceOp::Mean, .algorithm = algorithm})
-            .wait();
+        comm.all_reduce(data, {.op = ReduceOp::Mean, .algorithm = algorithm}).wait();
         EXPECT_EQ(data[76], 3.0);
       }
     }
     Communicator half = comm.split(comm.rank() % 2, 0);
     data.assign(77, half.rank());
-    half.all_reduce(data.data(), data.size(), {.type = DataType::F64, .algorithm = "ring"}).wait();
+    half.all_reduce(data, {.algorithm = "ring"}).wait();
     EXPECT_EQ(data[0], half.size() == 3 ? 3.0 : 1.0);
   });
   EXPECT_LE(verdicts(), before + 8) << "the algorithms above, and those of split() and barriers";

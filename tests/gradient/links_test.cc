@@ -70,7 +70,7 @@ std::string run_steps(Communicator& comm, const box::Gate& gate, const GradientO
   // residuals equal the total.
   std::vector<double> residual(1);
   for (const float each : reducer.residual()) residual[0] += each;
-  comm.all_reduce(residual.data(), 1, {.type = DataType::F64}).wait();
+  comm.all_reduce(std::span{residual}.first(1)).wait();
   double missing = -residual[0] / comm.size();
   for (std::size_t i = 0; i < specs.size(); ++i) missing += expected[i] - sums[i];
   return missing == 0 ? "" : base::format("{} is lost", missing);

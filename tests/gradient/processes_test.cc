@@ -13,7 +13,7 @@ namespace {
 
 bool spans_nodes() {
   std::int64_t nodes[] = {engine::world().node(), -engine::world().node()};
-  engine::world().all_reduce(nodes, 2, {.type = DataType::I64, .op = ReduceOp::Min}).wait();
+  engine::world().all_reduce(nodes, {.op = ReduceOp::Min}).wait();
   return nodes[0] != -nodes[1];
 }
 

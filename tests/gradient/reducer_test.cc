@@ -64,7 +64,7 @@ TEST(Reducer, IsIndependentOfOtherCallsAndOtherReducers) {
     ReferenceMeans reference{model, 3, options};
     for (int step = 0; step < 3; ++step) {
       std::vector<std::int64_t> own(1000, comm.rank());
-      Work work = comm.all_reduce(own.data(), own.size(), {.type = DataType::I64});
+      Work work = comm.all_reduce(own);
       model.write_all(first, comm.rank(), 2 * step);
       model.write_all(second, comm.rank(), 2 * step + 1);
       if (comm.rank() == 1) work.wait();

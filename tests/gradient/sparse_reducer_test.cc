@@ -214,9 +214,7 @@ void expect_nothing_lost(int ranks, const GradientOptions& options, double toler
       std::vector<double> expected = added;
       for (std::size_t p = 0; p < expected.size(); ++p)
         expected[p] -= static_cast<double>(reducer.residual()[p]);
-      comm.all_reduce(expected.data(), expected.size(),
-                      {.type = DataType::F64, .op = ReduceOp::Mean})
-          .wait();
+      comm.all_reduce(expected, {.op = ReduceOp::Mean}).wait();
       for (std::size_t p = 0; p < expected.size(); ++p)
         ASSERT_NEAR(received[p], expected[p], tolerance) << "step " << step << ", element " << p;
     }

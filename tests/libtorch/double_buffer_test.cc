@@ -27,9 +27,9 @@ NamedTensors train_one_step_late(Communicator& comm, bool to_none) {
     std::vector<Tensor> means;
     for (const Tensor& each : model->parameters()) {
       means.push_back(each.grad().clone());
-      comm.all_reduce(means.back().data_ptr(), static_cast<std::size_t>(each.numel()),
-                      {.op = ReduceOp::Mean, .algorithm = "direct"})
-          .wait();
+      const Elements mean{means.back().data_ptr(), static_cast<std::size_t>(each.numel()),
+                          DataType::F32};
+      comm.all_reduce(mean, {.op = ReduceOp::Mean, .algorithm = "direct"}).wait();
     }
     apply();
     pending = means;

@@ -89,7 +89,7 @@ void expect_as_one(int ranks, const BatchNormOptions& options, std::vector<std::
         for (const auto& each :
              {std::pair{sync->weight, plain->weight}, std::pair{sync->bias, plain->bias}}) {
           Tensor sum = each.first.grad().to(torch::kDouble);
-          comm.all_reduce(sum.data_ptr(), kFeatures, {.type = DataType::F64}).wait();
+          comm.all_reduce({sum.data_ptr(), kFeatures, DataType::F64}).wait();
           EXPECT_LT(distance(sum, each.second.grad()), tolerance * 10);
         }
       }

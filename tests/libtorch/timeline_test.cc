@@ -162,7 +162,7 @@ TEST(ParallelTimeline, BucketsArriveWhileBackwardGoesOn) {
             return std::string{event.name} == "unload" && event.end_ns < backward_end;
           });
       arrived = in_time >= 4 ? 1 : 0;
-      comm.all_reduce(&arrived, 1, {.type = DataType::I32, .op = ReduceOp::Min}).wait();
+      comm.all_reduce(std::span{&arrived, 1}, {.op = ReduceOp::Min}).wait();
     }
     EXPECT_EQ(arrived, 1);
   });

@@ -76,7 +76,8 @@ TEST(SharedLibraries, SendTheirWarningsToOneSink) {
 TEST(SharedLibraries, ThrowErrorsThatTheProgramCatchesByType) {
   std::vector<sluice::Communicator> ranks = sluice::Communicator::in_process(1);
   float value = 1;
-  EXPECT_THROW(ranks[0].all_reduce(&value, 1, {.algorithm = "no_such"}).wait(), sluice::Error);
+  EXPECT_THROW(ranks[0].all_reduce(std::span{&value, 1}, {.algorithm = "no_such"}).wait(),
+               sluice::Error);
 }
 
 }  // namespace

@@ -336,7 +336,9 @@ TEST(SparseTraining, EndsWithTheSameWeightsAtAllRanks) {
           optimizer.step();
           for (const torch::Tensor& weights : model->parameters()) {
             torch::Tensor others = weights.detach().clone();
-            comm.broadcast(others.data_ptr(), static_cast<std::size_t>(others.numel())).wait();
+            comm.broadcast(
+                    {others.data_ptr(), static_cast<std::size_t>(others.numel()), DataType::F32})
+                .wait();
             ASSERT_TRUE(torch::equal(others, weights)) << "step " << step;
           }
         }

@@ -23,9 +23,7 @@ TrainingSummary train_here(const recipe::Recipe& recipe) {
 void expect_same_at_all_ranks(std::uint64_t hash) {
   const auto number = static_cast<std::int64_t>(hash >> 1U);
   std::array<std::int64_t, 2> ends{number, -number};
-  libtorch::torch_world()
-      .all_reduce(ends.data(), 2, {.type = DataType::I64, .op = ReduceOp::Max})
-      .wait();
+  libtorch::torch_world().all_reduce(std::span{ends}.first(2), {.op = ReduceOp::Max}).wait();
   EXPECT_EQ(ends[0], -ends[1]);
 }
 

@@ -256,8 +256,7 @@ void bench_all_reduce(Communicator& comm, const AllReduceBench& bench,
                       const std::function<void(const AllReduceRow&)>& report,
                       const std::function<void(const std::string&)>& report_error) {
   const BenchPattern pattern{bench.type, bench.op, comm.size()};
-  const CollectiveOptions collective{
-      .type = bench.type, .op = bench.op, .algorithm = bench.algorithm};
+  const CollectiveOptions collective{.op = bench.op, .algorithm = bench.algorithm};
   const auto largest = *std::max_element(bench.sizes.begin(), bench.sizes.end());
   const Buffer buffer{comm, static_cast<std::size_t>(largest), bench.foreign};
 
@@ -274,7 +273,7 @@ void bench_all_reduce(Communicator& comm, const AllReduceBench& bench,
       comm.barrier();
       auto before = Clock::now();
       for (int i = 0; i < operations; ++i) {
-        comm.all_reduce(buffer.data(), count, collective).wait();
+        comm.all_reduce({buffer.data(), count, bench.type}, collective).wait();
         const auto after = Clock::now();
         if (warm) times_s.push_back(std::chrono::duration<double>(after - before).count());
         before = after;
@@ -289,15 +288,15 @@ void bench_all_reduce(Communicator& comm, const AllReduceBench& bench,
             operations == 1 ? "all-reduce" : "all-reduces"));
       }
     }
-    comm.all_reduce(times_s.data(), times_s.size(), {.type = DataType::F64, .op = ReduceOp::Mean})
-        .wait();
-    comm.all_reduce(&wrong, 1, {.type = DataType::I64, .op = ReduceOp::Max}).wait();
+    comm.all_reduce(times_s, {.op = ReduceOp::Mean}).wait();
+    comm.all_reduce(std::span{&wrong, 1}, {.op = ReduceOp::Max}).wait();
 
     const double p50_s = percentile(times_s, 0.50);
     const double rate_gbps = static_cast<double>(bytes) / p50_s / 1e9;
     const double n = comm.size();
     report({.bytes = bytes,
-            .algorithm = std::string{comm.algorithm_for(Collective::AllReduce, count, collective)},
+            .algorithm = std::string{comm.algorithm_for(Collective::AllReduce,
+                                                        count * size_of(bench.type), collective)},
             .p50_us = p50_s * 1e6,
             .p99_us = percentile(times_s, 0.99) * 1e6,
             .algbw_gbps = rate_gbps,

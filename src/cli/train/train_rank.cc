@@ -60,8 +60,7 @@ std::filesystem::path agreed_run_folder(Communicator& communicator, const std::s
     text[0] = folder.ok() ? '+' : '-';
     std::strncpy(text.data() + 1, result.c_str(), text.size() - 2);
   }
-  communicator.broadcast(text.data(), text.size() / sizeof(std::int32_t), {.type = DataType::I32})
-      .wait();
+  communicator.broadcast({text.data(), text.size(), DataType::U8}).wait();
   if (text[0] != '+') throw Error{Status{Code::InvalidInput, text.data() + 1}};
   return text.data() + 1;
 }

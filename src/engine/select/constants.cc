@@ -7,6 +7,7 @@
 #include <fstream>
 #include <iterator>
 #include <limits>
+#include <span>
 #include <utility>
 
 #include "base/file.h"
@@ -38,10 +39,10 @@ struct Timing {
     constexpr double kSlice = 5e-4;
     constexpr double kMostRepeats = 200;
     double repeats = worth_it ? std::clamp(kSlice / seconds, 1.0, kMostRepeats) : 0;
-    communicator.broadcast(&repeats, 1, {.type = DataType::F64}).wait();  // all ranks use rank 0's
+    communicator.broadcast(std::span{&repeats, 1}).wait();  // all ranks use rank 0's
     if (repeats == 0) return;
     seconds =
-        std::min(seconds, seconds_of(communicator, pool.as<float>().data(), bytes / sizeof(float),
+        std::min(seconds, seconds_of(communicator, pool.as<float>().first(bytes / sizeof(float)),
                                      options, static_cast<int>(repeats)));
   }
 };
@@ -133,7 +134,7 @@ CostConstants broadcast_constants(Communicator& communicator, const CostConstant
     numbers[2 * i] = link.latency_s;
     numbers[2 * i + 1] = link.bandwidth_bytes_per_s;
   }
-  communicator.broadcast(numbers.data(), numbers.size(), {.type = DataType::F64}).wait();
+  communicator.broadcast(numbers).wait();
   CostConstants received = typical_constants();
   received.measured.clear();
   for (std::size_t i = 0; i < std::size(kMeasured); ++i) {
@@ -191,7 +192,7 @@ CostConstants agree_on_one_node(Communicator& communicator, const transport::Gro
                   .value();
   }
   auto id = static_cast<std::int64_t>(block.id);  // 0: the constants are known
-  communicator.broadcast(&id, 1, {.type = DataType::I64}).wait();
+  communicator.broadcast(std::span{&id, 1}).wait();
   block.id = static_cast<std::uint64_t>(id);
   if (id != 0 && std::find(members.begin(), members.end(), communicator.rank()) != members.end()) {
     Communicator few = communicator_of(communicator, members, block);
@@ -221,9 +222,9 @@ CostConstants broadcast_constants(Communicator& communicator,
                                   const std::optional<cluster::Cluster>& cluster) {
   std::string text = cluster ? cluster::show_cluster(*cluster) : "";
   auto bytes = static_cast<std::int64_t>(text.size());
-  communicator.broadcast(&bytes, 1, {.type = DataType::I64}).wait();
+  communicator.broadcast(std::span{&bytes, 1}).wait();
   text.resize(static_cast<std::size_t>(bytes));
-  communicator.broadcast(text.data(), text.size(), {.type = DataType::U8}).wait();
+  communicator.broadcast({text.data(), text.size(), DataType::U8}).wait();
   return cluster::parse_cluster(text, "rank 0's cluster file").value().constants;
 }
 
@@ -234,11 +235,11 @@ Choices agree_between_nodes(Communicator& communicator, const transport::Group& 
   const auto file = environment.text(bootstrap::variable::kTopology);
   if (communicator.rank() == 0 && file) cluster = cluster::find_cluster(*file).value();
   std::vector<std::int32_t> switches = switches_of(group, cluster);
-  communicator.broadcast(switches.data(), switches.size(), {.type = DataType::I32}).wait();
+  communicator.broadcast(switches).wait();
   RankOrder order{group, switches};
 
   std::int32_t given = cluster ? 1 : 0;
-  communicator.broadcast(&given, 1, {.type = DataType::I32}).wait();
+  communicator.broadcast(std::span{&given, 1}).wait();
   const CostConstants constants =
       given != 0 ? broadcast_constants(communicator, cluster)
                  : measure_network(communicator, order.topology(Collective::AllReduce));

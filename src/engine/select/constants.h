@@ -61,11 +61,11 @@ std::span<const std::string_view> measured_algorithms();
 CostConstants measure_network(Communicator& communicator, const Topology& topology);
 
 // The time of one all_reduce, as the mean of `repeats` after a barrier. Every rank must call it.
-inline double seconds_of(Communicator& communicator, float* data, std::size_t count,
+inline double seconds_of(Communicator& communicator, std::span<float> data,
                          const CollectiveOptions& options, int repeats) {
   communicator.barrier();
   const auto begin = transport::Clock::now();
-  for (int i = 0; i < repeats; ++i) communicator.all_reduce(data, count, options).wait();
+  for (int i = 0; i < repeats; ++i) communicator.all_reduce(data, options).wait();
   return std::chrono::duration<double>(transport::Clock::now() - begin).count() / repeats;
 }
 

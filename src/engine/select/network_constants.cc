@@ -10,7 +10,6 @@ namespace sluice::engine {
 namespace {
 
 constexpr double kNever = 1e3;  // seconds
-const CollectiveOptions kNumbers{.type = DataType::F64};
 
 struct Candidate {
   std::string_view name;
@@ -110,14 +109,12 @@ class Measurement {
   }
 
   // Replaces the values by those of rank 0, at every rank.
-  void agree(std::vector<double>& values) {
-    communicator_.broadcast(values.data(), values.size(), kNumbers).wait();
-  }
+  void agree(std::vector<double>& values) { communicator_.broadcast(values).wait(); }
 
   double time(std::string_view name, std::size_t count, int repeats) {
     if (data_.size() < count) data_.resize(count);
-    return seconds_of(communicator_, data_.data(), count, {.algorithm = std::string{name}},
-                      repeats);
+    return seconds_of(communicator_, std::span{data_}.first(count),
+                      {.algorithm = std::string{name}}, repeats);
   }
 
   // Times rings of growing buffers, until one takes long enough to show the bandwidth.

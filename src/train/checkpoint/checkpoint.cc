@@ -57,7 +57,7 @@ Result<FoundCheckpoint> load_latest(const std::filesystem::path& folder,
     if (newest.path) decided[0] = newest.step;
     decided[1] = std::bit_cast<std::int64_t>(random_number());
   }
-  communicator.broadcast(decided.data(), decided.size(), {.type = DataType::I64}).wait();
+  communicator.broadcast(decided).wait();
   found.run = std::bit_cast<std::uint64_t>(decided[1]);
   if (decided[0] < 0) return found;
 
@@ -68,7 +68,7 @@ Result<FoundCheckpoint> load_latest(const std::filesystem::path& folder,
   Result<LoadedCheckpoint> loaded =
       load_checkpoint(path, same_ranks ? std::optional{communicator.rank()} : std::nullopt);
   std::int64_t all_loaded = loaded.ok() ? 1 : 0;
-  communicator.all_reduce(&all_loaded, 1, {.type = DataType::I64, .op = ReduceOp::Min}).wait();
+  communicator.all_reduce(std::span{&all_loaded, 1}, {.op = ReduceOp::Min}).wait();
   if (!loaded.ok()) return loaded.status();
   if (all_loaded == 0)
     return Status{Code::InvalidInput,
@@ -80,7 +80,7 @@ Result<FoundCheckpoint> load_latest(const std::filesystem::path& folder,
 
 std::uint64_t draw_run(Communicator& communicator) {
   auto run = std::bit_cast<std::int64_t>(communicator.rank() == 0 ? random_number() : 0);
-  communicator.broadcast(&run, 1, {.type = DataType::I64}).wait();
+  communicator.broadcast(std::span{&run, 1}).wait();
   return std::bit_cast<std::uint64_t>(run);
 }
 

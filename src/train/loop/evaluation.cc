@@ -73,8 +73,8 @@ Result<EvaluationCounts> count_correct(const EvaluationTask& task, data::Loader&
 
 EvaluationCounts summed(EvaluationCounts own, Communicator& communicator) {
   std::array<std::int64_t, 3> counts{own.samples, own.correct, own.correct_top5};
-  Work counted = communicator.all_reduce(counts.data(), counts.size(), {.type = DataType::I64});
-  communicator.all_reduce(&own.loss, 1, {.type = DataType::F64}).wait();
+  Work counted = communicator.all_reduce(counts);
+  communicator.all_reduce(std::span{&own.loss, 1}).wait();
   counted.wait();
   return {.samples = counts[0], .correct = counts[1], .correct_top5 = counts[2], .loss = own.loss};
 }

@@ -36,11 +36,11 @@ Status write_timeline(const std::filesystem::path& path, const Timeline& timelin
 }
 
 // Returns the bytes that this rank sends in an all_reduce, divided by the bytes of the buffer.
-double sent_share(const Communicator& communicator, std::size_t count,
+double sent_share(const Communicator& communicator, std::size_t bytes,
                   const std::string& algorithm_name) {
   if (communicator.size() == 1) return 0;
   const std::string_view name =
-      communicator.algorithm_for(Collective::AllReduce, count, {.algorithm = algorithm_name});
+      communicator.algorithm_for(Collective::AllReduce, bytes, {.algorithm = algorithm_name});
   const Result<const Algorithm*> algorithm = find_algorithm(name);
   if (!algorithm.ok()) return 0;
   const Result<Shape> shape = complete_shape(*algorithm.value(), {.ranks = communicator.size()});
@@ -80,8 +80,7 @@ double gradient_bytes_sent(const recipe::Recipe& recipe, const recipe::EpochTabl
   const double bucket = options.double_buffering
                             ? step_bytes
                             : std::min(step_bytes, static_cast<double>(options.theta));
-  return bytes *
-         sent_share(communicator, static_cast<std::size_t>(bucket / width), options.algorithm);
+  return bytes * sent_share(communicator, static_cast<std::size_t>(bucket), options.algorithm);
 }
 
 }  // namespace
@@ -241,7 +240,7 @@ bool TrainingLoop::all_finite() {
   std::int32_t finite = not_finite_ == 0 ? 1 : 0;
   for (const torch::Tensor& weights : setup_.network->parameters())
     finite = finite != 0 && weights.isfinite().all().item<bool>() ? 1 : 0;
-  setup_.communicator.all_reduce(&finite, 1, {.type = DataType::I32, .op = ReduceOp::Min}).wait();
+  setup_.communicator.all_reduce(std::span{&finite, 1}, {.op = ReduceOp::Min}).wait();
   return finite != 0;
 }
 
@@ -297,7 +296,7 @@ void TrainingLoop::summarise() {
   const StepTotals& steady = meter_.steady();
   std::array<double, 4> sums{steady.images, steady.seconds, steady.waited_s,
                              std::accumulate(last_losses_.begin(), last_losses_.end(), 0.0)};
-  communicator.all_reduce(sums.data(), sums.size(), {.type = DataType::F64}).wait();
+  communicator.all_reduce(sums).wait();
   if (sums[1] > 0) {
     summary_.images_per_s = sums[0] / sums[1] * summary_.ranks;
     summary_.exposed_comm_fraction = sums[2] / sums[1];
@@ -307,7 +306,7 @@ void TrainingLoop::summarise() {
   summary_.end = *end_;
   if (end_ == TrainingEnd::Signal) {
     std::int32_t signal = context_.stop.load(std::memory_order_relaxed);
-    communicator.all_reduce(&signal, 1, {.type = DataType::I32, .op = ReduceOp::Max}).wait();
+    communicator.all_reduce(std::span{&signal, 1}, {.op = ReduceOp::Max}).wait();
     summary_.signal = signal;
   }
   if (end_ == TrainingEnd::NotFinite) {

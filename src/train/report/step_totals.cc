@@ -44,8 +44,8 @@ void TotalsExchange::send() {
   in_flight_ = own_;
   own_ = {};
   since_ = 0;
-  work_ = engine::all_reduce_in_background(*communicator_, &in_flight_, kNumbers,
-                                           {.type = DataType::F64, .op = ReduceOp::Sum}, nullptr);
+  work_ = engine::all_reduce_in_background(*communicator_, {&in_flight_, kNumbers, DataType::F64},
+                                           {}, nullptr);
 }
 
 StepTotals TotalsExchange::receive() {
