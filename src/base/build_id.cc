@@ -9,7 +9,7 @@
 #include <cstring>
 #include <span>
 
-#include "base/format.h"
+#include "base/text.h"
 
 namespace sluice::base {
 namespace {
@@ -26,12 +26,8 @@ std::string id_in(std::span<const std::byte> notes) {
     const std::size_t name = padded(header.n_namesz);
     if (notes.size() < name || notes.size() - name < header.n_descsz) break;
     const std::string_view owner{reinterpret_cast<const char*>(notes.data()), header.n_namesz};
-    if (header.n_type == NT_GNU_BUILD_ID && owner == kOwner) {
-      std::string id;
-      for (const std::byte byte : notes.subspan(name, header.n_descsz))
-        id += format("{:02x}", std::to_integer<int>(byte));
-      return id;
-    }
+    if (header.n_type == NT_GNU_BUILD_ID && owner == kOwner)
+      return to_hexadecimal(notes.subspan(name, header.n_descsz));
     notes = notes.subspan(std::min(notes.size(), name + padded(header.n_descsz)));
   }
   return {};

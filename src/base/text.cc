@@ -131,6 +131,16 @@ Result<std::vector<int>> parse_list(std::string_view text, int least, int most,
   return numbers;
 }
 
+std::string to_hexadecimal(std::span<const std::byte> bytes) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string text;
+  for (const std::byte byte : bytes) {
+    text += kDigits[std::to_integer<std::size_t>(byte >> 4U)];
+    text += kDigits[std::to_integer<std::size_t>(byte & std::byte{15})];
+  }
+  return text;
+}
+
 std::string quote(std::string_view text) {
   constexpr std::size_t kShown = 40;
   std::string shown = "\"";

@@ -1,6 +1,7 @@
 // text.h - parses arguments, formats values for users, and builds error messages.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -35,6 +36,9 @@ std::string format_seconds(double seconds);
 // must be in [least, most].
 Result<std::vector<int>> parse_list(std::string_view text, int least, int most,
                                     std::string_view what);
+
+// Two digits for each byte, in lower case.
+std::string to_hexadecimal(std::span<const std::byte> bytes);
 
 // Quotes untrusted text for a message: at most 40 bytes, unprintable ones escaped.
 SLUICE_API std::string quote(std::string_view text);

@@ -127,7 +127,7 @@ std::string line_for_host(int host, const Options& options, const std::string& t
 // Host 0 of a job without a token makes one, and says how to start the other hosts with it.
 void make_token(const Options& options, bootstrap::LaunchOptions& launched) {
   constexpr int kMostLines = 8;
-  launched.token = bootstrap::random_token().value();
+  launched.token = bootstrap::random_token();
   const int shown = std::min(launched.hosts - 1, kMostLines);
   for (int host = 1; host <= shown; ++host)
     print_message(

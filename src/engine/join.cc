@@ -28,10 +28,11 @@ namespace sluice {
 namespace engine {
 namespace {
 
-// A peer of this node needs four files. A peer of another node needs two, and two more for each
-// communicator. The usual limit is 1,024.
+// A node's first rank has a connection to each other rank there, and any rank may watch the process
+// of another. A peer of another node needs two files, and two more for each communicator. The usual
+// limit is 1,024.
 void allow_files_for(int ranks, bool network) {
-  constexpr rlim_t kFilesOfAPeer = 4;
+  constexpr rlim_t kFilesOfAPeer = 2;
   constexpr rlim_t kFilesOfTheProgram = 256;
   rlimit files{};
   if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur == files.rlim_max) return;

@@ -5,11 +5,13 @@
 #include <algorithm>
 #include <fstream>
 #include <iterator>
+#include <span>
 #include <string_view>
 
 #include "base/file.h"
 #include "base/format.h"
 #include "base/log.h"
+#include "base/text.h"
 
 namespace sluice::engine {
 namespace {
@@ -22,20 +24,9 @@ std::string hash_line(const std::string& text) {
   return base::format("hash {:016x}\n", XXH3_64bits(text.data(), text.size()));
 }
 
-constexpr std::string_view kDigits = "0123456789abcdef";
-
-std::string to_hex(const std::string& bytes) {
-  std::string text;
-  for (const char each : bytes) {
-    const auto byte = static_cast<unsigned char>(each);
-    text += kDigits[byte >> 4U];
-    text += kDigits[byte & 15U];
-  }
-  return text;
-}
-
-// REQUIRES: the text is from to_hex(). A hash guards it.
-std::string from_hex(std::string_view text) {
+// REQUIRES: the text is from to_hexadecimal(). A hash guards it.
+std::string from_hexadecimal(std::string_view text) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
   std::string bytes;
   for (std::size_t i = 0; i + 1 < text.size(); i += 2)
     bytes += static_cast<char>(kDigits.find(text[i]) << 4U | kDigits.find(text[i + 1]));
@@ -72,7 +63,7 @@ ProofCache::Known ProofCache::load(bool warns) const {
     const std::string line = text.substr(at, end - at);
     const std::size_t tab = std::min(line.find('\t'), line.size());
     shapes[line.substr(0, tab)] =
-        from_hex(std::string_view{line}.substr(tab == line.size() ? tab : tab + 1));
+        from_hexadecimal(std::string_view{line}.substr(tab == line.size() ? tab : tab + 1));
     at = end + 1;
   }
   return shapes;
@@ -86,7 +77,7 @@ void ProofCache::add(const std::string& shape, const std::string& marks) {
   std::string text = header_of(build_);
   for (const auto& [each, own] : shapes) {
     text += each;
-    if (!own.empty()) text += '\t' + to_hex(own);
+    if (!own.empty()) text += '\t' + base::to_hexadecimal(std::as_bytes(std::span{own}));
     text += '\n';
   }
   text += hash_line(text);

@@ -253,24 +253,28 @@ Result<bool> VerdictHandover::pass_on() {
   return unsent_child() == endpoint_.size();
 }
 
-Result<bool> VerdictHandover::advance() {
-  const auto step = [&](Phase phase, Phase next, auto&& act) -> Result<bool> {
-    if (phase_ != phase) return true;
-    Result<bool> done = act();
-    if (!done.ok() || !done.value()) return done;
-    phase_ = next;
-    ++moves_;
-    return true;
-  };
-  Result<bool> done = step(Phase::Gather, Phase::Report, [&] { return gather(); });
-  if (done.ok() && done.value()) {
-    done = step(Phase::Report, Phase::Receive,
-                [&] { return parent_ == kOwn ? Result<bool>{true} : post_message(parent_); });
+Result<bool> VerdictHandover::advance_phase() {
+  switch (phase_) {
+    case Phase::Gather:
+      return gather();
+    case Phase::Report:
+      return parent_ == kOwn ? Result<bool>{true} : post_message(parent_);
+    case Phase::Receive:
+      return receive();
+    case Phase::PassOn:
+      break;
   }
-  if (done.ok() && done.value())
-    done = step(Phase::Receive, Phase::PassOn, [&] { return receive(); });
-  if (done.ok() && done.value()) done = pass_on();
-  if (!done.ok() || !done.value()) return done;
+  return pass_on();
+}
+
+Result<bool> VerdictHandover::advance() {
+  while (true) {
+    Result<bool> done = advance_phase();
+    if (!done.ok() || !done.value()) return done;
+    if (phase_ == Phase::PassOn) break;
+    phase_ = static_cast<Phase>(static_cast<int>(phase_) + 1);
+    ++moves_;
+  }
   if (!verdict_.ok()) return verdict_.status();
   return true;
 }

@@ -52,6 +52,7 @@ class VerdictHandover final : public RunningCollective {
   bool proves() const { return proving_.load(std::memory_order_acquire); }
   bool uses_file() const { return request_.algorithm->file != nullptr; }
   void begin_proof();
+  Result<bool> advance_phase();
   Result<bool> gather();
   Result<bool> receive();
   Result<bool> pass_on();

@@ -6,6 +6,7 @@
 #include <sys/random.h>
 
 #include "base/format.h"
+#include "base/text.h"
 
 namespace sluice::transport {
 namespace {
@@ -29,10 +30,7 @@ std::optional<TokenProof> hmac(std::string_view token, std::string_view text) {
 
 std::string name_of(const std::array<std::byte, 32>& random) {
   constexpr std::size_t kBytes = 16;
-  std::string name;
-  for (std::size_t i = 0; i < kBytes; ++i)
-    name += base::format("{:02x}", std::to_integer<unsigned>(random[i]));
-  return name;
+  return base::to_hexadecimal(std::span{random}.first<kBytes>());
 }
 
 }  // namespace

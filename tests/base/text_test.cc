@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+#include <cstddef>
+
 namespace sluice::base {
 namespace {
 
@@ -59,6 +62,12 @@ TEST(Format, ChoosesUnits) {
   EXPECT_EQ(format_seconds(1.25e-5), "12.5 us");
   EXPECT_EQ(format_seconds(0.0125), "12.5 ms");
   EXPECT_EQ(format_seconds(12.5), "12.5 s");
+}
+
+TEST(ToHexadecimal, WritesTwoDigitsForEachByte) {
+  EXPECT_EQ(to_hexadecimal({}), "");
+  constexpr std::array bytes{std::byte{0}, std::byte{0x0f}, std::byte{0xa0}, std::byte{0xff}};
+  EXPECT_EQ(to_hexadecimal(bytes), "000fa0ff");
 }
 
 }  // namespace

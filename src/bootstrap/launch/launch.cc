@@ -1,14 +1,12 @@
 #include "bootstrap/launch/launch.h"
 
 #include <poll.h>
-#include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <csignal>
 #include <cstring>
 
@@ -19,6 +17,7 @@
 #include "bootstrap/launch/failure_report.h"
 #include "bootstrap/launch/rank_process.h"
 #include "transport/tcp/tcp_socket.h"
+#include "transport/token_proof.h"
 #include "transport/wait.h"
 
 namespace sluice::bootstrap {
@@ -91,17 +90,6 @@ bool is_termination(int signal) {
   return signal == SIGINT || signal == SIGTERM || signal == SIGHUP || signal == SIGQUIT;
 }
 
-Result<std::string> random_hex(std::size_t bytes) {
-  std::string random(bytes, '\0');
-  if (getrandom(random.data(), bytes, 0) != static_cast<ssize_t>(bytes)) {
-    return Status{Code::NoMemory,
-                  base::format("cannot get random numbers: {}", std::strerror(errno))};
-  }
-  std::string text;
-  for (const char c : random) text += base::format("{:02x}", static_cast<unsigned char>(c));
-  return text;
-}
-
 using Variables = std::vector<std::pair<std::string_view, std::string>>;
 
 // The launcher's own environment, with the added variables first; they replace those of the same
@@ -147,19 +135,18 @@ class Launch {
     const Environment environment = Environment::of_process();
     auto path = find_program(options_.program[0], environment);
     if (!path.ok()) return path.status();
-    auto shared = shared_variables(environment);
-    if (!shared.ok()) return shared.status();
+    Variables shared = shared_variables(environment);
     auto reports = FailureReports::make();
     if (!reports.ok()) return reports.status();
     reports_ = std::move(reports).value();
-    shared.value().emplace_back(variable::kLauncher.name, reports_->variable());
+    shared.emplace_back(variable::kLauncher.name, reports_->variable());
     const std::vector<int> cores = usable_cores();
     const std::size_t threads =
         std::max<std::size_t>(1, cores.size() / static_cast<std::size_t>(options_.ranks));
 
     ranks_.reserve(static_cast<std::size_t>(options_.ranks));
     for (Rank local = 0; local < options_.ranks; ++local) {
-      Variables added = shared.value();
+      Variables added = shared;
       added.emplace_back(variable::kRank.name, std::to_string(global(local)));
       added.emplace_back(variable::kLocalRank.name, std::to_string(local));
       if (!environment.has(variable::kThreads))
@@ -220,24 +207,19 @@ class Launch {
   }
 
   // The variables that all ranks of this host receive.
-  Result<Variables> shared_variables(const Environment& environment) const {
+  Variables shared_variables(const Environment& environment) const {
     Variables shared{{variable::kRanks.name, std::to_string(options_.hosts * options_.ranks)},
                      {variable::kLocalRanks.name, std::to_string(options_.ranks)},
                      {variable::kRestarts.name, std::to_string(attempt_.restarts)},
                      {variable::kStarted.name, std::to_string(attempt_.started_ns)}};
     if (!environment.has(variable::kLog)) shared.emplace_back(variable::kLog.name, "stderr");
-    const auto random_job = random_hex(8);
-    const auto token = random_token();
-    if (!random_job.ok() || !token.ok())
-      return random_job.ok() ? token.status() : random_job.status();
-
     if (!options_.token.empty()) {
       shared.emplace_back(variable::kToken.name, options_.token);
     } else if (options_.hosts == 1) {
-      shared.emplace_back(variable::kToken.name, token.value());
+      shared.emplace_back(variable::kToken.name, random_token());
     }
     if (options_.master.empty()) {
-      shared.emplace_back(variable::kJob.name, random_job.value());
+      shared.emplace_back(variable::kJob.name, transport::random_name());
     } else {
       // The launchers of all hosts must make the same name without communication.
       const std::string master = transport::show_address(options_.master, options_.port);
@@ -418,7 +400,7 @@ bool is_open_to_others(const LaunchOptions& options) {
   return !address || !address->loopback();
 }
 
-Result<std::string> random_token() { return random_hex(16); }
+std::string random_token() { return transport::random_name(); }
 
 std::string describe(const LaunchOutcome::Failure& failure) {
   if (!failure.culprit)

@@ -75,7 +75,7 @@ Result<LaunchOutcome> launch(const LaunchOptions& options);
 // one, anyone there who guesses the job's name could join. launch() refuses to start other hosts
 // than host 0 without it; host 0 may make one with random_token() for all of them.
 bool is_open_to_others(const LaunchOptions& options);
-Result<std::string> random_token();
+std::string random_token();
 
 // "rank 1 failed first: it exited with status 7", or, when that rank reports a culprit, "rank 2
 // failed first: rank 0, which exited with status 3, reports: all_reduce #1, ...; rank 2 is stopped

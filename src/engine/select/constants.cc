@@ -218,8 +218,8 @@ std::vector<std::int32_t> switches_of(const transport::Group& group,
 }
 
 // The constants of rank 0's cluster file, at every rank.
-CostConstants broadcast_constants(Communicator& communicator,
-                                  const std::optional<cluster::Cluster>& cluster) {
+CostConstants broadcast_cluster(Communicator& communicator,
+                                const std::optional<cluster::Cluster>& cluster) {
   std::string text = cluster ? cluster::show_cluster(*cluster) : "";
   auto bytes = static_cast<std::int64_t>(text.size());
   communicator.broadcast(std::span{&bytes, 1}).wait();
@@ -241,7 +241,7 @@ Choices agree_between_nodes(Communicator& communicator, const transport::Group& 
   std::int32_t given = cluster ? 1 : 0;
   communicator.broadcast(std::span{&given, 1}).wait();
   const CostConstants constants =
-      given != 0 ? broadcast_constants(communicator, cluster)
+      given != 0 ? broadcast_cluster(communicator, cluster)
                  : measure_network(communicator, order.topology(Collective::AllReduce));
   if (communicator.rank() == 0) {
     const Link& link = constants.between;
