@@ -128,14 +128,14 @@ Result<Request> CommunicatorState::make_request(Collective collective, Elements 
 
 Result<std::uint64_t> CommunicatorState::issue(Collective collective, Elements data,
                                                const CollectiveOptions& options) {
-  const Result<Request> request = make_request(collective, data, options);
+  Result<Request> request = make_request(collective, data, options);
   if (!request.ok()) return request.status();
   const auto lock = context_->lock();
   return start(request.value());
 }
 
 // REQUIRES: the caller holds the context's mutex if there is a progress thread.
-Result<std::uint64_t> CommunicatorState::start(const Request& request) {
+Result<std::uint64_t> CommunicatorState::start(Request& request) {
   enqueue_submitted();
   if (Status status = enqueue(request); !status.ok()) return status;
   advance();
@@ -234,7 +234,7 @@ void CommunicatorState::enqueue_submitted() {
     const std::lock_guard lock{inbox_mutex_};
     std::swap(batch_, inbox_);
   }
-  for (const Request& request : batch_) {
+  for (Request& request : batch_) {
     if (has_failed()) return;
     if (request.hooks != nullptr) request.hooks->load();
     if (Status status = enqueue(request); !status.ok()) fail(std::move(status), group().rank());
@@ -242,7 +242,7 @@ void CommunicatorState::enqueue_submitted() {
 }
 
 // Chooses the algorithm, unless the caller did, and puts the request into the queue.
-Status CommunicatorState::enqueue(Request request) {
+Status CommunicatorState::enqueue(Request& request) {
   const std::size_t bytes = request.bytes();
   const Result<Choice*> chosen =
       choices_.choose(request.collective, static_cast<std::int64_t>(bytes), request.root,
@@ -324,6 +324,10 @@ Status CommunicatorState::wait(std::uint64_t number, std::chrono::milliseconds d
                : transport::wait_until(group().own_doorbell(), *context_->waiter, until,
                                        context_->wait_policy, done, [&] { check_peers(); });
   };
+  const auto result = [&] { return is_complete(number) ? Status{} : failure_; };
+  // One look before the clock is read, and before a rank yields a core that it shares: peers of
+  // other cores are about to answer. More looks take time from peers of this core.
+  if (done()) return result();
   auto until = transport::Clock::now() + deadline;
   while (!done_by(until)) {
     const auto lock = context_->lock();
@@ -333,7 +337,7 @@ Status CommunicatorState::wait(std::uint64_t number, std::chrono::milliseconds d
     until = last_moved_ + deadline;
     if (until <= transport::Clock::now()) fail_stalled(deadline);
   }
-  return is_complete(number) ? Status{} : failure_;
+  return result();
 }
 
 // The progress thread sleeps on the doorbell and the sockets, and checks the peers. This caller

@@ -109,8 +109,8 @@ class CommunicatorState {
                                const CollectiveOptions& options) const;
   Status check_apart(Collective collective, ConstElements input, Elements output,
                      bool has_output) const;
-  Result<std::uint64_t> start(const Request& request);
-  Status enqueue(Request request);
+  Result<std::uint64_t> start(Request& request);
+  Status enqueue(Request& request);
   void enqueue_submitted();
   void begin_next();
   void deliver(const Request& request);

@@ -97,9 +97,7 @@ struct WaitPolicy {
   int spins = 4000;  // about 100 us; waking a sleeping thread costs tens of microseconds
   int yields = 20;
 
-  // A second look before the first yield saves ranks of other cores, which are about to answer, two
-  // switches of tasks; a third costs those of this core more than it saves.
-  static WaitPolicy with_shared_cores() { return {.spins = 2, .yields = 20}; }
+  static WaitPolicy with_shared_cores() { return {.spins = 1, .yields = 20}; }
   // The waiter of a network decides how often a rank looks before it sleeps.
   static WaitPolicy with_network() { return {.spins = 1, .yields = 0}; }
 };
