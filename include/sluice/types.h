@@ -87,7 +87,7 @@ class BasicElements {
             class T = std::remove_reference_t<std::ranges::range_reference_t<Range>>>
   requires std::ranges::sized_range<Range> && std::ranges::borrowed_range<Range> &&
       Element<std::remove_const_t<T>> && std::convertible_to<T*, Void*>
-  constexpr BasicElements(Range&& range)
+  constexpr BasicElements(Range&& range)  // NOLINT: hides no copy, elements are no range
       : BasicElements{std::ranges::data(range), static_cast<std::size_t>(std::ranges::size(range)),
                       data_type_of<std::remove_const_t<T>>()} {}
 
